@@ -78,12 +78,12 @@ def _word(column: Any, known: Iterable[str], otherwise: str) -> str:
 
 _ITEM_LABEL = re.compile(r"(q|i|it|item|question|problem|prompt|task|exercise|v|var)[\s_.\-]*\d+[a-z]?", re.I)
 _PERSON_LABEL = re.compile(
-    r"(p|s|u|id|person|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
+    r"(p|s|u|id|user|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
     r"[\s_.\-]*\d+",
     re.I,
 )
 _PERSON_WORD = re.compile(
-    r"(person|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
+    r"(user|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
 )
 
 

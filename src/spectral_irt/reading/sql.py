@@ -152,7 +152,7 @@ def opened(database: str, **config: Any) -> Any:
     except Exception as error:
         where = without_password(database)
         if kind == "postgresql":
-            remedy = "Check host, port, database and person, and that the server runs"
+            remedy = "Check host, port, database and user, and that the server runs"
         else:
             remedy = "Check that it is such a database, and that no other program has it open for writing"
         raise DatabaseError(f"{where}: cannot connect: {first_line(error)}. {remedy}.") from None
@@ -175,11 +175,9 @@ def without_password(uri: str) -> str:
     'postgresql://ann@host:5432/tests'
     """
     parts = urlsplit(uri)
-    person, at, host = parts.netloc.rpartition("@")
+    user, at, host = parts.netloc.rpartition("@")
     return (
-        f"{parts.scheme}://{person.partition(':')[0]}{at}{host}{parts.path}"
-        if parts.netloc or at
-        else uri.split("?")[0]
+        f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}" if parts.netloc or at else uri.split("?")[0]
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables with all the answers of a person together -> Responses, in one pass.
+"""Tables -> Responses, in one pass; those with all the answers of a person together are built here.
 
 A *batch* is a run of whole rows, each with its answers: a slice of a wide table, or some lines of a JSON-lines file.
 When a row is a person and nobody may come twice, batches are packed as they arrive; otherwise the answers are gathered
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -63,22 +63,24 @@ class RowSource(Protocol):
     about: PersonColumns | None
 
     def batches(self, columns: ItemIndex, number: int) -> Iterator[tuple[RowBatch, float]]:
-        """Sheets, each with the share read by now; rows without labels are numbered from `number`."""
+        """Batches, each with the share read by now; rows without labels are numbered from `number`."""
         ...
 
 
 def responses_of_rows(sources: Sequence[RowSource], options: ReadOptions) -> Responses:
     """Responses from rows of several sources, stacked; people and items in the order they come."""
-    _check_all_labeled(sources)
+    bare = [source.name for source in sources if not source.labeled]
+    if bare and len(bare) < len(sources):
+        raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Name it with `person=`.")
     columns = ItemIndex()
-    collector = WideBuilder(columns, options, sources)
+    builder = WideBuilder(columns, options, sources)
     number = 0 if options.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
     for index, source in enumerate(sources):
         for batch, done in source.batches(columns, number):
             number += len(batch.labels)
-            collector.add(batch)
+            builder.add(batch)
             options.report((index + done) / len(sources))
-    responses = collector.responses()
+    responses = builder.responses()
     chosen = [source.chosen for source in sources if source.chosen is not None]
     if not chosen:
         return responses
@@ -87,14 +89,8 @@ def responses_of_rows(sources: Sequence[RowSource], options: ReadOptions) -> Res
     return replace(responses, notes=about_columns + responses.notes)
 
 
-def _check_all_labeled(sources: Sequence[RowSource]) -> None:
-    bare = [source.name for source in sources if not source.labeled]
-    if bare and len(bare) < len(sources):
-        raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Name it with `person=`.")
-
-
 class WideBuilder:
-    """Sheets on their way to Responses."""
+    """Batches on their way to Responses."""
 
     def __init__(self, columns: ItemIndex, options: ReadOptions, sources: Sequence[RowSource]) -> None:
         self._columns, self._options = columns, options
@@ -133,47 +129,33 @@ class WideBuilder:
         rows = labels.unique(maintain_order=True)
         if options.duplicates == "error" and len(rows) < len(labels):
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
-        packed = self._each_once(rows) if self._at_once else self._together(labels, rows)
+        persons, items, recode = labels_of(rows, loose=self._loose_rows), self._column_labels(), None
+        if self._at_once and self._n_rows:
+            self._pack()
+        elif not self._at_once:
+            of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
+            if options.layout.orient == "persons":
+                recode = lambda row, column: (of_row[row], column)  # noqa: E731
+            else:
+                persons, items, recode = items, persons, lambda row, column: (column, of_row[row])
+        packed = self._builder.responses(persons, items, recode)
         check.check_scored(packed)
         raw, notes = self._builder.raw(packed.items)
-        return replace(
-            packed, frame_kind=options.frame_kind, source=options.source, raw=raw, notes=(*packed.notes, *notes)
-        )
-
-    def _each_once(self, rows: pl.Series) -> Responses:
-        if self._n_rows:
-            self._pack()
-        return self._builder.responses(self._row_labels(rows), self._column_labels())
-
-    def _together(self, labels: pl.Series, rows: pl.Series) -> Responses:
-        of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
-        if self._options.layout.orient == "persons":
-            return self._builder.responses(
-                self._row_labels(rows), self._column_labels(), lambda row, column: (of_row[row], column)
-            )
-        return self._builder.responses(
-            self._column_labels(), self._row_labels(rows), lambda row, column: (column, of_row[row])
-        )
-
-    def _row_labels(self, rows: pl.Series) -> Labels:
-        return labels_of(rows, loose=self._loose_rows)
+        notes = (*packed.notes, *notes)
+        return replace(packed, frame_kind=options.frame_kind, source=options.source, raw=raw, notes=notes)
 
     def _column_labels(self) -> Labels:
         labels = self._columns.labels
-        if self._loose_columns:
-            return labels_of(pl.Series(labels, dtype=pl.String), loose=True)
-        return label_array(labels)
+        return labels_of(pl.Series(labels, dtype=pl.String), loose=True) if self._loose_columns else label_array(labels)
 
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
-        said = "`duplicates='first' or 'last'`"
-        one = len(twice) == 1
+        said, kind = "say `duplicates='first' or 'last'` to keep one answer", ("item", "items")
+        remedy = f"Rename them, or {said} of each person."
         if self._options.layout.orient == "persons":
-            who, remedy = "person has" if one else "people have", "Say " + said + " to keep one answer to each item."
-        else:
-            who = "item has" if one else "items have"
-            remedy = "Rename them, or say " + said + " to keep one answer of each person."
+            kind, remedy = ("person", "people"), f"{said.capitalize()} to each item."
+        who = f"1 {kind[0]} has" if len(twice) == 1 else f"{len(twice):,} {kind[1]} have"
         return DuplicateResponseError(
-            f"{self._options.source}: {len(twice):,} {who} more than one row: {listed(twice.to_list())}. {remedy}"
+            f"{self._options.source}: {who} more than one row: {listed(twice.to_list())}. {remedy}"
         )
 
 
@@ -181,14 +163,6 @@ def _joined(labels: list[pl.Series]) -> pl.Series:
     if len({part.dtype for part in labels}) > 1:
         labels = [part.cast(pl.String) for part in labels]
     return pl.concat(labels)
-
-
-class Slab(NamedTuple):
-    """Some rows of a wide table: their labels, if it has any, and all values, row after row."""
-
-    labels: pl.Series | None
-    values: Any  # a Series, or an array of numbers
-    height: int
 
 
 class WideRows:
@@ -209,18 +183,18 @@ class WideRows:
 
     def batches(self, columns: ItemIndex, number: int) -> Iterator[tuple[RowBatch, float]]:
         codes = columns.codes(self.items)
-        rows = max(LEAST_ROWS, BLOCK_RESPONSES // len(codes))
+        size = max(LEAST_ROWS, BLOCK_RESPONSES // len(codes))
         start = 0
-        for slab, done in self._slabs_of_cells(rows) if self.table.cells else self._slabs_of_columns(rows):
-            yield self._batch(slab, codes, start, number + start), done
-            start += slab.height
+        for labels, values, done in self._from_cells(size) if self.table.cells else self._from_columns(size):
+            yield self._batch(labels, values, codes, start, number + start), done
+            start += len(values) // len(codes)
 
-    def _slabs_of_columns(self, rows: int) -> Iterator[tuple[Slab, float]]:
+    def _from_columns(self, size: int) -> Iterator[tuple[pl.Series | None, Any, float]]:
+        """Labels of some rows, if they have any, and all their values, row after row; numbers as an array."""
         label = [] if self.label is None else [self.label]
         for frame, done in self.table.pieces([*label, *self.columns]):
-            for part in frame.iter_slices(rows):
-                labels = part.to_series(0) if label else None
-                yield Slab(labels, self._row_after_row(part[:, len(label) :]), part.height), done
+            for part in frame.iter_slices(size):
+                yield part.to_series(0) if label else None, self._row_after_row(part[:, len(label) :]), done
 
     def _row_after_row(self, part: pl.DataFrame) -> Any:
         if self.numeric:
@@ -228,61 +202,61 @@ class WideRows:
         by_column = part.cast(pl.String).unpivot().get_column("value")
         return by_column.gather(np.arange(len(by_column)).reshape(part.width, part.height).T.ravel())
 
-    def _slabs_of_cells(self, rows: int) -> Iterator[tuple[Slab, float]]:
+    def _from_cells(self, size: int) -> Iterator[tuple[pl.Series | None, Any, float]]:
+        """The same of a table that comes as cells."""
         assert self.table.cells is not None
         width = len(self.table.columns)
         answers = np.zeros(width, dtype=bool)
         answers[list(self.columns)] = True
         for cells, done in self.table.cells():
-            for start in range(0, len(cells), rows * width):
-                part = cells.slice(start, rows * width)
-                height = len(part) // width
+            for start in range(0, len(cells), size * width):
+                part = cells.slice(start, size * width)
                 labels = None if self.label is None else part.gather_every(width, self.label)
                 if not answers.all():
-                    part = part.filter(pl.Series(np.tile(answers, height)))
-                yield Slab(labels, part, height), done
+                    part = part.filter(pl.Series(np.tile(answers, len(part) // width)))
+                yield labels, part, done
 
-    def _batch(self, slab: Slab, codes: NDArray[np.int32], start: int, number: int) -> RowBatch:
+    def _batch(
+        self, labels: pl.Series | None, values: Any, codes: NDArray[np.int32], start: int, number: int
+    ) -> RowBatch:
         n = len(codes)
-        rows = self.table.rows_above + np.arange(start + 1, start + slab.height + 1)
-        if slab.labels is None:
-            labels = self._row_labels(slab.height, start, number)
-        else:
-            slab, rows = self._without_empty_rows(slab, rows)
-            labels = plain_labels(slab.labels, text=not is_whole(self.table.dtypes[self.label]), name=self._where())  # type: ignore[arg-type, index]
+        height = len(values) // n
+        rows = self.table.rows_above + np.arange(start + 1, start + height + 1)
+        if labels is not None:
+            labels, values, rows = self._without_empty_rows(labels, values, rows)
+            text = not is_whole(self.table.dtypes[self.label])  # type: ignore[index]
+            labels, height = plain_labels(labels, text=text, name=self._where()), len(labels)
             if self.orient == "persons":
                 check_names(labels, self._where(), rows)
+        elif self.table.row_labels is not None:
+            labels = self.table.row_labels.slice(start, height)
+        else:
+            labels = pl.Series(np.arange(number, number + height, dtype=np.int64))
 
         def place(k: int) -> Place:
             return Place(self.name, self.items[k % n], int(rows[k // n]))
 
-        row = np.repeat(np.arange(slab.height, dtype=np.int32), n)
+        row = np.repeat(np.arange(height, dtype=np.int32), n)
         width = n if self.orient == "persons" else None  # else the cells of a row are those of an item
-        return RowBatch(labels, Piece(row, np.tile(codes, slab.height), slab.values, place, width))
+        return RowBatch(labels, Piece(row, np.tile(codes, height), values, place, width))
 
     def _where(self) -> str:
-        assert self.label is not None
-        return f"{self.name}: column {str(self.table.columns[self.label])!r}"
+        return f"{self.name}: column {str(self.table.columns[self.label])!r}"  # type: ignore[index]
 
-    def _row_labels(self, height: int, start: int, number: int) -> pl.Series:
-        if self.table.row_labels is not None:
-            return self.table.row_labels.slice(start, height)
-        return pl.Series(np.arange(number, number + height, dtype=np.int64))
-
-    def _without_empty_rows(self, slab: Slab, rows: NDArray[Any]) -> tuple[Slab, NDArray[Any]]:
+    def _without_empty_rows(
+        self, labels: pl.Series, values: Any, rows: NDArray[Any]
+    ) -> tuple[pl.Series, Any, NDArray[Any]]:
         """Spreadsheets leave rows of nothing at the end; a row of answers without a label is an error."""
-        assert slab.labels is not None
-        bare = slab.labels.is_null().to_numpy()
+        bare = labels.is_null().to_numpy()
         if not bare.any():
-            return slab, rows
-        values = slab.values
+            return labels, values, rows
         empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
         answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
         if answered.any():
             raise nobody(self._where(), rows[answered].tolist())
         kept = np.repeat(~bare, len(values) // len(bare))
         values = values[kept] if isinstance(values, np.ndarray) else values.filter(pl.Series(kept))
-        return Slab(slab.labels.filter(pl.Series(~bare)), values, int((~bare).sum())), rows[~bare]
+        return labels.filter(pl.Series(~bare)), values, rows[~bare]
 
 
 def _are_numbers(table: Table, columns: Sequence[int]) -> bool:
