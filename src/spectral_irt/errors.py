@@ -10,6 +10,7 @@ quotes is taken for an option.
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from ast import literal_eval
@@ -166,6 +167,26 @@ def listed(labels: Iterable[object], total: int | None = None) -> str:
     more = (count if total is None else total) - len(first)
     text = ", ".join(first)
     return f"{text} and {more:,} more" if more > 0 else text
+
+
+def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
+    """The end of an error about a name that is not there: what is nearly called that, capitals aside.
+
+    >>> did_you_mean("Studnet", ["item", "student"]), did_you_mean("x", ["item"])
+    (" Did you mean 'student'?", '')
+    """
+    texts = {str(one).lower(): str(one) for one in known}
+    close = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
+    return f" Did you mean {' or '.join(repr(texts[one]) for one in close)}?" if close else ""
+
+
+def reason_of(error: BaseException) -> str:
+    """What a library says is wrong: its first line, without the full stop.
+
+    >>> reason_of(ValueError("no such thing.\\nDetails")), reason_of(KeyError())
+    ('no such thing', 'KeyError')
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def check_option(name: str, value: object, allowed: Iterable[object]) -> None:

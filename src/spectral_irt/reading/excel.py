@@ -9,7 +9,6 @@ cells.
 
 from __future__ import annotations
 
-import difflib
 import mmap
 import posixpath
 import re
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 from xlsxwriter.utility import xl_col_to_name
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, reason_of
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_names_differ, no_panic_on_stderr, table_of_frame
@@ -201,10 +200,9 @@ def _said_sheet(file: File, names: list[str]) -> str:
     alike = [name for name in names if name.strip().lower() == said.strip().lower()]
     if said in names or len(alike) == 1:
         return said if said in names else alike[0]
-    close = difflib.get_close_matches(said, names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
     raise OptionError(
-        f"{file.name} has no sheet {said!r} for `{file.sheet_option}`; its sheets are {listed(names)}.{hint}"
+        f"{file.name} has no sheet {said!r} for `{file.sheet_option}`; its sheets are {listed(names)}."
+        f"{did_you_mean(said, names)}"
     )
 
 
@@ -331,10 +329,9 @@ def _has_password(file: File) -> ReadError:
 
 
 def _damaged(file: File, error: BaseException) -> ReadError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     return ReadError(
-        f"{file.name} cannot be read as a workbook: {reason}. It is probably damaged or cut short; fetch it again, or "
-        "open it in the spreadsheet program and save it anew."
+        f"{file.name} cannot be read as a workbook: {reason_of(error)}. It is probably damaged or cut "
+        "short; fetch it again, or open it in the spreadsheet program and save it anew."
     )
 
 

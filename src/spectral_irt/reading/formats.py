@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import warnings
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError
+from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean
 from spectral_irt.reading.sources import Found, expand
 from spectral_irt.reading.text_pieces import checked_encoding
 
@@ -257,13 +256,10 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def _similar(path: Path) -> str:
-
     try:
-        names = [entry.name for entry in os.scandir(path.parent)]
+        return did_you_mean(path.name, [entry.name for entry in os.scandir(path.parent)])
     except OSError:
         return ""
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 # ------------------------------------------------------------------ packed files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tempfile
@@ -17,7 +16,7 @@ import polars as pl
 
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import check_people, is_missing
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, printable
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
 from spectral_irt.reading.label_codes import is_loose
 
 if TYPE_CHECKING:
@@ -96,18 +95,17 @@ class Table:
         names = [str(column) for column in self.columns]
         if str(name) in names:
             return names.index(str(name))
-        close = difflib.get_close_matches(str(name).lower(), [n.lower() for n in names], n=1, cutoff=0.5)
-        nearest = [n for n in names if close and n.lower() == close[0]]
-        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
         raise OptionError(
-            f"{self.name} has no column {str(name)!r} for `{role}`; its columns are {listed(self.columns)}.{hint}"
+            f"{self.name} has no column {str(name)!r} for `{role}`; its columns are {listed(self.columns)}."
+            f"{did_you_mean(name, names)}"
         )
 
 
 NOT_PLAIN = (
-    "It may be sound, with columns of a kind that is not read here; write it with plain columns of numbers and texts."
+    "It may be sound, with columns of a kind that is not read here, or several of one name; write it with plain "
+    "columns of numbers and texts, each with a name of its own."
 )
-_NOT_READ = re.compile("not.{0,9} (implemented|supported)|unsupported", re.I)
+_NOT_READ = re.compile("not.{0,9} (implemented|supported)|unsupported|more than one occurrence", re.I)
 _STDERR = threading.RLock()  # one at a time takes the place of stderr
 
 DAMAGED = "It is probably damaged or cut short; write or fetch it again."
@@ -123,8 +121,9 @@ def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
         if remedy == DAMAGED and (isinstance(error, pl.exceptions.PanicException) or _NOT_READ.search(str(error))):
             remedy = NOT_PLAIN
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(": Error {")[0].rstrip(".")
-        raise ReadError(f"{name} cannot be read: {printable(reason)}. {remedy}") from None
+        raise ReadError(
+            f"{name} cannot be read: {printable(reason_of(error).split(': Error {')[0])}. {remedy}"
+        ) from None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from spectral_irt.errors import ReadError
+from spectral_irt.errors import ReadError, reason_of
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import Table, table_of_frame
 
@@ -32,7 +32,7 @@ def open_table(file: File) -> Table:
     try:
         frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=False)
     except (pyreadstat.ReadstatError, own, OSError, TypeError, ValueError, OverflowError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        reason = reason_of(error)
         if "convert" in reason.lower() or "encod" in reason.lower():
             raise ReadError(
                 f"{file.name} cannot be read: {reason}. Say how its text is written, as in `encoding='cp1252'`."

@@ -7,7 +7,6 @@ may unpack to: .gz and .zst, workbooks and .eval logs, which are zip archives.
 from __future__ import annotations
 
 import codecs
-import difflib
 import gzip
 import itertools
 import zipfile
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.errors import OptionError, ReadError, did_you_mean
 from spectral_irt.text import in_bytes
 
 if TYPE_CHECKING:
@@ -207,19 +206,15 @@ def checked_encoding(name: str | None) -> str | None:
     except (LookupError, ValueError, UnicodeError):
         known = False
     if not known:
+        from encodings.aliases import aliases
+
+        names = sorted({each.replace("_", "-") for pair in aliases.items() for each in pair})
         raise OptionError(
             f"`encoding` is {str(name)!r}, which is not the name of an encoding. Names are utf-8, utf-16, cp1252 "
-            f"(Windows, Western Europe), cp1250, latin-1, mac-roman, shift-jis and so on.{_alike(str(name))}"
+            f"(Windows, Western Europe), cp1250, latin-1, mac-roman, shift-jis and so on."
+            f"{did_you_mean(str(name).replace('_', '-'), names, 3)}"
         )
     return "utf-8" if codec.name == "utf-8-sig" else codec.name
-
-
-def _alike(name: str) -> str:
-    from encodings.aliases import aliases
-
-    known = sorted({each.replace("_", "-") for pair in aliases.items() for each in pair})
-    close = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=3)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def told_encoding(start: bytes) -> str | None:

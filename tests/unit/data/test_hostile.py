@@ -93,7 +93,7 @@ def test_arrow_with_repeated_columns(opened: Any, tmp_path: Path) -> None:
     file = tmp_path / "a.arrow"
     with opened(str(file), table.schema) as out:
         out.write_table(table)
-    with pytest.raises(ReadError, match=r"a\.arrow cannot be read"):
+    with pytest.raises(ReadError, match=r"a\.arrow cannot be read.* several of one name"):
         read(file)
 
 
