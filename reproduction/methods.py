@@ -26,7 +26,8 @@ from spectral_irt.estimators.estimate import keep_estimable
 from spectral_irt.estimators.joint import joint_difficulty
 from spectral_irt.estimators.marginal import marginal_difficulty
 from spectral_irt.estimators.pairwise import pairwise_difficulty
-from spectral_irt.estimators.spectral import SpectralRasch, start_difficulty
+from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.estimators.variational import VariationalRasch
 
 Mask = NDArray[np.bool_]
@@ -79,7 +80,7 @@ def jmle(responses: Responses) -> Found:
 
     def fit(rest: Responses) -> Floats:
         kept = keep_estimable(rest)
-        start = start_difficulty(kept.responses)
+        start = start_thresholds(kept.responses)
         return kept.spread(joint_difficulty(kept.responses, start=start).difficulty)
 
     return _on_largest(responses, fit)
@@ -91,7 +92,7 @@ def pmle(responses: Responses) -> Found:
 
     def fit(rest: Responses) -> Floats:
         kept = keep_estimable(rest)
-        start = start_difficulty(kept.responses)
+        start = start_thresholds(kept.responses)
         if many:
             return kept.spread(pairwise_without_pairs(kept.responses, start=start))
         counts = pair_counts(kept.responses)
@@ -107,7 +108,7 @@ def mmle(responses: Responses, sigma: float | None = None) -> Found:
     rest = responses.take_items(mixed)
     if rest.n_persons * 100 <= rest.n_items:
         rest = rest.in_one_block()  # what is made once per block and item is made once
-    start = start_difficulty(rest)
+    start = start_thresholds(rest)
     return Found(
         _spread(mixed, marginal_difficulty(rest, start=start, sigma=sigma, tol=EM_STEP).difficulty),
         note="" if sigma is None else f"prior sd {sigma:g}",

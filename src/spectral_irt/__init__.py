@@ -29,7 +29,8 @@ _NAMES = {
     "estimators.partial_credit": "SpectralPartialCredit",
     "estimators.rating_scale": "ConditionalRatingScale SpectralRatingScale",
     "estimators.reciprocal": "ChoppinRasch EigenvectorRasch",
-    "estimators.spectral": "SpectralRasch spectral_difficulty",
+    "estimators.spectral": "SpectralPartialCredit SpectralRasch",
+    "estimators.spectral_fit": "spectral_fit",
     "estimators.variational": "VariationalRasch",
     "inference.groups.andersen": "andersen",
     "inference.groups.martin_loef": "martin_loef",
@@ -73,13 +74,13 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch
     from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit as MarginalPartialCredit
     from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch
-    from spectral_irt.estimators.partial_credit import SpectralPartialCredit as SpectralPartialCredit
     from spectral_irt.estimators.rating_scale import ConditionalRatingScale as ConditionalRatingScale
     from spectral_irt.estimators.rating_scale import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.reciprocal import ChoppinRasch as ChoppinRasch
     from spectral_irt.estimators.reciprocal import EigenvectorRasch as EigenvectorRasch
+    from spectral_irt.estimators.spectral import SpectralPartialCredit as SpectralPartialCredit
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
-    from spectral_irt.estimators.spectral import spectral_difficulty as spectral_difficulty
+    from spectral_irt.estimators.spectral_fit import spectral_fit as spectral_fit
     from spectral_irt.estimators.variational import VariationalRasch as VariationalRasch
     from spectral_irt.inference.groups.andersen import andersen as andersen
     from spectral_irt.inference.groups.martin_loef import martin_loef as martin_loef

@@ -1,11 +1,11 @@
 """A calibration kept: saved, anchored to, linked, rescaled, updated, exported."""
 
-from spectral_irt.bank.anchoring import AnchoredRasch, anchored_fit
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.build import to_bank
 from spectral_irt.bank.equating import Equating, equate
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.bank.update import update
+from spectral_irt.estimators.anchored import AnchoredRasch, anchored_fit
 
 load = Bank.load
 

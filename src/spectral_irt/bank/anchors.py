@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +14,17 @@ import numpy as np
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.components import on_scale
 from spectral_irt.bank.covariance import errors_of
-from spectral_irt.calibration import LOGITS, Calibration, Scale
-from spectral_irt.data.block import Floats
+from spectral_irt.calibration import Calibration
 from spectral_irt.data.labels import label_array
-from spectral_irt.data.responses import Labels
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.tables import unguarded
 from spectral_irt.xlsx import WORKBOOK
 
 FAR = 20.0  # logits; nobody's anchors are there unless they are on another scale
-
-
-@dataclass(frozen=True, eq=False)
-class Anchors:
-    """Items with given difficulties in logits, the standard errors these have (NaN: unknown), and their joint errors.
-
-    `left_out` are items that come with a difficulty and anchor nothing: it rests on the prior, or on another scale.
-    """
-
-    items: Labels
-    difficulty: Floats
-    se: Floats
-    scale: Scale = LOGITS
-    source: str = "the anchors"
-    left_out: Labels = field(default_factory=lambda: label_array([]))
-    errors: JointErrors | None = None
 
 
 def as_anchors(anchors: Any) -> Anchors:
@@ -60,22 +44,26 @@ def as_anchors(anchors: Any) -> Anchors:
         source = "the bank" if isinstance(anchors, Bank) else "the anchors"
         made = calibration_of(anchors)
         placed = on_scale(made.status)
-        placed = placed & (made.layout.max_score == 1)  # others have no single difficulty
         good, out = made.known & placed, made.labels[made.known & ~placed]
         chosen = good[made.layout.item]
         errors: JointErrors | None = errors_of(anchors)[0].take(chosen)
         errors = errors if errors is not None and errors.variance.any() else None
-        return Anchors(made.labels[good], made.difficulty[good], made.se[good], made.scale, source, out, errors)
+        layout = Thresholds(made.layout.max_score[good])
+        beta, se = made.thresholds[chosen], made.threshold_se[chosen]
+        return Anchors(made.labels[good], beta, se, made.scale, source, out, errors, layout)
     if isinstance(anchors, Mapping):
-        values = list(anchors.values())
-        wrong = [label for label, value in anchors.items() if not _is_number(value)]
+        wrong = [label for label, value in anchors.items() if not all(map(_is_number, _several(value)))]
         if wrong:
             raise OptionError(f"the anchors {listed(wrong)} have no number as difficulty, but {anchors[wrong[0]]!r}.")
-        difficulty = np.array([float(value) for value in values])
-        return _checked(Anchors(label_array(list(anchors)), difficulty, np.full(len(values), np.nan)))
+        return _checked(Anchors.of({label: _several(value) for label, value in anchors.items()}))
     raise OptionError(
         f"anchors are a bank, a mapping from item to difficulty, or a file, not a {type(anchors).__name__}."
     )
+
+
+def _several(value: Any) -> list[Any]:
+    """The thresholds of an item: one, where a single number is given."""
+    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
 
 
 def _is_number(value: Any) -> bool:
@@ -139,10 +127,11 @@ def _rows_of_workbook(path: Path) -> list[dict[str, Any]]:
 
 
 def _checked(anchors: Anchors) -> Anchors:
-    far = np.abs(anchors.difficulty) > FAR
+    far = np.abs(anchors.thresholds) > FAR
     if far.any():
+        names = listed(anchors.items[np.unique(anchors.places.item[far])])
         raise OptionError(
-            f"{anchors.source}: the difficulties of {listed(anchors.items[far])} lie beyond {FAR:g} logits "
-            f"({anchors.difficulty[far][0]:g}). Anchors are in logits; take them back from a scale like 500, 100 first."
+            f"{anchors.source}: the difficulties of {names} lie beyond {FAR:g} logits "
+            f"({anchors.thresholds[far][0]:g}). Anchors are in logits; take them back from a scale like 500, 100 first."
         )
     return anchors

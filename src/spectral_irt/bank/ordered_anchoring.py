@@ -17,7 +17,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import label_array
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.estimators.ordered_anchors import KnownThresholds
+from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.persons.align import Coded, in_categories_of
 from spectral_irt.tables import unguarded
@@ -29,7 +29,7 @@ NEEDED = ("item", "category", "threshold")
 class StepAnchors(Coded):
     """Items with their thresholds, by label, and what is known of the errors of these."""
 
-    known: KnownThresholds
+    known: Anchors
 
 
 def read_step_anchors(place: str | Path) -> StepAnchors:
@@ -67,7 +67,7 @@ def read_step_anchors(place: str | Path) -> StepAnchors:
     return _made({label: [each[k][0] for k in sorted(each)] for label, each in found.items()}, None, errors)
 
 
-def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, KnownThresholds]:
+def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anchors]:
     """The responses in the categories of the anchors in this place, and these."""
     anchors = read_step_anchors(place)
     return in_categories_of(anchors, responses), anchors.known
@@ -92,5 +92,5 @@ def _made(thresholds: dict[Any, list[float]], codes: Any, errors: Floats | None)
     if codes is None:
         number = np.arange(int(counts.max()) + 1, dtype=float)
         codes = np.where(number <= counts[:, None], number, np.nan)
-    known = KnownThresholds(thresholds, errors if errors is not None and errors.any() else None)
+    known = Anchors.of(thresholds, errors if errors is not None and errors.any() else None)
     return StepAnchors(label_array(list(thresholds)), counts, codes, known)

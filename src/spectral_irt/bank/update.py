@@ -40,7 +40,7 @@ from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import label_array
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import BankError, check_option, listed
-from spectral_irt.estimators.landed import between_parts
+from spectral_irt.estimators.spectral_errors import between_parts
 from spectral_irt.persons.align import align
 
 METHODS = ("stream", "refit")

@@ -59,7 +59,7 @@ def check(
 
 def _look(job: Job) -> Looked:
     from spectral_irt.engine import LocalEngine
-    from spectral_irt.estimators.spectral import spectral_difficulty
+    from spectral_irt.estimators.spectral_fit import spectral_fit
     from spectral_irt.inference.groups.hausman import quick_hausman
 
     job.checked()
@@ -70,7 +70,7 @@ def _look(job: Job) -> Looked:
         if job.fitting.threads is not None:
             responses = responses.using(LocalEngine(job.fitting.threads))
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
-        found = spectral_difficulty(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
+        found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
         test = None
         if job.fitting.design != "adaptive":  # which would explain what the test finds
             progress.say("conditional against marginal likelihood")

@@ -1,9 +1,9 @@
-"""How far each fixed item is from where the data would put it, if it alone were set free.
+"""How far each anchored item is from where the data would put it, if it alone were set free.
 
-With all others held, moving item a by delta multiplies every person's odds of a right answer, given the score, by
-exp(-delta): so sum_l ( P_la(delta) - X_la ) = 0 is solved exactly, person by person, in a few passes. When a is set
+With all others held, moving item a by delta multiplies every person's odds of category c, given the score, by
+exp(-c delta): so sum_l ( E_la(delta) - X_la ) = 0 is solved exactly, person by person, in a few passes. When a is set
 free the free items follow it. What comes back to it by way of them, `follow`, is taken from the matrices at the anchor
-and grows with the square of the item's information, as the links of the item do.
+and grows with the square of the item's information, as what ties the item does.
 
 Slope and noise of the item's equation, and hence its standard error, are taken where it would lie, not at the anchor:
 off by three logits the slope at the anchor is many times too small or too large.
@@ -12,13 +12,19 @@ off by three logits the slope at the anchor is many times too small or too large
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from spectral_irt.conditional.binary_rows import Rows
 from spectral_irt.conditional.errors import Matrices
-from spectral_irt.conditional.newton import Newton
-from spectral_irt.data.block import Floats
+from spectral_irt.conditional.newton import Mask, Newton
+from spectral_irt.conditional.pattern_rows import PatternRows, less_passed
+from spectral_irt.conditional.series_tables import Tables
+from spectral_irt.conditional.table_point import TablePoint
+from spectral_irt.conditional.table_rows import TableRows
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
 
 STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go
 SETTLED = 1e-6  # logits
@@ -41,7 +47,7 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
     for a single fixed one (set free, the whole scale would move with it), and where the data put no finite value on it.
     """
     assert found.fixed is not None
-    m, fixed = len(found.beta), found.fixed
+    m, fixed = found.layout.n_items, found.layout.sum((~found.fixed).astype(float)) == 0
     if fixed.sum() < 2:
         return np.full(m, np.nan), np.full(m, np.nan)
     here = _at(found, np.zeros(m))
@@ -54,7 +60,7 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
         there = _at(found, delta)
         if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
             break
-    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(found, matrices, here)
+    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(found.layout, fixed, matrices, here)
     with np.errstate(divide="ignore", invalid="ignore"):
         secant = np.where(delta == 0, here.slope, here.missing / delta)
         displacement = np.clip(delta / _left(back, secant / here.slope), -FARTHEST, FARTHEST)
@@ -65,34 +71,64 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
 
 
 def _left(back: Floats, growth: Floats) -> Floats:
-    """The share of an item's slope that is left when its links come back to it; they grow as the information does."""
+    """The share of an item's slope that is left of it when some comes back, which grows as the information does."""
     return np.maximum(1 - back * growth, 0.05)
 
 
-def _following(found: Newton, matrices: Matrices, here: _Equation) -> tuple[Floats, Floats]:
+def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, here: _Equation) -> tuple[Floats, Floats]:
     """The share of each fixed item's slope that comes back by way of the free items; what they add to its noise.
 
-    With T = H_AF H_FF^-1 the free items answer to a change of fixed item a, whose own equation then has the slope
-    H_aa - T_a H_Fa and the noise g_a - T_a g_F.
+    With T = H_AF H_FF^-1 the free ones answer to a change of fixed item a, whose own equation then has the slope
+    H_aa - T_a H_Fa and the noise g_a - T_a g_F. What an item has several thresholds for is added up over these.
     """
-    assert found.fixed is not None
-    fixed = np.flatnonzero(found.fixed)
-    back, extra = np.zeros(len(found.beta)), np.zeros(len(found.beta))
-    lever = matrices.bread[fixed] @ matrices.inverse
-    comes_back = np.einsum("af,fa->a", lever, matrices.bread[:, fixed])
-    back[fixed] = np.divide(comes_back, here.slope[fixed], out=np.zeros(len(fixed)), where=here.slope[fixed] > 0)
-    extra[fixed] = np.einsum("af,af->a", lever, lever @ matrices.meat - 2 * matrices.meat[fixed])
+    back, extra = np.zeros(layout.n_items), np.zeros(layout.n_items)
+    bread, meat = (
+        one[fixed] if layout.binary else np.add.reduceat(one, layout.first, axis=0)[fixed]
+        for one in (matrices.bread, matrices.meat)
+    )
+    lever = bread @ matrices.inverse
+    comes_back = np.einsum("af,af->a", lever, bread)
+    slope = here.slope[fixed]
+    back[fixed] = np.divide(comes_back, slope, out=np.zeros(len(slope)), where=slope > 0)
+    extra[fixed] = np.einsum("af,af->a", lever, lever @ matrices.meat - 2 * meat)
     return np.clip(back, 0, 1), extra
 
 
 def _at(found: Newton, delta: Floats) -> _Equation:
-    return _Equation(*found.point.rows.sum(_equation, np.exp(-delta)))
+    point = found.point
+    if isinstance(point, TablePoint):
+        return _Equation(*point.rows.sum(_equation_of_categories, point.tables, delta))
+    return _Equation(*point.rows.sum(_equation, np.exp(-delta)))
 
 
-def _equation(rows: Rows, growth: Floats) -> tuple[Floats, Floats, Floats]:
+def _equation(rows: Rows, growth: Floats) -> tuple[Floats, ...]:
     items, right = rows.block.items, rows.block.right()
     p = right - rows.score
     odds = p * growth[items]
     p = odds / (1 - p + odds)
-    sums = (p - right, p * (1 - p), (p - right) ** 2)
-    return tuple(np.bincount(items, weights=each, minlength=rows.n_items).astype(np.float64) for each in sums)  # type: ignore[return-value]
+    return _sums(np.asarray(items), p, p * (1 - p), right, rows.n_items)
+
+
+def _equation_of_categories(part: TableRows, tables: Tables, delta: Floats) -> tuple[Floats, ...]:
+    layout = part.layout
+    tails = part.stacked(lambda long: long.matrix(layout, tables.tails, long.u), PatternRows.expected_rows)
+    tails.sort_indices()
+    expected = tails.data.copy()
+    passed = part.stacked(lambda long: long.passed, lambda exact: exact.passed)
+    observed = expected - less_passed(tails, passed, layout).data
+    level = layout.level[tails.indices]
+    answer = np.cumsum(level == 1) - 1
+    table = np.zeros((int(np.sum(level == 1)), layout.widest + 2))
+    table[:, 0] = 1.0
+    table[answer, level] = expected
+    items, category = layout.item[tails.indices[level == 1]], np.arange(layout.widest + 1)
+    p = np.maximum(table[:, :-1] - table[:, 1:], 0) * np.exp(-delta[items, None] * category)
+    p /= p.sum(axis=1, keepdims=True)
+    mean = p @ category
+    x = np.bincount(answer, weights=observed, minlength=len(table))
+    return _sums(items, mean, p @ category**2 - mean**2, x, layout.n_items)
+
+
+def _sums(items: Ints, mean: Any, variance: Any, x: Any, n_items: int) -> tuple[Floats, ...]:
+    sums = (mean - x, variance, (mean - x) ** 2)
+    return tuple(np.bincount(items, weights=each, minlength=n_items).astype(np.float64) for each in sums)

@@ -88,10 +88,13 @@ class PatternRows:
 
     def scores(self) -> sparse.csr_array:
         """P(X >= k | s) - 1{X >= k}, people x thresholds, by their weights."""
-        assert self.expected is not None
         assert self.passed is not None
-        rows = sparse.csr_array(self.expected[self.of_person][:, : self.layout.n_entries])
-        return weighted(less_passed(rows, self.passed, self.layout), self.weight)
+        return weighted(less_passed(self.expected_rows(), self.passed, self.layout), self.weight)
+
+    def expected_rows(self) -> sparse.csr_array:
+        """P(X >= k | s), people x thresholds."""
+        assert self.expected is not None
+        return sparse.csr_array(self.expected[self.of_person][:, : self.layout.n_entries])
 
     def expected_of(self, v: Floats) -> Floats:
         """sum over thresholds of v_k P(X >= k | s), for every person."""

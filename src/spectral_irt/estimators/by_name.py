@@ -58,7 +58,7 @@ METHODS = {
 ORDERED = {
     "pcm": {
         "spectral": Method(
-            "partial_credit:SpectralPartialCredit",
+            "spectral:SpectralPartialCredit",
             "weighting regularization refine assume_equal_means se max_iter threads unused",
         ),
         "cml": Method("conditional_ordered:ConditionalPartialCredit", "max_iter threads unused"),

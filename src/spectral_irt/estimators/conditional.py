@@ -28,7 +28,7 @@ from spectral_irt.engine import Prepared
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
 from spectral_irt.estimators.base import KEEP_COVARIANCE, RaschEstimator, Tell
 from spectral_irt.estimators.estimate import Estimate, convergence, keep_estimable
-from spectral_irt.estimators.spectral import start_difficulty
+from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.numerics import centered_inverse, gram
 
 ConditionalSe = Literal["information", "sandwich", "none"]
@@ -103,7 +103,7 @@ def conditional_difficulty(
     patterns = distinct_rows(responses)
     parts = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, responses.thresholds))
     right = responses.sum(_right, m)
-    beta = start_difficulty(responses) if start is None else np.asarray(start, dtype=np.float64)
+    beta = start_thresholds(responses) if start is None else np.asarray(start, dtype=np.float64)
 
     likelihood = _Likelihood(parts, right)
     here, n_iter = _climb(likelihood, beta - beta.mean(), tol, max_iter, tell)

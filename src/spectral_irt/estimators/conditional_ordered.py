@@ -16,7 +16,7 @@ from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, s
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.conditional import LONGEST_STEP, ON_THE_EDGE, SHORTEST_STEP
 from spectral_irt.estimators.estimate import Estimate, Kept, centered, convergence, keep_estimable
-from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.estimators.spectral_fit import start_thresholds
 
 STANDARD_ERRORS = ("information", "none")
 MOST_STEPS = 3000  # thresholds: the information is a matrix
@@ -115,12 +115,6 @@ def _uphill(
             return there, eta + length * step, passes
         length /= 2
     return None, eta, passes
-
-
-def start_thresholds(responses: Responses) -> Floats:
-    """Where iterations start: what the chain gives, regularized as needed."""
-    found = SpectralPartialCredit(weighting="persons", se="none", tol=1e-6).fit(responses).thresholds_
-    return np.where(np.isfinite(found), found, 0.0)
 
 
 # ------------------------------------------------------------------------------------ partial credit

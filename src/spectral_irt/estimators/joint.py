@@ -21,7 +21,7 @@ from spectral_irt.estimators.estimate import (
     convergence,
     keep_estimable,
 )
-from spectral_irt.estimators.spectral import start_difficulty
+from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
 
@@ -203,7 +203,7 @@ class JointRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept = keep_estimable(responses)
         rest = kept.responses
-        fit = joint_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)
+        fit = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
         parts = fit.parts
         if rest.n_items <= DENSE_ITEMS:
             se = np.sqrt(np.diag(centered_inverse(parts.sum(dense_information, rest.n_items))))

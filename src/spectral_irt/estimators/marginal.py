@@ -27,7 +27,7 @@ from spectral_irt.estimators.marginal_em import (
 from spectral_irt.estimators.marginal_groups import People, people_by_group, population_findings
 from spectral_irt.estimators.marginal_information import MarginalErrors, marginal_errors, marginal_information
 from spectral_irt.estimators.population import MOST, Population, abilities, enough_nodes
-from spectral_irt.estimators.spectral import start_difficulty
+from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.tables import Columns
 
 Prior = Literal["auto", "normal", "free", "validation"]
@@ -169,7 +169,7 @@ class MarginalRasch(RaschEstimator):
         people = people_by_group(rest, groups)
         if groups is not None and self.prior not in ("auto", "normal"):
             raise OptionError(f"groups have normal populations; the prior cannot be {self.prior!r}.")
-        start = start_difficulty(rest)
+        start = start_thresholds(rest)
         options: dict[str, Any] = {"nodes": self.nodes, "quadrature": self.quadrature, "max_iter": self.max_iter}
         extra: dict[str, Any] = {}
         sigma = self.sigma

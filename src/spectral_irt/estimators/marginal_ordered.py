@@ -14,7 +14,7 @@ from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import Estimate, convergence, keep_estimable
 from spectral_irt.estimators.marginal_em import FREE_STEP, free_population, marginal_difficulty
 from spectral_irt.estimators.marginal_information import marginal_errors, marginal_information
-from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.estimators.spectral import SpectralPartialCredit
 
 MOST_STEPS = 3000
 ERRORS = ("information", "none")

@@ -16,7 +16,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, answered, by_item, convergence, keep_estimable
-from spectral_irt.estimators.spectral import start_difficulty
+from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, gram
 
@@ -233,7 +233,7 @@ class PairwiseRasch(RaschEstimator):
         counts = pair_counts(rest, weighting=self.weighting)
         fit = pairwise_difficulty(
             counts,
-            start=start_difficulty(rest),
+            start=start_thresholds(rest),
             algorithm=self.algorithm,
             tol=self.tol,
             max_iter=self.max_iter,

@@ -1,116 +1,24 @@
-"""SpectralRasch: item difficulties as the log of the stationary distribution of a Markov chain on items."""
+"""SpectralRasch and SpectralPartialCredit: thresholds as the log of the stationary distribution of a Markov chain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.chain.errors import SE_METHODS
-from spectral_irt.chain.regularization import check_regularization, plan_regularization
-from spectral_irt.chain.weights import weighting_named
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats
-from spectral_irt.data.design import examine
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, fit_adaptive
+from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, fit_adaptive, fit_ordered_adaptive
+from spectral_irt.estimators.anchored import Anchors, fit_beside
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.chain_alone import chain_thresholds
 from spectral_irt.estimators.estimate import WEIGHTED, Estimate, person_weights
-from spectral_irt.estimators.landed import landed_difficulty
+from spectral_irt.estimators.spectral_fit import spectral_fit
 
-
-def spectral_difficulty(
-    responses: Responses,
-    *,
-    weighting: str = "ability",
-    regularization: str | float = "auto",
-    nu: float = 0.0,
-    nu_rule: str = "differed",
-    refine: str | bool = "auto",
-    assume_equal_means: bool = False,
-    weights: ArrayLike | None = None,
-    se: str = "auto",
-    tol: float = 1e-10,
-    max_passes: int = 10_000,
-    seed: int = 0,
-    progress: Callable[[str], None] | None = None,
-) -> Estimate:
-    """Item difficulties with standard errors by the spectral method; the function behind `SpectralRasch`.
-
-    sum_l sum_j h_ij^l ( pi_i X_li (1 - X_lj) - pi_j X_lj (1 - X_li) ) = 0,   beta_i = log pi_i - mean.
-
-    The parameters are those of `SpectralRasch`.
-
-    Examples
-    --------
-    >>> from spectral_irt import datasets
-    >>> spectral_difficulty(datasets.load_lsat()).thresholds.round(2).tolist()
-    [-1.26, 0.47, 1.24, 0.17, -0.62]
-    """
-    weighting_named(weighting)
-    check_option("se", se, SE_METHODS)
-    if not 0 < tol < 1:
-        raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
-    if max_passes < 1:
-        raise OptionError(f"`max_iter` is {max_passes}; it must be at least 1.")
-    tell = progress or (lambda text: None)
-    tell("looking at the design")
-    design = examine(responses)
-    check_regularization(regularization, nu, nu_rule, weighting)
-    each = None if weights is None else person_weights(responses, weights)
-    if lands(refine, weighting, nu):
-        return landed_difficulty(
-            design,
-            regularization,
-            equal_means=assume_equal_means,
-            weights=each,
-            se=se,
-            tol=tol,
-            max_passes=max_passes,
-            seed=seed,
-            tell=tell,
-        )
-    if each is not None:
-        raise OptionError("people have weights in the landing only; leave out `refine=False`.")
-    plan = plan_regularization(design, regularization, nu, nu_rule, weighting)
-    return chain_thresholds(
-        design,
-        plan,
-        weighting=weighting,
-        nu_rule=nu_rule,
-        se=se,
-        tol=tol,
-        max_passes=max_passes,
-        tell=tell,
-    )
-
-
-def start_difficulty(responses: Responses) -> Floats:
-    """Where every iteration starts: what the chain alone gives, regularized as needed; 0 for an unanswered item."""
-    beta = spectral_difficulty(responses, refine=False, se="none", tol=1e-6).thresholds
-    return np.where(np.isfinite(beta), beta, 0.0)
-
-
-def lands(refine: str | bool, weighting: str, nu: float) -> bool:
-    """Whether the chain is followed by the landing.
-
-    "auto": under ability weights. The other weightings, and nu, are ways to study the chain itself.
-    """
-    if refine == "auto":
-        return weighting_named(weighting).moving and nu == 0
-    if refine not in (True, False):
-        raise OptionError(f"`refine` is {refine!r}; it is 'auto', True or False.")
-    if refine and (nu > 0 or not weighting_named(weighting).moving):
-        ability = "`weighting='ability'`"
-        raise OptionError(f"`refine=True` goes with {ability} and without `nu`.")
-    return bool(refine)
-
-
-# ----------------------------------------------------------------------------------------- the class
+# Parameters that `spectral_fit` has by the same name.
+SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "tol")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,14 +27,14 @@ class SpectralRasch(RaschEstimator):
 
     P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)); exp(beta) is the stationary distribution of a Markov chain on items.
     From there a few Newton steps lead onto the conditional likelihood: on data that do not quite follow the model the
-    chain alone drifts from it (docs/explanation/landing.md).
+    chain alone drifts from it (docs/explanation/newton.md).
 
     Parameters
     ----------
     weighting : "ability", "persons" or "pairs"
         How much each person counts. "ability" (default): 97 to 99.8% as efficient as conditional maximum likelihood.
         "persons": every person counts once. "pairs": the paper's; long records count for much more than they tell.
-        The last two are ways to study the chain, and are not followed by the landing.
+        The last two are ways to study the chain, and are not followed by Newton steps.
     regularization : "auto" or float
         "auto" (default): nothing when all items are connected and well known; else a normal prior on how far an item
         lies from the other items that its own people met, of a precision alpha that is chosen by empirical Bayes. It
@@ -139,7 +47,7 @@ class SpectralRasch(RaschEstimator):
         differed in some person's answers (its program), or was seen together (its text). Needs weighting="pairs" or
         "persons", and the explicit item-item matrix.
     refine : "auto", True or False
-        Whether the chain is followed by the landing: "auto" (default) under ability weights without nu; False leaves
+        Whether the chain is followed by Newton steps: "auto" (default) under ability weights without nu; False leaves
         the chain's own estimate.
     assume_equal_means : bool
         Whether groups of items that share no people are taken to be equally hard on average. By default nothing is
@@ -148,8 +56,8 @@ class SpectralRasch(RaschEstimator):
         How standard errors are computed; `se_method_` says which was used. "dense", "one-pass" and "multiplier" are
         three ways to the sandwich (the chain alone has the first two); "information" is from the model alone.
     tol : float
-        Relative l1 residual of the chain alone at which to stop; the landing ends when no item would move by a
-        twentieth of its standard error, and on small data much later.
+        Relative l1 residual of the chain alone at which to stop; Newton steps end when no item would move by a
+        twenty-fifth of its standard error, and on small data much later.
     max_iter : int
         Most passes of one chain solve.
     threads : int, optional
@@ -177,7 +85,7 @@ class SpectralRasch(RaschEstimator):
     References
     ----------
     Nguyen & Zhang, "A Spectral Approach to Item Response Theory", NeurIPS 2022. The weights and the chain's standard
-    errors are derived in docs/explanation/estimator.md, the landing and its prior in docs/explanation/landing.md.
+    errors are derived in docs/explanation/estimator.md, Newton steps and prior in docs/explanation/newton.md.
 
     Examples
     --------
@@ -250,31 +158,8 @@ class SpectralRasch(RaschEstimator):
             raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
         return self._fitted(data, progress, weights=weights)
 
-    def _solve(
-        self, responses: Responses, se: str, tell: Tell | None = None, weights: ArrayLike | None = None
-    ) -> Estimate:
-        return spectral_difficulty(
-            responses,
-            weighting=self.weighting,
-            regularization=self.regularization,
-            nu=self.nu,
-            nu_rule=self.nu_rule,
-            refine=self.refine,
-            assume_equal_means=self.assume_equal_means,
-            weights=weights,
-            se=se,
-            tol=self.tol,
-            max_passes=self.max_iter,
-            seed=self.random_state,
-            progress=tell,
-        )
-
     def _estimate(self, responses: Responses, tell: Tell, weights: ArrayLike | None = None) -> Estimate:
-        found = self._solve(responses, self.se, tell, weights)
-        if weights is None:
-            return found
-        # People, and how much each counts: for means and reliability of these people.
-        return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})
+        return _solved(self, responses, self.se, tell, weights)
 
     def covariance(self, data: Any = None) -> Floats:
         """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
@@ -292,6 +177,134 @@ class SpectralRasch(RaschEstimator):
             raise OptionError("this fit had weights, which it does not keep; fit again with `se='dense'`.")
         if not np.array_equal(responses.item_counts, self.item_counts_):
             raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
-        found = self._solve(responses, "dense").covariance
+        found = _solved(self, responses, "dense").covariance
         assert found is not None
         return found
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SpectralPartialCredit(RaschEstimator):
+    """Thresholds of the partial credit model with standard errors by the spectral method.
+
+    P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv); exp(beta) is the stationary distribution of a Markov chain
+    whose states are the thresholds of all items, without moves between thresholds of one item. From there a few Newton
+    steps lead onto the conditional likelihood (docs/explanation/ordered.md). Items may have different numbers of
+    categories; where all are right or wrong the numbers are those of `SpectralRasch`.
+
+    Parameters
+    ----------
+    weighting : "ability", "persons" or "pairs"
+        How much each person counts in the chain; only "ability" (default) is followed by Newton steps. Alone, its chain
+        is 83 to 95% as efficient as conditional maximum likelihood. "persons": every person counts once. "pairs":
+        every pair of answers does.
+    regularization : "auto" or float
+        "auto" (default): nothing when all thresholds are connected and well known; else a normal prior on how far an
+        item's location lies from the other items that its own people met, and on how far its offsets are from the mean
+        offsets, both of a precision that is chosen by empirical Bayes. They count in full for locations and thresholds
+        with information up to 3 and not at all from 6 on (25 and 50 where the typical item is not told from the
+        others). A number is the precision of both, in full for all; 0 forbids it, and then items with a threshold that
+        has no finite estimate are left out. The chain alone has a prior around the mean of all thresholds.
+    refine : "auto", True or False
+        Whether the chain is followed by Newton steps: "auto" (default) under ability weights; False leaves the chain's
+        own estimate.
+    assume_equal_means : bool
+        As for `SpectralRasch`.
+    se : "auto", "dense", "one-pass", "multiplier", "information" or "none"
+        How standard errors are computed; `se_method_` says which was used. "information" is from the model alone, the
+        others are ways to the sandwich. The chain alone has "dense" and "one-pass".
+    unused : "collapse", "error" or "keep"
+        What becomes of categories that nobody used, where `fit` is given a table; see `read`.
+    tol, max_iter, threads, random_state
+        As for `SpectralRasch`.
+
+    Attributes
+    ----------
+    thresholds_, threshold_se_ : float arrays
+        Item after item (`n_thresholds_` of each); larger = harder. NaN without an estimate.
+    difficulty_, se_ : float arrays
+        The location of each item, the mean of its thresholds; the mean of all locations is zero.
+    findings_ : tuple of Finding
+        Thresholds out of order among them.
+
+    References
+    ----------
+    docs/explanation/ordered.md. Nguyen & Zhang (ICML 2024) have a chain for each level, and shifts between levels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectral_irt import simulate
+    >>> data = simulate.partial_credit(500, 6, categories=4, seed=1)
+    >>> fit = SpectralPartialCredit().fit(data.responses)
+    >>> fit.thresholds_.shape, bool(np.corrcoef(fit.thresholds_, data.thresholds)[0, 1] > 0.9)
+    ((18,), True)
+    """
+
+    several: ClassVar[bool] = True
+
+    weighting: str = "ability"
+    regularization: str | float = "auto"
+    refine: str | bool = "auto"
+    assume_equal_means: bool = False
+    se: str = "auto"
+    unused: str = "collapse"
+    tol: float = 1e-10
+    max_iter: int = 10_000
+    threads: int | None = None
+    random_state: int = 0
+
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        anchors: Any = None,
+        design: str = FIXED,
+        weights: ArrayLike | None = None,
+        progress: Tell | None = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
+
+        Parameters
+        ----------
+        anchors : mapping from item to thresholds, or Calibration, optional
+            Items that stay where they are known to be; the others are put on their scale.
+        design : "fixed" or "adaptive"
+            "adaptive" where the answers decided what a person was asked next, or when to stop: thresholds then come
+            from marginal maximum likelihood (`MarginalPartialCredit`), and the findings say so.
+        weights : numbers, optional
+            How much each person counts, as for `SpectralRasch`.
+        """
+        check_option("design", design, DESIGNS)
+        if design == ADAPTIVE:
+            if anchors is not None or weights is not None:
+                raise OptionError("anchors and weights are for a fixed design; leave them out.")
+            return fit_ordered_adaptive(self, data, progress=progress)
+        return self._fitted(data, progress, anchors=anchors, weights=weights)
+
+    def _estimate(
+        self, responses: Responses, tell: Tell, anchors: Any = None, weights: ArrayLike | None = None
+    ) -> Estimate:
+        return _solved(self, responses, self.se, tell, weights, anchors)
+
+
+def _solved(
+    estimator: SpectralRasch | SpectralPartialCredit,
+    responses: Responses,
+    se: str,
+    tell: Tell | None = None,
+    weights: ArrayLike | None = None,
+    anchors: Any = None,
+) -> Estimate:
+    """What `spectral_fit` finds with the parameters of this estimator, beside anchors if there are any."""
+    options = estimator.get_params()
+    options = {name: options[name] for name in SHARED if name in options}
+    options |= {"max_passes": estimator.max_iter, "seed": estimator.random_state, "se": se, "progress": tell}
+    if anchors is not None:
+        given = anchors if isinstance(anchors, Anchors) else Anchors.of(anchors)
+        return fit_beside(responses, given, weights=weights, **options)
+    found = spectral_fit(responses, weights=weights, **options)
+    if weights is None:
+        return found
+    # People, and how much each counts: for means and reliability of these people.
+    return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})

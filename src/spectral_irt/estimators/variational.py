@@ -12,7 +12,7 @@ from spectral_irt.data.design import examine
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import Estimate, Kept, by_item, by_person, convergence
-from spectral_irt.estimators.spectral import start_difficulty
+from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.numerics import Anderson
 
 # Both precisions have a weak prior worth one imaginary person (or item) at distance 1 from the mean: it keeps the
@@ -263,7 +263,7 @@ class VariationalRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
         rest = responses.take_items(design.answered) if design.unanswered.any() else responses
-        fit = variational_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)
+        fit = variational_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
         centre = fit.items.mean.mean()
         ability, ability_se = _abilities(rest, fit)
         # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.

@@ -12,7 +12,7 @@ from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
 from spectral_irt.bank.anchors import Anchors
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
-from spectral_irt.estimators.ordered_anchors import KnownThresholds
+from spectral_irt.estimators import anchored
 from spectral_irt.inference.joint_errors import JointErrors
 
 
@@ -285,12 +285,12 @@ def test_ordered_answers_take_the_errors_of_their_anchors_alike(tmp_path: Path) 
     """The same right and wrong answers as categories: the same errors; and plain numbers stay exact."""
     old, new = simulate.rasch(150, 8, seed=42).responses, simulate.rasch(900, 8, seed=43).responses
     fit = SpectralRasch(regularization=0).fit(old)
-    some = {"items": np.arange(4), "difficulty": fit.difficulty_[:4], "se": fit.se_[:4]}
+    some = {"items": np.arange(4), "thresholds": fit.difficulty_[:4], "se": fit.se_[:4]}
     covariance = fit.covariance()[:4, :4]
     theirs = anchored_fit(new, Anchors(**some, errors=JointErrors.dense(covariance)), regularization=0)
     values = {k: [fit.difficulty_[k]] for k in range(4)}
-    ours = SpectralPartialCredit().fit(new, anchors=KnownThresholds(values, covariance))
-    exact = SpectralPartialCredit().fit(new, anchors=values)
+    ours = SpectralPartialCredit(regularization=0).fit(new, anchors=anchored.Anchors.of(values, covariance))
+    exact = SpectralPartialCredit(regularization=0).fit(new, anchors=values)
     np.testing.assert_allclose(ours.se_[4:], theirs.se_[4:], rtol=1e-3)
     assert np.all(exact.se_[4:] < 0.95 * ours.se_[4:])
     assert "count as exact" in next(one.sentence for one in exact.findings_ if one.code == "anchored")

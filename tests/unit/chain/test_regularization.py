@@ -11,7 +11,7 @@ from spectral_irt.chain.weights import count_weights, weighting_named
 from spectral_irt.data.design import examine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch
-from spectral_irt.estimators.spectral import spectral_difficulty
+from spectral_irt.estimators.spectral_fit import spectral_fit
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
 
@@ -226,7 +226,7 @@ def test_an_unknown_weighting_is_an_error_everywhere():
     calls = [
         lambda: SpectralRasch(refine=False, weighting="votes").fit(data),
         lambda: PairwiseRasch(weighting="votes").fit(data),
-        lambda: spectral_difficulty(data, weighting="votes"),
+        lambda: spectral_fit(data, weighting="votes"),
         lambda: pair_counts(data, weighting="votes"),
         lambda: count_weights(data.blocks[0], "votes"),
         lambda: weighting_named("votes"),

@@ -76,7 +76,7 @@ def test_flow_is_information_where_the_entry_says_so(weighting: Weighting) -> No
 
 
 def test_no_other_file_of_the_chain_asks_for_a_weighting_by_name() -> None:
-    for path in [*(ROOT / "chain").glob("*.py"), ROOT / "estimators/spectral.py", ROOT / "bank/anchoring.py"]:
+    for path in [*(ROOT / "chain").glob("*.py"), ROOT / "estimators/spectral_fit.py", ROOT / "estimators/anchored.py"]:
         if path.name == "weights.py":
             continue
         for node in nodes(path):

@@ -14,7 +14,7 @@ from spectral_irt.conditional.newton import Newton, centered_within
 from spectral_irt.conditional.table_rows import score_matrix
 from spectral_irt.data import Responses
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
-from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.estimators.spectral import SpectralPartialCredit
 
 
 def point_at(responses, beta, allowed, monkeypatch):

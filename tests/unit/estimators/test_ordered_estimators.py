@@ -13,8 +13,8 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit, conditional_thresholds
 from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
-from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
+from spectral_irt.estimators.spectral import SpectralPartialCredit
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 

@@ -19,8 +19,8 @@ from spectral_irt.data.packing import limits_of, pack_block
 from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.estimate import with_missing
-from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.estimators.spectral import spectral_difficulty
+from spectral_irt.estimators.spectral import SpectralPartialCredit
+from spectral_irt.estimators.spectral_fit import spectral_fit
 from spectral_irt.inference.dimensions.residual_pairs import residual_matrices
 from spectral_irt.inference.fit.conditional_fit import conditional_statistics
 from spectral_irt.inference.fit.ordered_fit import (
@@ -95,7 +95,7 @@ class RightAndWrong:
         return responses.transform(_redraw, parameters, slope, persons=(known.ability, known.se), seed=seed)
 
     def refit(self, responses: Responses) -> Floats:
-        return spectral_difficulty(responses, se="none").thresholds
+        return spectral_fit(responses, se="none").thresholds
 
     def item_fit(self, responses: Responses, parameters: Floats) -> tuple[MeanSquares, Floats]:
         found = conditional_statistics(responses, parameters)

@@ -26,7 +26,8 @@ from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.conditional_ordered import conditional_thresholds
 from spectral_irt.estimators.rating_scale import scalable, scale_design
-from spectral_irt.estimators.spectral import SpectralRasch, lands
+from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.estimators.spectral_fit import refined
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.numerics import centered_inverse
@@ -191,7 +192,7 @@ class GroupModel:
         make = self.estimator
         if isinstance(make, ConditionalRasch):
             return f"conditional maximum likelihood, {make.se}"
-        return "spectral, information" if _lands(make) else f"spectral ({make.weighting} weights), sandwich"
+        return "spectral, information" if _refined(make) else f"spectral ({make.weighting} weights), sandwich"
 
 
 def model_like(calibration: Calibration) -> GroupModel:
@@ -230,8 +231,8 @@ def estimator_like(calibration: Calibration) -> Comparable:
     return SpectralRasch(regularization=0, **{name: options[name] for name in kept if name in options})
 
 
-def _lands(make: SpectralRasch) -> bool:
-    return lands(make.refine, make.weighting, make.nu)
+def _refined(make: SpectralRasch) -> bool:
+    return refined(make.refine, make.weighting, make.nu)
 
 
 # ------------------------------------------------------------------------------------------- one group
@@ -263,7 +264,7 @@ def _fit(part: Responses, model: GroupModel, design: Floats | None, name: str) -
 def _by_estimator(part: Responses, make: Comparable) -> _Fit:
     fit, dense = type(make)(**make.get_params()), part.n_items <= DENSE_ITEMS
     if not isinstance(fit, ConditionalRasch) and dense:
-        fit.set_params(se="information" if _lands(fit) else "dense")  # the covariance is wanted too
+        fit.set_params(se="information" if _refined(fit) else "dense")  # the covariance is wanted too
     fit.fit(part)
     covariance = fit.covariance() if dense else None
     se = fit.se_ if covariance is None else np.sqrt(np.diag(covariance))

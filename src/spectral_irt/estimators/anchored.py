@@ -1,0 +1,328 @@
+"""Calibrate new items on the scale of old ones: some thresholds are fixed, the others are estimated around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import LOGITS, Calibration, Scale
+from spectral_irt.conditional.errors import anchored_finding
+from spectral_irt.data import Finding, Responses, as_responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask
+from spectral_irt.data.labels import Labels, label_array, positions
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import Estimate
+from spectral_irt.estimators.spectral_errors import Known
+from spectral_irt.estimators.spectral_fit import spectral_fit
+from spectral_irt.tables import make_table
+
+DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
+DISPLACED_Z = 1.96  # and more than chance explains
+
+
+# --------------------------------------------------------------------------------------------- the anchors
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Joint errors of the anchors' thresholds as a matrix."""
+
+    matrix: Floats
+
+    @property
+    def variance(self) -> Floats:
+        return np.diag(self.matrix)
+
+    def take(self, chosen: Any) -> Covariance:
+        chosen = np.arange(len(self.matrix))[chosen]
+        return Covariance(self.matrix[np.ix_(chosen, chosen)])
+
+    def full(self) -> Floats:
+        return self.matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Items with given thresholds in logits, the standard errors these have (NaN: unknown), and their joint errors.
+
+    Thresholds follow each other item after item; `layout` says how many each has, one by default. `left_out` are items
+    that come with a difficulty and anchor nothing: it rests on the prior, or on another scale.
+    """
+
+    items: Labels
+    thresholds: Floats
+    se: Floats
+    scale: Scale = LOGITS
+    source: str = "the anchors"
+    left_out: Labels = field(default_factory=lambda: label_array([]))
+    errors: Any = None  # JointErrors, or Covariance
+    layout: Thresholds | None = None
+
+    @property
+    def places(self) -> Thresholds:
+        return self.layout or Thresholds.ones(len(self.items))
+
+    @classmethod
+    def of(cls, given: Mapping[Any, Any] | Calibration, covariance: Floats | None = None) -> Anchors:
+        """Of a mapping from item to thresholds (or one difficulty), or of a calibration."""
+        if isinstance(given, Calibration):
+            se = given.threshold_se
+            errors = Covariance(np.diag(np.nan_to_num(se) ** 2)) if np.nansum(se) else None
+            return cls(given.labels, given.thresholds, se, given.scale, errors=errors, layout=given.layout)
+        values = [np.atleast_1d(np.asarray(each, dtype=float)) for each in given.values()]
+        layout = Thresholds(np.array([len(each) for each in values], dtype=np.int64))
+        beta = np.concatenate(values) if values else np.empty(0)
+        errors = None if covariance is None else Covariance(covariance)
+        se = np.full(len(beta), np.nan) if covariance is None else np.sqrt(np.diag(covariance))
+        return cls(label_array(list(given)), beta, se, errors=errors, layout=layout)
+
+
+def matched(anchors: Anchors, responses: Responses) -> tuple[Known, list[Finding]]:
+    """The anchored thresholds of the data; and notes on anchors that are not in the data, or anchor nothing."""
+    layout, theirs = responses.thresholds, anchors.places
+    where = positions(responses.items, anchors.items)
+    again = responses.items[positions(responses.items, anchors.left_out) >= 0]
+    if not (where >= 0).any():
+        loose = f" ({listed(again)} had no difficulty of their own on that scale)" if len(again) else ""
+        raise OptionError(
+            f"{responses.source}: none of its items ({listed(responses.items)}) is among the anchors, which are "
+            f"{listed(anchors.items) or 'none at all'}{loose}; the scale would be fixed by nothing. Check the labels."
+        )
+    for item in np.flatnonzero(where >= 0):
+        has = theirs.max_score[where[item]]
+        if has != layout.max_score[item]:
+            raise OptionError(
+                f"the anchor {listed([responses.items[item]])} has {has:,} thresholds, and its answers are in "
+                f"{layout.max_score[item] + 1:,} categories; give one threshold less than there are categories, or "
+                "keep categories that nobody used (`unused='keep'`)."
+            )
+    place = np.where(where >= 0, theirs.first[where], -1)[layout.item]
+    place = np.where(place >= 0, place + layout.level - 1, -1)
+    value = np.where(place >= 0, anchors.thresholds[place], np.nan)
+    whole = layout.sum(np.isfinite(value).astype(float)) == layout.max_score  # an item without all of them is free
+    value = np.where(whole[layout.item], value, np.nan)
+    if not np.isfinite(value).any():
+        raise OptionError(f"none of the anchors ({listed(anchors.items)}) has a value for each of its thresholds.")
+    notes = []
+    if len(again):
+        one = len(again) == 1
+        verb, whom = ("item is not an anchor", "it") if one else ("items are not anchors", "them")
+        sentence = (
+            f"{len(again):,} {verb} but estimated anew, because nothing but the prior had placed {whom} on the scale "
+            f"of the anchors: {listed(again)}."
+        )
+        notes.append(Finding("anchors_left_out", "warning", sentence, "", tuple(again.tolist())))
+    missing = anchors.items[np.setdiff1d(np.arange(len(anchors.items)), where)]
+    if len(missing):
+        verb = "anchor is not in the data and does" if len(missing) == 1 else "anchors are not in the data and do"
+        sentence = f"{len(missing):,} {verb} nothing: {listed(missing)}."
+        notes.append(Finding("unused_anchors", "note", sentence, "", tuple(missing.tolist())))
+    return Known(value, np.where(np.isfinite(value), place, -1), anchors.errors), notes
+
+
+# ------------------------------------------------------------------------------------------------- the fit
+
+
+def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estimate:
+    """The thresholds on the scale of the anchors, with findings on these; the options are those of `spectral_fit`."""
+    layout = responses.thresholds
+    known, notes = matched(anchors, responses)
+    items = layout.sum(known.fixed.astype(float)) > 0
+    if not (items & (responses.item_counts > 0)).any():
+        raise DesignError(
+            f"{responses.source}: nobody answered an anchored item ({listed(responses.items[items])}); the scale would "
+            "be fixed by nothing. Anchor items that were answered."
+        )
+    made = spectral_fit(responses, known=known, **options)
+    answered = responses.item_counts > 0
+    out = answered & np.isnan(layout.mean(made.thresholds))
+    loose = answered & ~out & (made.status == "apart")
+    anchor_se = _location_se(anchors, layout, known.place, items)
+    chance = np.hypot(made.further["displacement_se"], np.nan_to_num(anchor_se))
+    findings = [*made.findings[:-1], *notes, *_not_estimated(responses, out, loose), made.findings[-1]]
+    findings.append(anchored_finding(int(items.sum()), anchors.errors is not None))
+    findings += _displaced(responses.items, made.further["displacement"], chance)
+    further = {**made.further, "anchor_se": anchor_se}
+    return replace(made, findings=tuple(findings), further=further, scale=anchors.scale)
+
+
+def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, items: Mask) -> Floats:
+    """The standard errors that the anchors' locations had where they come from, as far as is known."""
+    se = np.where(place >= 0, anchors.se[place], np.nan)
+    if layout.binary:
+        return se
+    out = np.full(layout.n_items, np.nan)
+    for item in np.flatnonzero(items):
+        own = place[layout.first[item] : layout.first[item] + layout.max_score[item]]
+        if anchors.errors is not None:
+            out[item] = np.sqrt(anchors.errors.take(own).full().sum()) / len(own)
+    return out
+
+
+def _not_estimated(responses: Responses, out: Mask, loose: Mask) -> list[Finding]:
+    """Free items that the data do not put on the scale of the anchors: left out, or at the mercy of the prior."""
+    findings = []
+    auto = "`regularization='auto'`"
+    for mask, code, what, remedy in (
+        (out, "items_left_out", "left out", "Use " + auto + " for an estimate from the prior, or drop them."),
+        (loose, "untied_items", "placed by the prior alone", "Collect answers to them together with anchored items."),
+    ):
+        names = responses.items[mask]
+        if len(names):
+            verb = "item is" if len(names) == 1 else "items are"
+            sentence = f"{len(names):,} {verb} {what}, for the data do not tie them to the anchors: {listed(names)}."
+            findings.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
+    return findings
+
+
+def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = (np.abs(displacement) > DISPLACED) & (np.abs(displacement) > DISPLACED_Z * se)
+    if not moved.any():
+        return []
+    names = labels[moved]
+    worst = labels[[int(np.nanargmax(np.where(moved, np.abs(displacement), np.nan)))]]
+    size = np.nanmax(np.where(moved, np.abs(displacement), np.nan))
+    verb = "anchored item is" if len(names) == 1 else "anchored items are"
+    sentence = (
+        f"{len(names):,} {verb} more than {DISPLACED:g} logits from where these data put them: {listed(names)}; the "
+        f"farthest is {listed(worst)}, by {size:.2f}."
+    )
+    remedy = "Look at these items; if they have changed, set them free and fit again."
+    return [Finding("displaced_anchors", "warning", sentence, remedy, tuple(names.tolist()))]
+
+
+# ------------------------------------------------------------------------------------------- the estimator
+
+
+@dataclass(eq=False, repr=False)
+class AnchoredRasch(RaschEstimator):
+    """Difficulties (thresholds, where answers are in categories) with some items fixed, by the spectral method.
+
+    The free items satisfy the same equations as in `SpectralRasch`, with the anchored items as given: the chain of
+    `chain/anchored.py`, then the conditional likelihood. Anchors of a bank, a fit or a file with standard errors pass
+    their errors on to the free items: Var = sandwich + D errors D', D how free items move with the anchors. Plain
+    numbers count as exact.
+
+    Parameters
+    ----------
+    anchors : Bank, mapping label -> difficulty (or its thresholds), or path
+        The fixed difficulties, in logits: a bank, its folder, or a CSV file with columns item and difficulty.
+    regularization : "auto" or float
+        As in `SpectralRasch`, for the free items, with "connected" meaning tied to the anchors.
+    assume_equal_means : bool
+        Whether free items that share no people with anchored ones are taken to be as hard on average. By default their
+        standard errors are infinite.
+    se, tol, max_iter, threads, threshold, random_state
+        As in `SpectralRasch`.
+
+    Attributes
+    ----------
+    difficulty_, se_ : float arrays
+        On the scale of the anchors. Anchored items keep their value exactly; their standard error is 0.
+    anchored_ : bool array
+    displacement_, displacement_se_ : float arrays
+        For anchored items: the difficulty the item would have if it alone were set free, minus its anchor.
+    anchor_se_ : float array
+        The standard errors that the anchors had where they come from.
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> fit = AnchoredRasch(anchors={"item1": 0.0, "item2": 1.75}).fit(datasets.load_lsat())
+    >>> fit.difficulty_.round(1).tolist()
+    [0.0, 1.8, 2.5, 1.4, 0.6]
+    """
+
+    anchors: Any = None
+    _: KW_ONLY
+    regularization: str | float = "auto"
+    assume_equal_means: bool = False
+    se: str = "auto"
+    tol: float = 1e-10
+    max_iter: int = 10_000
+    threads: int | None = None
+    threshold: float | None = None
+    random_state: int = 0
+
+    def _read(self, data: Any) -> Responses:
+        if not self._given.places.binary:
+            return as_responses(data, ordered=True, unused="keep")
+        return as_responses(data, threshold=self.threshold)
+
+    @property
+    def _given(self) -> Anchors:
+        from spectral_irt.bank.anchors import as_anchors
+
+        if self.anchors is None:
+            raise OptionError("anchors is missing; give a bank, a mapping from item to difficulty, or a file.")
+        return as_anchors(self.anchors)
+
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+        return fit_beside(
+            responses,
+            self._given,
+            regularization=self.regularization,
+            assume_equal_means=self.assume_equal_means,
+            se=self.se,
+            tol=self.tol,
+            max_passes=self.max_iter,
+            seed=self.random_state,
+            progress=tell,
+        )
+
+    @property
+    def anchored_(self) -> NDArray[np.bool_]:
+        return self._learned.anchored
+
+    @property
+    def displacement_(self) -> Floats:
+        """The difficulty that an anchored item would have if it alone were set free, minus its anchor."""
+        return self._learned.further["displacement"]
+
+    @property
+    def displacement_se_(self) -> Floats:
+        return self._learned.further["displacement_se"]
+
+    @property
+    def anchor_se_(self) -> Floats:
+        """The standard errors that the anchors had where they come from."""
+        return self._learned.further["anchor_se"]
+
+    def displacements(self) -> Any:
+        """The anchored items as a table: `item, anchor, free, displacement, se, z`.
+
+        `se` is that of the new data; `z` also has the anchor's own error, where that is known.
+        """
+        chosen = self.anchored_
+        displacement, se = self.displacement_[chosen], self.displacement_se_[chosen]
+        anchor = self.difficulty_[chosen]
+        columns = {
+            "item": self.item_labels_[chosen],
+            "anchor": anchor,
+            "free": anchor + displacement,
+            "displacement": displacement,
+            "se": se,
+            "z": displacement / np.hypot(se, np.nan_to_num(self.anchor_se_[chosen])),
+        }
+        return make_table(columns, self._learned.frame_kind)
+
+
+def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:
+    """Calibrate with some items fixed: `AnchoredRasch(anchors, **options).fit(responses)`.
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> fit = anchored_fit(datasets.load_lsat(), {"item1": 0.0})
+    >>> float(fit.difficulty_[0])
+    0.0
+    """
+    return AnchoredRasch(anchors, **options).fit(responses)

@@ -1,0 +1,428 @@
+"""The spectral estimate in eight steps: the function behind `SpectralRasch` and `SpectralPartialCredit`.
+
+1. `examine` the design; 2. plan whether there is a prior; 3. keep the items that can be estimated; 4. solve the chain,
+where Newton's steps start; 5. make the prior; 6. Newton steps on the conditional likelihood; 7. standard errors; 8. the
+estimate, with findings. Anchored thresholds are fixed values in all of them. The chain alone (`refine=False`) stops
+after the fourth, with standard errors of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectral_irt.chain.anchored import FixedAndPrior, solve_anchored
+from spectral_irt.chain.errors import (
+    QUICK_ITEMS,
+    SE_METHODS,
+    covariance,
+    one_pass,
+)
+from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.prior import LocationPrior, Prior, fading, fading_of_both
+from spectral_irt.chain.regularization import (
+    AMPLE_INFORMATION,
+    FEW_ANSWERS,
+    Regularization,
+    acted,
+    check_regularization,
+    enough_is_known,
+    met_items,
+    plan_prior,
+    plan_regularization,
+    prior_precision,
+)
+from spectral_irt.chain.rounds import Rounds
+from spectral_irt.chain.weights import PERSONS, weighting_named
+from spectral_irt.conditional.errors import location_variance
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Newton, newton
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Design, Mask, estimable, examine, tied_to
+from spectral_irt.data.same_items import SharedSets
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.errors import OptionError, check_option, listed
+from spectral_irt.estimators.estimate import (
+    Estimate,
+    centered,
+    convergence,
+    person_weights,
+    with_missing,
+)
+from spectral_irt.estimators.spectral_errors import (
+    WEAK_LINKS,
+    Known,
+    Start,
+    TakingPart,
+    Tell,
+    chosen_method,
+    estimate,
+    slow_mixing,
+)
+
+CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
+START = 1e-5  # residual of the chain from which Newton's steps start
+WEAK_TIE = 0.1  # precision
+
+
+def spectral_fit(
+    responses: Responses,
+    *,
+    weighting: str = "ability",
+    regularization: str | float = "auto",
+    nu: float = 0.0,
+    nu_rule: str = "differed",
+    refine: str | bool = "auto",
+    assume_equal_means: bool = False,
+    weights: ArrayLike | None = None,
+    known: Known | None = None,
+    se: str = "auto",
+    tol: float = 1e-10,
+    max_passes: int = 10_000,
+    seed: int = 0,
+    progress: Tell | None = None,
+) -> Estimate:
+    """Thresholds with standard errors by the spectral method, for any number of thresholds.
+
+    sum_l sum_j h_ij^l ( pi_i X_li (1 - X_lj) - pi_j X_lj (1 - X_li) ) = 0,   beta_i = log pi_i - mean.
+
+    The parameters are those of `SpectralRasch`; `known` are anchors.
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> spectral_fit(datasets.load_lsat()).thresholds.round(2).tolist()
+    [-1.26, 0.47, 1.24, 0.17, -0.62]
+    """
+    check_option("se", se, SE_METHODS)
+    if not 0 < tol < 1:
+        raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
+    if max_passes < 1:
+        raise OptionError(f"`max_iter` is {max_passes}; it must be at least 1.")
+    tell = progress or (lambda text: None)
+    tell("looking at the design")
+    design = examine(responses)
+    check_regularization(regularization, nu, nu_rule, weighting)
+    each = None if weights is None else person_weights(responses, weights)
+    solving: dict[str, Any] = {"max_passes": max_passes, "tell": tell}
+    if not refined(refine, weighting, nu):
+        if each is not None or known is not None:
+            what = "people have weights" if known is None else "items are anchored"
+            raise OptionError(f"{what} in the Newton steps only; leave out `refine=False`, and weight by ability.")
+        noun = _noun(responses.thresholds)
+        plan = plan_regularization(design, regularization, nu, nu_rule, weighting, noun)
+        return _chain_alone(design, plan, weighting, nu_rule, se, tol, **solving)
+
+    fit = taking_part(design, regularization, known)
+    plan, rest, mask = fit.plan, fit.rest, fit.mask
+    shared = _usable_sets(rest, plan, each, se, known)
+    if known is None:
+        start = _solved(rest, plan, design.information[mask], shared, tol, **solving)
+    else:
+        start = _solved_beside(rest, known.value[mask], plan, tol, **solving)
+    prior, parts, plan = _prior(fit, start)
+    likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
+    fixed = None if known is None else known.fixed[mask]
+    found = newton(likelihood, start.beta, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
+    plan = _acted(plan, found, rest, fit.tied) if found.prior else plan
+    return estimate(fit, plan, start, found, parts, shared, each, assume_equal_means, se, seed, tell)
+
+
+def refined(refine: str | bool, weighting: str, nu: float) -> bool:
+    """Whether the chain is followed by Newton steps.
+
+    "auto": under ability weights. The other weightings, and nu, are ways to study the chain itself.
+    """
+    moving = weighting_named(weighting).moving
+    if refine == "auto":
+        return moving and nu == 0
+    if refine not in (True, False):
+        raise OptionError(f"`refine` is {refine!r}; it is 'auto', True or False.")
+    if refine and (nu > 0 or not moving):
+        raise OptionError("`refine=True` goes with `weighting='ability'` and without `nu`.")
+    return bool(refine)
+
+
+def start_thresholds(responses: Responses) -> Floats:
+    """Where other iterations start: what the chain alone gives, regularized as needed; 0 for an unanswered item."""
+    weighting = "ability" if responses.thresholds.binary else "persons"
+    beta = spectral_fit(responses, weighting=weighting, refine=False, se="none", tol=1e-6).thresholds
+    return np.where(np.isfinite(beta), beta, 0.0)
+
+
+def _noun(layout: Thresholds) -> str:
+    return "item" if layout.binary else "threshold"
+
+
+# --------------------------------------------------------------------------------- what takes part, and why
+
+
+def taking_part(design: Design, regularization: str | float, known: Known | None) -> TakingPart:
+    """Which items take part, whether there may be a prior, and what the design has to say."""
+    responses, noun = design.answers, _noun(design.steps)
+    if known is None:
+        plan = plan_prior(design, regularization, noun)
+        rest, kept, findings = kept_items(design, plan)
+        return TakingPart(design, plan, rest, kept, design.component[kept[design.steps.item]] == 0, None, findings)
+    reached = tied_to(responses, known.fixed)
+    plan, kept = _plan_beside(design, known.fixed, reached, regularization, noun)
+    rest = responses if kept.all() else responses.take_items(kept)
+    mask = kept[design.steps.item]
+    findings = [finding for finding in design.findings if finding.code != "disconnected"]
+    return TakingPart(design, plan, rest, kept, reached[mask], known, findings)
+
+
+def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, list[Finding]]:
+    """The items that take part, which they are, and the findings on the design: without a prior some are left out."""
+    responses, findings = design.answers, list(design.findings)
+    if plan.kind == "none" and not (design.connected and design.answered.all()):
+        rest, kept, left_out = estimable(responses)
+        said = ("extreme_items", "uninformed_items", "empty_categories")
+        return rest, kept, [f for f in findings if f.code not in said] + list(left_out)
+    kept = responses.item_counts > 0
+    return responses if kept.all() else responses.take_items(kept), kept, findings
+
+
+def _plan_beside(
+    design: Design, fixed: Mask, reached: Mask, regularization: str | float, noun: str
+) -> tuple[Regularization, Mask]:
+    """Whether the free thresholds need a prior beside anchors, and which items take part."""
+    responses, layout = design.answers, design.steps
+    kept, free = responses.item_counts > 0, design.answered & ~fixed
+    if isinstance(regularization, str):
+        loose = int((free & ~reached).sum())
+        if loose:
+            verb = f"{noun} is" if loose == 1 else f"{noun}s are"
+            reason = f"{loose:,} {verb} not tied to the anchors by the data alone"
+            return Regularization("neighbors", reason, 1.0, True), kept
+        if design.information[free].min(initial=AMPLE_INFORMATION) < AMPLE_INFORMATION:
+            return Regularization("neighbors", FEW_ANSWERS.format(noun), 1.0, True), kept
+        return enough_is_known(design.information[design.answered], noun), kept
+    if regularization > 0:
+        return Regularization("neighbors", "as asked", alpha=float(regularization)), kept
+    while True:  # without the answers to items left out, others may lose their tie
+        rest, mask = responses.take_items(kept), kept[layout.item]
+        good = tied_to(rest, fixed[mask]) | fixed[mask]
+        if good.all():
+            return Regularization("none", "as asked"), kept
+        kept[np.flatnonzero(kept)[np.unique(rest.thresholds.item[~good])]] = False
+
+
+def _usable_sets(
+    rest: Responses, plan: Regularization, weights: Floats | None, se: str, known: Known | None
+) -> SharedSets | None:
+    """What people on shared sets told, where it is all that a fit needs.
+
+    Not where people have weights of their own, nor under a prior (which looks at who met what) or beside anchors (whose
+    displacement does); and standard errors by one pass or by multipliers look at people one by one, so there are these
+    matrices instead.
+    """
+    if weights is not None or known is not None or plan.kind != "none" or rest.n_items > QUICK_ITEMS:
+        return None
+    return rest.shared if se in ("auto", "dense", "information", "none") else None
+
+
+# ------------------------------------------------------------------------------------------ where to start
+
+
+def _solved(
+    rest: Responses, plan: Regularization, information: Floats, shared: SharedSets | None, tol: float, **solving: Any
+) -> Start:
+    """The chain's thresholds.
+
+    Where there is a prior, the chain has its simple one, around the mean of all, as a place to start from. With several
+    thresholds that is weak, for a start that lies far out for thresholds far out: steps that lead inwards are short of
+    the mark, those that lead outwards go past it.
+    """
+    binary = rest.thresholds.binary
+    tie = plan if plan.kind == "none" else replace(plan, kind="virtual item")
+    if plan.kind != "none" and not binary:
+        tie = replace(tie, alpha=WEAK_TIE, estimated=False)
+    solving["tell"]("solving the chain")
+    rounds = Rounds(
+        rest,
+        "ability" if binary and shared is None else PERSONS.name,
+        tie,
+        information,
+        tol=max(tol, START),
+        rough=True,
+        chain=None if shared is None else ItemChain.by_persons(rest, shared),
+        **solving,
+    )
+    found = rounds.solve()
+    return Start(rounds.beta, found, rounds.passes, rounds.plan.alpha if binary else plan.alpha)
+
+
+def _solved_beside(rest: Responses, value: Floats, plan: Regularization, tol: float, **solving: Any) -> Start:
+    """The chain's thresholds beside anchored ones, with a prior around one mean."""
+    fixed = np.isfinite(value)
+    mean = float(value[fixed].mean())
+    known = FixedAndPrior(fixed, np.where(fixed, value, mean), np.where(fixed, 0.0, plan.alpha))
+    renew = _renewed if plan.estimated else _recentered if plan.alpha else None
+    tol = tol if rest.thresholds.binary else max(tol, START)
+    solved = solve_anchored(rest, np.full(len(value), mean), known, tol=tol, renew=renew, **solving)
+    alpha = plan.alpha
+    if alpha and not fixed.all():
+        alpha = float(solved.known.precision[np.flatnonzero(~fixed)[0]])
+    return Start(solved.beta, solved.found, solved.passes, alpha)
+
+
+def _recentered(beta: Floats, information: Floats, known: FixedAndPrior) -> FixedAndPrior:
+    """The prior mean: all thresholds, each by the share of it that is not prior; anchored ones count in full."""
+    alpha = known.precision.max()
+    share = np.where(known.fixed, 1.0, information / (information + alpha))
+    mean = float(share @ beta / share.sum())
+    return FixedAndPrior(known.fixed, np.where(known.fixed, known.mean, mean), known.precision)
+
+
+def _renewed(beta: Floats, information: Floats, known: FixedAndPrior) -> FixedAndPrior:
+    """Empirical Bayes: mean and precision of the prior from all thresholds (anchored ones are known for sure)."""
+    known = _recentered(beta, information, known)
+    mean = known.mean[~known.fixed][0]
+    certain = np.where(known.fixed, 1e12, information)
+    alpha = prior_precision(beta - mean, certain, known.precision.max())
+    return FixedAndPrior(known.fixed, known.mean, np.where(known.fixed, 0.0, alpha))
+
+
+# ----------------------------------------------------------------------------------------------- the prior
+
+
+def _prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regularization]:
+    """The prior, which items are linked (part 0 has the scale), and the plan: without a prior where none counts."""
+    rest, plan, layout, tied = fit.rest, fit.plan, fit.rest.thresholds, fit.tied
+    parts = np.zeros(rest.n_items, dtype=np.int64)
+    if plan.kind == "none":
+        return None, parts, plan
+    fixed = np.zeros(len(tied), dtype=bool) if fit.known is None else fit.known.fixed[fit.mask]
+    tied = tied | fixed
+    location, offsets = np.ones(rest.n_items), np.zeros(0) if layout.binary else np.ones(layout.n_entries)
+    if plan.estimated and layout.binary:
+        location = fading(fit.information, tied, start.alpha)
+    elif plan.estimated:
+        location, offsets = fading_of_both(layout, fit.information, tied, start.beta)
+    on_scale = layout.sum(tied.astype(float)) > 0
+    held = layout.sum((~fixed).astype(float)) == 0
+    near = None
+    if location[~held].any() or not on_scale.all():
+        neighbors = Neighbors(rest)
+        if not on_scale.all():
+            parts = with_scale_first(neighbors.parts(), on_scale)
+        near = LocationPrior(neighbors, start.alpha, location, plan.estimated)
+    if near is None and not offsets[~fixed[: len(offsets)]].any():
+        return None, parts, enough_is_known(fit.information, _noun(layout))
+    if layout.binary:
+        assert near is not None
+        return Prior.of_items(layout, near), parts, plan
+    return Prior(layout, near, start.alpha, offsets, plan.estimated), parts, plan
+
+
+def with_scale_first(parts: Ints, scale: Mask) -> Ints:
+    """Parts so numbered that 0 is the one of the items that give the scale."""
+    first = int(np.bincount(parts[scale]).argmax())
+    return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
+
+
+def _acted(plan: Regularization, found: Newton, rest: Responses, tied: Mask) -> Regularization:
+    """The plan with what the prior did."""
+    prior, layout, answers = found.prior, rest.thresholds, np.nan_to_num(rest.category_counts)
+    assert prior is not None
+    near = prior.location
+    plan = replace(plan, alpha=near.alpha if near else 0.0)
+    if not layout.binary:
+        located = int((near.fade > 0).sum()) if near else 0
+        plan = replace(plan, offsets=prior.alpha, offset_sd=float(prior.alpha**-0.5), located=located)
+    step = replace(found, prior=None).roughly(prior @ found.beta)
+    counts = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
+    acts = prior.counts > 0 if found.fixed is None else (prior.counts > 0) & ~found.fixed
+
+    def name(k: int) -> str:
+        which = f"item {listed([rest.items[layout.item[k]]])}"
+        return f"threshold {layout.level[k]} of {which}" if layout.max_score[layout.item[k]] > 1 else which
+
+    return acted(plan, acts, tied & (found.information > 1e-9), step, counts, name)
+
+
+# ---------------------------------------------------------------------------------------- the chain alone
+
+
+def _chain_alone(
+    design: Design,
+    plan: Regularization,
+    weighting: str,
+    nu_rule: str,
+    se: str,
+    tol: float,
+    *,
+    max_passes: int,
+    tell: Tell,
+) -> Estimate:
+    """Thresholds as the chain itself has them."""
+    check_option("se", se, CHAIN_ERRORS)
+    responses = design.answers
+    if plan.kind == "pairs":
+        kept, findings = met_items(design, nu_rule), list(design.findings)
+        rest = responses if kept.all() else responses.take_items(kept)
+    else:
+        rest, kept, findings = kept_items(design, plan)
+    thresholds, mask = rest.thresholds, kept[responses.thresholds.item]
+    tell("solving the chain")
+    rounds = Rounds(rest, weighting, plan, design.information[mask], tol=tol, max_passes=max_passes, tell=tell)
+    found = rounds.solve()
+    plan, balance = rounds.plan, rounds.balance()
+
+    method = chosen_method(se, rest, found.contraction, tell, multipliers=False)
+    matrix = covariance(balance) if method == "dense" else None
+    beta = rounds.beta
+    if not thresholds.binary:
+        beta, matrix = centered(thresholds, beta, matrix)
+    errors, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
+    if method == "one-pass":
+        errors, location = one_pass(balance)
+    status = design.status()
+    alone = np.zeros(len(beta), dtype=bool)
+    if not balance.in_information and method != "none":
+        # The sandwich takes what flows out of an item for information, which it is under ability weights only: an item
+        # that everybody got right would seem known to a few hundredths. What rests on the prior alone has the prior's
+        # error; nu is no distribution, and what rests on it has none.
+        if plan.kind == "pairs":
+            alone, prior_se = status[kept] != "ok", np.nan
+        else:
+            alone, prior_se = design.information[mask] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
+        errors[alone] = prior_se
+        if matrix is not None:
+            matrix[alone] = matrix[:, alone] = prior_se * 0
+            matrix[alone, alone] = prior_se**2
+    if matrix is not None:
+        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
+        location = np.sqrt(location_variance(thresholds, matrix))
+    elif alone.any():  # of an item with such a threshold: as if what is known of each were known by itself
+        own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
+        location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
+
+    findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
+    # The solver has warned where it did not get there.
+    findings += convergence(
+        "the chain", found.passes, "passes", "residual", found.residual, tol, remedy=WEAK_LINKS, warn=False
+    )
+    findings += slow_mixing(design, rest, kept, found.contraction)
+    told = balance.through if balance.in_information else rounds.information()
+    return Estimate(
+        with_missing(beta, mask),
+        with_missing(errors, mask),
+        status,
+        rounds.passes,
+        found.residual,
+        item_se=with_missing(location, kept),
+        covariance=None if matrix is None else with_missing(matrix, mask),
+        information=with_missing(thresholds.sum(told), kept),
+        findings=tuple(findings),
+        regularization=plan,
+        se_method=method,
+        solver=found.method,
+        contraction=found.contraction,
+    )
