@@ -311,7 +311,7 @@ class OrderedJob:
         """The answers, and what is odd in their design; nothing is fitted."""
         from spectral_irt.data.design import examine
         from spectral_irt.errors import DesignError
-        from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+        from spectral_irt.estimators.spectral import SpectralPartialCredit
         from spectral_irt.inference.groups.hausman import quick_hausman
 
         self.check()
