@@ -369,9 +369,13 @@ def test_ordered_two_stage_and_stopping() -> None:
 @pytest.mark.parametrize(
     ("model", "arguments", "message"),
     [
-        ("rating_scale", {"n_items": 5, "difficulty": [0, 1]}, r"difficulty has shape \(2,\); it must hold 5 numbers"),
+        (
+            "rating_scale",
+            {"n_items": 5, "difficulty": [0, 1]},
+            r"`difficulty` has shape \(2,\); it must hold 5",
+        ),
         ("rating_scale", {"n_items": 5, "categories": 102}, "at most 101"),
-        ("rating_scale", {"n_items": 5, "steps": np.zeros(101)}, "more than 101 categories"),
+        ("rating_scale", {"n_items": 5, "thresholds": np.zeros(101)}, "more than 101 categories"),
         ("rating_scale", {}, "n_items` is missing"),
         ("partial_credit", {"n_items": 5, "categories": 102}, "between 2 and 101"),
         ("partial_credit", {"thresholds": [np.zeros(101)]}, "more than 101 categories"),

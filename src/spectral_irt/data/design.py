@@ -66,7 +66,7 @@ class Design:
         return self.answers.entries
 
     @property
-    def steps(self) -> Thresholds:
+    def layout(self) -> Thresholds:
         return self.answers.thresholds
 
     @property
@@ -91,13 +91,13 @@ class Design:
     def status(self) -> NDArray[Any]:
         """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "apart"; or "empty
         category" where some of its thresholds are never met."""
-        steps, status = self.steps, np.full(self.steps.n_items, "ok", dtype=object)
+        layout, status = self.layout, np.full(self.layout.n_items, "ok", dtype=object)
         alone = self.answered.sum() > 1 and np.sum(self.component == 0) == 1  # the largest group is a single item
-        status[steps.item[(self.component > 0) | alone]] = "apart"
-        status[steps.item[self.uninformed]] = "no information"
-        status[steps.item[self.all_right | self.all_wrong]] = "empty category"
+        status[layout.item[(self.component > 0) | alone]] = "apart"
+        status[layout.item[self.uninformed]] = "no information"
+        status[layout.item[self.all_right | self.all_wrong]] = "empty category"
         for word, mask in (("all right", self.all_right), ("all wrong", self.all_wrong)):
-            status[np.bincount(steps.item[mask], minlength=steps.n_items) == steps.max_score] = word
+            status[np.bincount(layout.item[mask], minlength=layout.n_items) == layout.max_score] = word
         status[self.answers.item_counts == 0] = "no responses"
         return status
 
@@ -113,9 +113,9 @@ def examine(responses: Responses) -> Design:
             f"{responses.source}: there are no responses. Check the file and the codes for missing answers."
         )
     right, wrong = evidence_of(responses)
-    steps, counts = responses.thresholds, responses.category_counts
-    passed, failed = counts[steps.item, steps.level], counts[steps.item, steps.level - 1]
-    unanswered = responses.item_counts[steps.item] == 0
+    layout, counts = responses.thresholds, responses.category_counts
+    passed, failed = counts[layout.item, layout.level], counts[layout.item, layout.level - 1]
+    unanswered = responses.item_counts[layout.item] == 0
     all_right, all_wrong = (failed == 0) & ~unanswered, (passed == 0) & ~unanswered
     uninformed = (right == 0) & (wrong == 0) & ~unanswered & ~all_right & ~all_wrong
     component = components(responses, right, wrong)
@@ -129,13 +129,13 @@ def _told(right: Floats, wrong: Floats) -> Floats:
 
 def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
     """R and W of every threshold: right answers weighted by Z/n, wrong ones by s/n."""
-    shared, steps = responses.shared, responses.thresholds
+    shared, layout = responses.shared, responses.thresholds
     if shared is None:
-        return responses.entries.sum(evidence, steps)
+        return responses.entries.sum(evidence, layout)
     right = shared.total(lambda one: (1 - one.share) @ one.right)
     wrong = shared.total(lambda one: one.share @ (one.people[:, None] - one.right))
     if shared.rest is not None:
-        more = shared.rest.sum(evidence, steps)
+        more = shared.rest.sum(evidence, layout)
         right, wrong = right + more[0], wrong + more[1]
     return right, wrong
 
@@ -166,14 +166,14 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
     """
     if right is None or wrong is None:
         right, wrong = evidence_of(responses)
-    steps = responses.thresholds
-    answered = responses.item_counts[steps.item] > 0
+    layout = responses.thresholds
+    answered = responses.item_counts[layout.item] > 0
     waiting = answered & (right > 0) & (wrong > 0)
-    labels, found = np.full(steps.n_entries, -1), 0
-    search = steps.binary and responses.engine.gathers
+    labels, found = np.full(layout.n_entries, -1), 0
+    search = layout.binary and responses.engine.gathers
     while waiting.any() and found < (1 if search else MOST_GROUPS):
         pivot = int(np.argmax(np.where(waiting, _told(right, wrong), -1.0)))
-        core = tied_to(responses, np.arange(steps.n_entries) == pivot) & waiting
+        core = tied_to(responses, np.arange(layout.n_entries) == pivot) & waiting
         labels[core] = found
         waiting &= ~core
         found += 1
@@ -207,11 +207,11 @@ def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> 
 
 def _next(responses: Responses, marks: Floats, against: bool) -> Floats:
     """Above 0 for what an arrow from a marked one reaches (or, against the arrows, what reaches one)."""
-    shared, steps = responses.shared, responses.thresholds
+    shared, layout = responses.shared, responses.thresholds
     if shared is None:
-        return responses.entries.sum(spread_marks, steps, marks, against)
+        return responses.entries.sum(spread_marks, layout, marks, against)
     found = shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])
-    return found if shared.rest is None else found + shared.rest.sum(spread_marks, steps, marks, against)
+    return found if shared.rest is None else found + shared.rest.sum(spread_marks, layout, marks, against)
 
 
 def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
@@ -295,12 +295,12 @@ def require_connected(responses: Responses) -> None:
 
 def describe_split(responses: Responses, labels: Ints) -> str:
     """One sentence on how the items, or their thresholds, fall apart: groups, sizes, the smallest by name."""
-    steps = responses.thresholds
-    what = "items" if steps.binary else "thresholds"
+    layout = responses.thresholds
+    what = "items" if layout.binary else "thresholds"
     sizes = np.bincount(labels[labels >= 0])
     shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
     last = range(len(sizes) - 1, max(0, len(sizes) - 4), -1)
-    smallest = [listed(responses.items[np.unique(steps.item[labels == k])]) for k in last]
+    smallest = [listed(responses.items[np.unique(layout.item[labels == k])]) for k in last]
     if not _shared(responses, labels, informative=False):
         how = "that share no people"
     elif not _shared(responses, labels, informative=True):
@@ -309,7 +309,7 @@ def describe_split(responses: Responses, labels: Ints) -> str:
         how = "that are linked one way only (where they meet, one side always wins)"
     return (
         f"the {what} split into {len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)}). "
-        f"Their {'difficulties' if steps.binary else what} have no common scale."
+        f"Their {'difficulties' if layout.binary else what} have no common scale."
     )
 
 
@@ -334,7 +334,7 @@ def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds
 
 
 def _findings(design: Design) -> list[Finding]:
-    answers, status, binary = design.answers, design.status(), design.steps.binary
+    answers, status, binary = design.answers, design.status(), design.layout.binary
     found: list[Finding] = []
     right, wrong = ("right", "wrong") if binary else ("in the highest category", "in the lowest category")
     for code, word, what in (
@@ -356,7 +356,7 @@ def _findings(design: Design) -> list[Finding]:
     if design.split:
         groups = np.full(len(design.component), -1)
         groups[~design.extreme] = np.unique(design.component[~design.extreme], return_inverse=True)[1]
-        apart = answers.items[np.unique(design.steps.item[groups > 0])]
+        apart = answers.items[np.unique(design.layout.item[groups > 0])]
         said, of = (answers, groups) if not binary else (answers.take_items(~design.extreme), groups[~design.extreme])
         sentence = describe_split(said, of)
         remedy = (

@@ -69,19 +69,6 @@ def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1
         start = stop
 
 
-def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repeats: Repeats) -> tuple[Block, ...]:
-    """Blocks from slots of right and wrong answers, person by person in arrival order.
-
-    With `duplicates="error"` the repeats are only recorded; the caller, who knows the labels, complains.
-    """
-    blocks = []
-    for start, stop in person_chunks(indptr):
-        part = slice(int(indptr[start]), int(indptr[stop]))
-        person = np.repeat(np.arange(stop - start, dtype=np.int32), np.diff(indptr[start : stop + 1]))
-        blocks.append(_packed(Rows(person, slots[part]), BINARY, stop - start, start, duplicates, repeats))
-    return tuple(blocks)
-
-
 def pack_block(indptr: Ints, slots: NDArray[np.int32], thresholds: Thresholds = BINARY) -> Block:
     """One block from the slots of its people, none of them repeated."""
     person = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))

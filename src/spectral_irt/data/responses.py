@@ -142,10 +142,10 @@ class Responses:
     def entries(self) -> Responses:
         """Whether each threshold was passed, for the thresholds next to an answer: these responses themselves where
         answers are right or wrong."""
-        steps = self.thresholds
-        if steps.binary:
+        layout = self.thresholds
+        if layout.binary:
             return self
-        names = [f"{self.items[i]} [{k}]" for i, k in zip(steps.item.tolist(), steps.level.tolist(), strict=True)]
+        names = [f"{self.items[i]} [{k}]" for i, k in zip(layout.item.tolist(), layout.level.tolist(), strict=True)]
         labels = label_array(names)
         return replace(self, items=labels, thresholds=Thresholds.ones(len(labels)), codes=None, raw=None, notes=())
 
@@ -247,14 +247,14 @@ class Responses:
         codes: Floats | None = None,
     ) -> Responses:
         """Responses from integer codes that point into the label arrays, and categories; rows in any order."""
-        steps = Thresholds.ones(len(items)) if thresholds is None else thresholds
-        slots = slots_of(item, category.astype(np.int32, copy=False), steps.bits)
+        layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
+        slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
         rows, repeats = Rows(person.astype(np.int32, copy=False), slots), Repeats()
         counts = np.bincount(person, minlength=len(persons))
-        blocks = tuple(pack_rows(in_pieces(rows), counts, steps, duplicates=duplicates, repeats=repeats))
+        blocks = tuple(pack_rows(in_pieces(rows), counts, layout, duplicates=duplicates, repeats=repeats))
         if duplicates == "error":
             repeats.complain(persons, items, source)
-        return cls(blocks, items, persons, frame_kind, source, thresholds=steps, codes=codes)
+        return cls(blocks, items, persons, frame_kind, source, thresholds=layout, codes=codes)
 
     @property
     def n_persons(self) -> int:
@@ -318,12 +318,12 @@ class Responses:
     @cached_property
     def category_counts(self) -> Floats:
         """Items x categories 0 to K: how many people gave each answer; NaN where an item has fewer categories."""
-        steps = self.thresholds
-        if steps.binary:
+        layout = self.thresholds
+        if layout.binary:
             return np.stack([self.item_counts - self.item_scores, self.item_scores], axis=1).astype(np.float64)
-        answers, passed = self.entries.sum(kernels.item_counts, steps.n_entries)
-        lowest = (answers - passed)[steps.first]
-        return np.concatenate([lowest[:, None], steps.table(passed.astype(float), np.nan)], axis=1)
+        answers, passed = self.entries.sum(kernels.item_counts, layout.n_entries)
+        lowest = (answers - passed)[layout.first]
+        return np.concatenate([lowest[:, None], layout.table(passed.astype(float), np.nan)], axis=1)
 
     def category_codes(self) -> Floats:
         """`codes`, or the numbers of the categories."""
@@ -410,10 +410,10 @@ class Responses:
         """The largest group of items with a common scale, and everybody's answers to them."""
         from spectral_irt.data.design import components
 
-        labels, steps = components(self), self.thresholds
+        labels, layout = components(self), self.thresholds
         if not np.any(labels >= 0):
             raise DesignError(f"{self.source}: no item was answered by anyone; there is nothing to keep.")
-        return self.take_items(np.bincount(steps.item[labels == 0], minlength=self.n_items) == steps.max_score)
+        return self.take_items(np.bincount(layout.item[labels == 0], minlength=self.n_items) == layout.max_score)
 
     def findings(self) -> tuple[Finding, ...]:
         """What was taken for an item, and what is odd in the design of the data, in plain sentences."""

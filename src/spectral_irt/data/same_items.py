@@ -107,7 +107,7 @@ def shared_sets(
     if shared > 0 and responses.n_persons > SAMPLE and different > people / 2:
         return None
     keys, counts = responses.gather(set_keys, table)
-    first, code, people = _numbered(keys)
+    first, people, code = _distinct(keys)
     lengths = counts[first]
     worth = (people >= per_item * lengths) & (people * lengths >= per_block * len(responses.blocks))
     worth &= (lengths > 1) & (lengths <= LONGEST)
@@ -130,12 +130,15 @@ def shared_sets(
     return SharedSets(tuple(sums), responses.take_persons(outside) if outside.any() else None, m, code)
 
 
-def _numbered(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
-    """The first person of each key, the number of every person's key, and how many people have it."""
-    if keys.min() == keys.max():
-        return np.zeros(1, dtype=np.int64), np.zeros(len(keys), dtype=np.int64), np.array([len(keys)])
-    _, first, code, people = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    return first, code, people
+def _distinct(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
+    """Who is the first with each key, in their order; how many have it; and which one each person has."""
+    if len(keys) and keys.min() == keys.max():
+        return np.zeros(1, dtype=np.int64), np.array([len(keys)]), np.zeros(len(keys), dtype=np.int64)
+    _, first, of_person, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], count[order], rank[of_person.ravel()]
 
 
 def _empty(k: int) -> tuple[Floats, Floats, Floats]:
@@ -255,19 +258,10 @@ def distinct_rows(responses: Responses) -> Patterns:
     return Patterns(all_rows(responses.take_persons(first)), count, of_person)
 
 
-def same_rows(rows: Rows, steps: Thresholds) -> Patterns:
+def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
     """The patterns of these rows."""
-    first, count, of_person = _distinct(row_keys(rows, steps, rows.scores))
+    first, count, of_person = _distinct(row_keys(rows, layout, rows.scores))
     return Patterns(rows.take(first), count, of_person)
-
-
-def _distinct(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
-    """Who is the first with each key, in their order; how many have it; and which one each person has."""
-    _, first, of_person, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return first[order], count[order], rank[of_person.ravel()]
 
 
 def all_rows(responses: Any) -> Rows:
@@ -281,14 +275,14 @@ def all_rows(responses: Any) -> Rows:
     return Rows(indptr, *columns)
 
 
-def _pattern_keys(block: Block, steps: Thresholds) -> NDArray[np.uint64]:
-    rows = rows_of(block, steps)
-    return row_keys(rows, steps, rows.scores)
+def _pattern_keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:
+    rows = rows_of(block, layout)
+    return row_keys(rows, layout, rows.scores)
 
 
-def row_keys(rows: Rows, steps: Thresholds, beside: Ints) -> NDArray[np.uint64]:
+def row_keys(rows: Rows, layout: Thresholds, beside: Ints) -> NDArray[np.uint64]:
     """A number for each set of items and the number beside it."""
-    table = scramble(np.arange(steps.n_items, dtype=np.int32), 0)
+    table = scramble(np.arange(layout.n_items, dtype=np.int32), 0)
     keys = set_keys(rows, table)[0]
     keys += scramble(beside.astype(np.int32), 1)
     return keys

@@ -116,14 +116,14 @@ def of_answers(block: Block, below: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return block.right() | ~below[block.items]
 
 
-def answered_items(block: Block, steps: Thresholds) -> tuple[Ints, NDArray[np.int32], Ints]:
+def answered_items(block: Block, layout: Thresholds) -> tuple[Ints, NDArray[np.int32], Ints]:
     """Where each person's answers begin, and the item and category of each answer."""
-    if steps.binary:
+    if layout.binary:
         return block.indptr, np.asarray(block.items), block.right().astype(np.int64)
-    one = of_answers(block, steps.below)
+    one = of_answers(block, layout.below)
     code = block.items[one]
     indptr = np.concatenate([[0], np.cumsum(one)])[block.indptr]
-    return indptr, steps.item[code].astype(np.int32), np.where(block.right()[one], steps.level[code], 0)
+    return indptr, layout.item[code].astype(np.int32), np.where(block.right()[one], layout.level[code], 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,17 +173,17 @@ class Rows:
         return out
 
 
-def rows_of(block: Block, steps: Thresholds) -> Rows:
+def rows_of(block: Block, layout: Thresholds) -> Rows:
     """The rows of a block: its own arrays where answers are right or wrong, else made once."""
-    if steps.binary:
+    if layout.binary:
         return Rows(block.indptr, np.asarray(block.items), block.counts, block.scores, block.counts)
-    found: Rows | None = block._cache.get(("rows", steps.n_entries))
+    found: Rows | None = block._cache.get(("rows", layout.n_entries))
     if found is None:
-        indptr, items, category = answered_items(block, steps)
+        indptr, items, category = answered_items(block, layout)
         before = np.concatenate([[0], np.cumsum(category)])
-        size = np.concatenate([[0], np.cumsum(steps.max_score[items])])
+        size = np.concatenate([[0], np.cumsum(layout.max_score[items])])
         made = Rows(indptr, items, np.diff(indptr), np.diff(before[indptr]), np.diff(size[indptr]))
-        found = block.remember(("rows", steps.n_entries), made)
+        found = block.remember(("rows", layout.n_entries), made)
     return found
 
 

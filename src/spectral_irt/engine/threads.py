@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from spectral_irt.engine.base import Each, Engine, Kernel
-from spectral_irt.engine.memory import Budget, budget
+from spectral_irt.engine.memory import budget
 from spectral_irt.errors import OptionError
 
 # numpy's matrix library starts a thread on every processor for every product. Inside an engine, which keeps all
@@ -64,25 +64,21 @@ class LocalEngine(Engine):
     ----------
     threads : int, optional
         Default: as many as this process may use. numpy and scipy release Python's lock in their loops.
-    memory : Budget, optional
-        How much memory prepared parts may take before they are moved to temporary files; by default the process's
-        (`set_memory`).
     """
 
-    def __init__(self, threads: int | None = None, memory: Budget | None = None) -> None:
+    def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise OptionError(f"`threads` is {threads}; it must be at least 1.")
         self.threads = threads or available_processors()
-        self.memory = memory
         self._pool: ThreadPoolExecutor | None = None
 
     def keep(self, part: Any) -> Any:
         """The part in memory while the budget has room, else mapped from a temporary file."""
-        return (self.memory or budget()).keep(part)
+        return budget().keep(part)
 
     def reserve(self, persons: int, items: int, answers: int) -> None:
         """See that the budget has room for a fit of so many people and items, and for the work of the threads."""
-        (self.memory or budget()).reserve(persons=persons, items=items, threads=self.threads, answers=answers)
+        budget().reserve(persons=persons, items=items, threads=self.threads, answers=answers)
 
     def make_room(self, size: int) -> None:
         """Have blocks forget what was made of them, where so many bytes would not fit beside it."""
@@ -106,4 +102,4 @@ class LocalEngine(Engine):
                 yield waiting.popleft().result()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"threads": self.threads, "memory": None, "_pool": None}  # both belong to the process
+        return {"threads": self.threads, "_pool": None}  # the pool belongs to the process

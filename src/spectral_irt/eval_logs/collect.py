@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Ints
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.packing import DUPLICATES, Duplicates, Repeats, pack
+from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, check_option, listed
@@ -162,12 +162,8 @@ def _packed(runs: dict[tuple[str, str], list[_Run]], prompts: _Prompts, duplicat
     models, items = np.array(list(by_model), dtype=object), np.array(list(prompts.known), dtype=object)
     counts = [sum(map(len, slots)) for slots in by_model.values()]
     slots = np.concatenate([one for several in by_model.values() for one in several])
-    repeats = Repeats()
-    blocks = pack(np.cumsum([0, *counts]), slots, duplicates=duplicates, repeats=repeats)
-    made = Responses(blocks, items, models)
-    if duplicates == "error":
-        repeats.complain(models, items, made.source)
-    return made
+    person = np.repeat(np.arange(len(models)), counts)
+    return Responses.from_codes(person, slots >> 1, slots & 1, persons=models, items=items, duplicates=duplicates)
 
 
 def _check_once(log: Log, codes: Codes, extra: int, before: Sequence[_Run]) -> None:

@@ -68,9 +68,9 @@ class Simulated:
 
     def information(self) -> Floats:
         """What the data say about each item's difficulty if abilities were known: sum_l a_i^2 Var(X_li)."""
-        steps = self.responses.thresholds
-        items = Items(steps.cumulated(self.thresholds), self.slopes)
-        total: Floats = self.responses.entries.sum(_information, steps, items, persons=(self.ability,))
+        layout = self.responses.thresholds
+        items = Items(layout.cumulated(self.thresholds), self.slopes)
+        total: Floats = self.responses.entries.sum(_information, layout, items, persons=(self.ability,))
         return total
 
     def floor_rmse(self) -> float:
@@ -148,7 +148,7 @@ def partial_credit(
     ability_mean: float = 0.0,
     ability_sd: float = 1.0,
     difficulty_sd: float = 1.0,
-    step_sd: float = 0.5,
+    threshold_sd: float = 0.5,
     seed: Seed = None,
     **options: Any,
 ) -> Simulated:
@@ -162,8 +162,8 @@ def partial_credit(
     categories : int or sequence of int
         K_i + 1 of all items, or of each.
     thresholds : sequence of arrays, optional
-        The thresholds of each item; by default a normal location (`difficulty_sd`), steps a logit apart around it, and
-        a normal deviation of each (`step_sd`). They are shifted with the abilities so that the mean location is zero.
+        The thresholds of each item; by default a logit apart around a normal location (`difficulty_sd`), each with a
+        normal deviation (`threshold_sd`). They are shifted with the abilities so that the mean location is zero.
     design, ability, ability_mean, ability_sd, seed, options
         As for `simulate.rasch`.
 
@@ -173,7 +173,7 @@ def partial_credit(
     [1, 2, 3, 4, 2]
     """
     check_spread("difficulty_sd", difficulty_sd)
-    check_spread("step_sd", step_sd)
+    check_spread("threshold_sd", threshold_sd)
 
     def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
         if thresholds is not None:
@@ -181,10 +181,10 @@ def partial_credit(
         counts = np.broadcast_to(np.asarray(categories, dtype=np.int64), (n,)) - 1
         if counts.min() < 1 or counts.max() >= MOST_CATEGORIES:
             raise OptionError(f"`categories` must lie between 2 and {MOST_CATEGORIES}.")
-        steps = Thresholds(counts.copy())
+        layout = Thresholds(counts.copy())
         location = difficulty_sd * rng.standard_normal(n)
-        apart = steps.level - (steps.max_score[steps.item] + 1) / 2
-        return steps, location[steps.item] + apart + step_sd * rng.standard_normal(steps.n_entries)
+        apart = layout.level - (layout.max_score[layout.item] + 1) / 2
+        return layout, location[layout.item] + apart + threshold_sd * rng.standard_normal(layout.n_entries)
 
     given = None if thresholds is None else len(thresholds)
     people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
@@ -197,7 +197,7 @@ def rating_scale(
     *,
     categories: int = 5,
     difficulty: ArrayLike | None = None,
-    steps: ArrayLike | None = None,
+    thresholds: ArrayLike | None = None,
     difficulty_sd: float = 1.0,
     seed: Seed = None,
     **options: Any,
@@ -208,8 +208,8 @@ def rating_scale(
     ----------
     difficulty : array, optional
         delta_i; normal by default.
-    steps : array, optional
-        tau_k; by default one logit apart, with mean zero.
+    thresholds : array, optional
+        tau_k, the same for all items; by default one logit apart, with mean zero.
 
     The others are as for `partial_credit`.
 
@@ -217,11 +217,11 @@ def rating_scale(
     >>> bool(np.ptp(np.diff(data.thresholds.reshape(4, 2))) < 1e-12)
     True
     """
-    if steps is None:
+    if thresholds is None:
         k = as_count("categories", categories, least=2, most=MOST_CATEGORIES) - 1
         tau = np.arange(k) - (k - 1) / 2
     else:
-        tau = np.atleast_1d(np.asarray(steps, dtype=float))
+        tau = np.atleast_1d(np.asarray(thresholds, dtype=float))
     if n_items is None and difficulty is not None:
         n_items = np.size(difficulty)
     if n_items is None:
@@ -261,14 +261,14 @@ def _drawn(
     check_spread("ability_sd", ability_sd)
     theta = ability_mean + ability_sd * for_ability.standard_normal(n_persons)
     theta = _as_parameters("ability", theta if ability is None else ability, n_persons)
-    steps, beta = truth(n_items, for_items)
-    shift = float(steps.averaging() @ beta)
+    layout, beta = truth(n_items, for_items)
+    shift = float(layout.averaging() @ beta)
     beta = beta - shift
     if given is not None:
         theta = theta - shift
     a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
-    parts = _answered(plan, for_design, for_answers, theta, Items(steps.cumulated(beta), a))
-    return Simulated(_packed(parts, steps, n_persons, f"simulated data ({plan})"), beta, theta, a, plan)
+    parts = _answered(plan, for_design, for_answers, theta, Items(layout.cumulated(beta), a))
+    return Simulated(_packed(parts, layout, n_persons, f"simulated data ({plan})"), beta, theta, a, plan)
 
 
 def _answered(
@@ -285,20 +285,20 @@ def _answered(
         start += len(counts)
 
 
-def _packed(parts: Iterator[Given], steps: Thresholds, n_persons: int, source: str) -> Responses:
+def _packed(parts: Iterator[Given], layout: Thresholds, n_persons: int, source: str) -> Responses:
     blocks: list[Block] = []
     for counts, item, category in parts:
-        slots, limits = (item << steps.bits) | category.astype(np.int32), limits_of(counts)
-        for start, stop in person_chunks(limits, entries=1 if steps.binary else 2):
+        slots, limits = (item << layout.bits) | category.astype(np.int32), limits_of(counts)
+        for start, stop in person_chunks(limits, entries=1 if layout.binary else 2):
             own = limits[start : stop + 1]
-            blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], steps))
-    return Responses(tuple(blocks), np.arange(steps.n_items), np.arange(n_persons), source=source, thresholds=steps)
+            blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], layout))
+    return Responses(tuple(blocks), np.arange(layout.n_items), np.arange(n_persons), source=source, thresholds=layout)
 
 
-def _information(block: Block, ability: Floats, steps: Thresholds, items: Items) -> Floats:
-    indptr, item, _ = answered_items(block, steps)
+def _information(block: Block, ability: Floats, layout: Thresholds, items: Items) -> Floats:
+    indptr, item, _ = answered_items(block, layout)
     weights = items.at(item).information(np.repeat(ability, np.diff(indptr)))
-    return np.bincount(item, weights=weights, minlength=steps.n_items).astype(np.float64)
+    return np.bincount(item, weights=weights, minlength=layout.n_items).astype(np.float64)
 
 
 def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:

@@ -23,11 +23,16 @@ def slots_of(answers: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarr
     return indptr, slots
 
 
+def pack(indptr: Any, slots: Any, duplicates: str, repeats: Repeats) -> tuple[Any, ...]:
+    counts = np.diff(indptr)
+    rows = packing.Rows(np.repeat(np.arange(len(counts), dtype=np.int32), counts), slots)
+    return tuple(packing.pack_rows([rows], counts, duplicates=duplicates, repeats=repeats))  # type: ignore[arg-type]
+
+
 def packed(answers: list[list[tuple[int, int]]], n_items: int, duplicates: str = "error") -> Responses:
     indptr, slots = slots_of(answers)
     repeats = Repeats()
-    blocks = packing.pack(indptr, slots, duplicates=duplicates, repeats=repeats)  # type: ignore[arg-type]
-    made = Responses(blocks, np.arange(n_items), np.arange(len(answers)))
+    made = Responses(pack(indptr, slots, duplicates, repeats), np.arange(n_items), np.arange(len(answers)))
     if duplicates == "error":
         repeats.complain(made.persons, made.items, made.source)
     return made
@@ -113,12 +118,7 @@ def test_repeats_add_up_over_chunks() -> None:
     repeats = Repeats()
     indptr, slots = slots_of(REPEATED)
     for start, stop in ((0, 1), (1, 3)):
-        packing.pack(
-            indptr[start : stop + 1] - indptr[start],
-            slots[indptr[start] : indptr[stop]].copy(),
-            duplicates="first",
-            repeats=repeats,
-        )
+        pack(indptr[start : stop + 1] - indptr[start], slots[indptr[start] : indptr[stop]], "first", repeats)
     assert (repeats.extra, repeats.pairs) == (3, 2)
 
 

@@ -19,7 +19,7 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt.data.block import Block
-from spectral_irt.data.packing import Repeats, pack, stored
+from spectral_irt.data.packing import pack_block, stored
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine, memory, spill
 from spectral_irt.engine.memory import Budget
@@ -47,17 +47,20 @@ def in_blocks(seed: int = 0, persons: int = 300, items: int = 12, blocks: int = 
         who, item = np.nonzero(answered[rows])
         slots = (2 * item + right[rows][who, item]).astype(np.int32)
         indptr = np.concatenate([[0], np.cumsum(answered[rows].sum(axis=1))])
-        made += pack(indptr, slots, duplicates="error", repeats=Repeats())
+        made.append(pack_block(indptr, slots))
     return Responses(tuple(made), np.arange(items), np.arange(persons))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_same_bits_when_everything_is_on_disk(nothing: Budget, threads: int) -> None:
+def test_the_same_bits_when_everything_is_on_disk(
+    nothing: Budget, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free, mapped = in_blocks(), in_blocks()
     here = si.SpectralRasch().fit(free.using(LocalEngine(threads)))
     mapped = Responses(tuple(stored(block, nothing) for block in mapped.blocks), mapped.items, mapped.persons)
     assert all(is_mapped(block.items) and is_mapped(block.indptr) for block in mapped.blocks)
-    there = si.SpectralRasch().fit(mapped.using(LocalEngine(threads, nothing)))
+    monkeypatch.setattr(memory, "_in_force", nothing)
+    there = si.SpectralRasch().fit(mapped.using(LocalEngine(threads)))
     assert nothing.spill.written > 0
     assert nothing.used == 0
     assert np.array_equal(here.difficulty_, there.difficulty_)
@@ -116,12 +119,12 @@ def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch: pytest.MonkeyPatch, tm
         si.set_memory()
 
 
-def test_tables_of_shared_sets_are_counted(nothing: Budget) -> None:
+def test_tables_of_shared_sets_are_counted(nothing: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
     theta, beta = (np.random.default_rng(k).normal(size=n) for k, n in ((0, 2_000), (1, 10)))
     right = np.random.default_rng(2).random((2_000, 10)) < 1 / (1 + np.exp(beta - theta[:, None]))
     here, there = (si.Responses.from_wide(right.astype(float)) for _ in range(2))
-    there = there.using(LocalEngine(1, nothing))
     assert here.shared is not None
+    monkeypatch.setattr(memory, "_in_force", nothing)
     assert there.shared is not None
     for a, b in zip(here.shared.sets, there.shared.sets, strict=True):
         assert is_mapped(b.right)
