@@ -26,7 +26,6 @@ _NAMES = {
     "estimators.marginal": "MarginalRasch",
     "estimators.marginal_ordered": "MarginalPartialCredit",
     "estimators.pairwise": "PairwiseRasch",
-    "estimators.partial_credit": "SpectralPartialCredit",
     "estimators.rating_scale": "ConditionalRatingScale SpectralRatingScale",
     "estimators.reciprocal": "ChoppinRasch EigenvectorRasch",
     "estimators.spectral": "SpectralPartialCredit SpectralRasch",

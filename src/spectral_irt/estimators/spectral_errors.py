@@ -164,7 +164,7 @@ def estimate(
 
 def _anchored(made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices | None) -> Estimate:
     """The estimate with anchors where they are, also those that nobody informs on, and how far they are displaced."""
-    known, layout, kept = fit.known, fit.design.steps, fit.kept
+    known, layout, kept = fit.known, fit.design.layout, fit.kept
     assert known is not None
     fixed = known.fixed
     item = layout.sum(fixed.astype(float)) == layout.max_score

@@ -164,15 +164,15 @@ def _noun(layout: Thresholds) -> str:
 
 def taking_part(design: Design, regularization: str | float, known: Known | None) -> TakingPart:
     """Which items take part, whether there may be a prior, and what the design has to say."""
-    responses, noun = design.answers, _noun(design.steps)
+    responses, noun = design.answers, _noun(design.layout)
     if known is None:
         plan = plan_prior(design, regularization, noun)
         rest, kept, findings = kept_items(design, plan)
-        return TakingPart(design, plan, rest, kept, design.component[kept[design.steps.item]] == 0, None, findings)
+        return TakingPart(design, plan, rest, kept, design.component[kept[design.layout.item]] == 0, None, findings)
     reached = tied_to(responses, known.fixed)
     plan, kept = _plan_beside(design, known.fixed, reached, regularization, noun)
     rest = responses if kept.all() else responses.take_items(kept)
-    mask = kept[design.steps.item]
+    mask = kept[design.layout.item]
     findings = [finding for finding in design.findings if finding.code != "disconnected"]
     return TakingPart(design, plan, rest, kept, reached[mask], known, findings)
 
@@ -192,7 +192,7 @@ def _plan_beside(
     design: Design, fixed: Mask, reached: Mask, regularization: str | float, noun: str
 ) -> tuple[Regularization, Mask]:
     """Whether the free thresholds need a prior beside anchors, and which items take part."""
-    responses, layout = design.answers, design.steps
+    responses, layout = design.answers, design.layout
     kept, free = responses.item_counts > 0, design.answered & ~fixed
     if isinstance(regularization, str):
         loose = int((free & ~reached).sum())
