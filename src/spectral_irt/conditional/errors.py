@@ -7,7 +7,7 @@ A (A' H A)^-1 A' M A (A' H A)^-1 A'. Locations are means of an item's thresholds
 
 Three ways to its diagonal, as for the chain alone: "dense" forms the matrices; "one-pass" takes H for the blocks of its
 items and a common shift, right where the chain mixes fast; "multiplier" corrects that by solves for random right-hand
-sides. People who come in clusters add to M cluster by cluster (`clustered_gram`).
+sides.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from spectral_irt.conditional.information import by_blocks, from_levels
 from spectral_irt.conditional.newton import Newton
-from spectral_irt.conditional.pattern_rows import residuals
-from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data import Finding
+from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Thresholds
-from spectral_irt.numerics import centered_inverse, gram, sandwich, symmetric
+from spectral_irt.numerics import centered_inverse, sandwich, symmetric
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
 FEW_PROBES, FAST = 20, 0.6  # of several thresholds, where the chain mixes faster than this: the correction is small
@@ -199,24 +197,6 @@ def variance_from_anchors(found: Newton, variance: Floats, seed: int = 0) -> Flo
         b -= found.prior @ v
     b[found.fixed] = 0
     return np.where(found.fixed, 0.0, np.mean(found.solve(b, tol=CLOSE) ** 2, axis=1))
-
-
-# ---------------------------------------------------------------------------------------------- clusters
-
-
-def clustered_gram(responses: Responses, beta: Floats, cluster: Ints) -> Floats:
-    """sum over clusters of g_c g_c', thresholds x thresholds; g_c is the sum of the scores of its people.
-
-    `cluster` has a number for every person, from 0.
-    """
-    n = int(cluster.max(initial=0)) + 1
-    sums = responses.entries.sum(_by_cluster, responses.thresholds, beta, n, persons=(cluster,))
-    return gram(sparse.csr_array(sums))
-
-
-def _by_cluster(block: Block, cluster: Ints, layout: Thresholds, beta: Floats, n: int) -> sparse.csr_array:
-    together = sparse.csr_array((np.ones(len(cluster)), (cluster, np.arange(len(cluster)))), shape=(n, len(cluster)))
-    return together @ residuals(block, layout, beta)
 
 
 def anchored_finding(n: int, errors: bool) -> Finding:

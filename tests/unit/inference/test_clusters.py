@@ -8,9 +8,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from spectral_irt import ConditionalRasch, MarginalRasch, Responses, SpectralRasch, simulate
+from spectral_irt import (
+    ConditionalPartialCredit,
+    ConditionalRasch,
+    ConditionalRatingScale,
+    MarginalPartialCredit,
+    MarginalRasch,
+    Responses,
+    SpectralRasch,
+    simulate,
+)
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.cluster_errors import cluster_covariance, clustered
+from spectral_irt.numerics import gram
 
 
 def classrooms(n_classes=40, size=25, n_items=20, effect=0.6, seed=0):
@@ -24,31 +34,78 @@ def classrooms(n_classes=40, size=25, n_items=20, effect=0.6, seed=0):
     return X.astype(float), room, beta
 
 
-def by_enumeration(X, beta, cluster):
-    """C/(C-1) H^+ sum g g' H^+ with P(X | s) and its covariance from all answers of the same score."""
-    m = X.shape[1]
-    every = np.array(list(product([0, 1], repeat=m)))
-    H, g = np.zeros((m, m)), np.zeros((cluster.max() + 1, m))
+def by_enumeration(X, thresholds, cluster, design=None):
+    """C/(C-1) H^+ sum g g' H^+ with P(X >= k | s) and its covariance from all answers of the same score."""
+    most = [len(one) for one in thresholds]
+    every = np.array(list(product(*(range(k + 1) for k in most))))
+
+    def passed(x):
+        return np.concatenate([x[..., i, None] >= np.arange(1, k + 1) for i, k in enumerate(most)], axis=-1) * 1.0
+
+    beta = np.concatenate(thresholds)
+    H, g = np.zeros((len(beta), len(beta))), np.zeros((cluster.max() + 1, len(beta)))
     for row, c in zip(X, cluster, strict=True):
-        same = every[every.sum(axis=1) == row.sum()]
+        same = passed(every[every.sum(axis=1) == row.sum()])
         p = np.exp(-same @ beta)
         p /= p.sum()
         mean = p @ same
         H += (same * p[:, None]).T @ same - np.outer(mean, mean)
-        g[c] += row - mean
-    n = len(np.unique(cluster))
-    inverse = np.linalg.pinv(H, rcond=1e-10, hermitian=True)
-    return n / (n - 1) * inverse @ g.T @ g @ inverse
+        g[c] += passed(row) - mean
+    n, A = len(np.unique(cluster)), np.eye(len(beta)) if design is None else design
+    inverse = A @ np.linalg.pinv(A.T @ H @ A, rcond=1e-10, hermitian=True) @ A.T
+    center = np.eye(len(beta)) - np.concatenate([np.full(k, 1 / (k * len(most))) for k in most])
+    inverse = center @ inverse
+    return n / (n - 1) * inverse @ g.T @ g @ inverse.T
 
 
 def test_the_formula():
     X, room, _ = classrooms(12, 10, 5)
     fit = ConditionalRasch().fit(X)
     found = cluster_covariance(fit.calibration_, Responses.from_wide(X), room)
-    expected = by_enumeration(X, fit.difficulty_, room)
+    expected = by_enumeration(X, fit.difficulty_[:, None], room)
     np.testing.assert_allclose(found.covariance, expected, atol=1e-8)
     np.testing.assert_allclose(found.se, np.sqrt(np.diag(expected)), rtol=1e-7)
     assert found.n_clusters == 12
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_the_formula_for_categories(scale):
+    draw = simulate.rating_scale if scale else simulate.partial_credit
+    answers = draw(120, 4, categories=3 if scale else [2, 3, 4, 3], seed=6).responses
+    room, layout = np.arange(120) // 10, answers.thresholds
+    fit = (ConditionalRatingScale if scale else ConditionalPartialCredit)().fit(answers)
+    design = None
+    if scale:
+        design = np.concatenate([np.repeat(np.eye(4), 2, axis=0), np.tile([[1.0], [-1.0]], (4, 1))], axis=1)
+    expected = by_enumeration(answers.to_dense(), np.split(fit.thresholds_, layout.first[1:]), room, design)
+    made, found = clustered(fit.calibration_, answers, room)
+    np.testing.assert_allclose(found.covariance, expected, atol=1e-6)
+    mean = (layout.item == np.arange(4)[:, None]) / layout.max_score[:, None]
+    np.testing.assert_allclose(made.se, np.sqrt(np.diag(mean @ expected @ mean.T)), rtol=1e-5)
+    np.testing.assert_allclose(made.threshold_se, np.sqrt(np.diag(expected)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("marginal", [False, True])
+def test_no_matrix_has_a_row_for_every_cluster(marginal, monkeypatch):
+    """As many clusters as people, in several blocks: what is made dense is a matrix of items, never of clusters.
+
+    Clusters that lie in several blocks are the only ones kept to the end.
+    """
+    from split import in_blocks
+
+    data = in_blocks(simulate.rasch(600, 12, design="sampled", p=0.5, seed=3).responses, 50)
+    calibration = (MarginalRasch if marginal else ConditionalRasch)().fit(data).calibration_
+    module, rows = import_module("spectral_irt.inference.groups.cluster_errors"), []
+    monkeypatch.setattr(module, "gram", lambda piece: rows.append(piece.shape[0]) or gram(piece))
+    alone = cluster_covariance(calibration, data, np.arange(600))
+    assert alone.n_clusters == 600
+    assert max(rows) == 50
+    assert sum(rows) == 600
+    rows.clear()
+    pairs = cluster_covariance(calibration, data, (np.arange(600) + 25) // 50)  # each of two blocks, but the ends
+    assert max(rows) == 11
+    apart = cluster_covariance(calibration, in_blocks(data, 600), (np.arange(600) + 25) // 50)
+    np.testing.assert_allclose(pairs.covariance, apart.covariance, atol=1e-10)
 
 
 def test_everybody_alone_is_the_sandwich():
@@ -67,6 +124,13 @@ def test_many_items_are_solved_for_without_a_matrix(monkeypatch):
     solved = cluster_covariance(calibration, responses, room)
     assert solved.covariance is None
     np.testing.assert_allclose(solved.se, dense.se, rtol=0.01)  # by the matched information, which is that close
+    answers = simulate.partial_credit(300, 6, categories=3, seed=1).responses
+    ordered = ConditionalPartialCredit().fit(answers).calibration_
+    solved = cluster_covariance(ordered, answers, room)
+    monkeypatch.undo()
+    dense = cluster_covariance(ordered, answers, room)
+    np.testing.assert_allclose(solved.se, dense.se, rtol=0.05)  # of six items the matched one is cruder
+    np.testing.assert_allclose(solved.threshold_se, dense.threshold_se, rtol=0.05)
 
 
 def test_marginal_likelihood_has_its_own():
@@ -81,6 +145,11 @@ def test_marginal_likelihood_has_its_own():
         fit = MarginalRasch().fit(responses, groups=groups)
         found = cluster_covariance(fit.calibration_, responses, room, groups)
         np.testing.assert_allclose(found.se, fit.se_, rtol=0.12)
+    answers = simulate.partial_credit(1200, 8, categories=3, seed=1).responses
+    ordered = MarginalPartialCredit().fit(answers)
+    found = cluster_covariance(ordered.calibration_, answers, room)
+    np.testing.assert_allclose(found.threshold_se, ordered.threshold_se_, rtol=0.12)
+    np.testing.assert_allclose(found.se, ordered.se_, rtol=0.12)
 
 
 def without(X, item):

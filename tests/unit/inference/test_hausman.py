@@ -30,23 +30,23 @@ from spectral_irt.inference.groups.hausman import (
 )
 
 
-def test_marginal_scores_are_derivatives_of_each_persons_likelihood():
-    data = simulate.rasch(30, 6, design="sampled", p=0.7, seed=2)
-    block = data.responses.blocks[0]
+@pytest.mark.parametrize("categories", [2, 4])
+def test_marginal_scores_are_derivatives_of_each_persons_likelihood(categories):
+    data = simulate.partial_credit(30, 6, categories=categories, design="sampled", p=0.7, seed=2)
+    block, beta = data.responses.blocks[0], data.thresholds
+    layout = None if categories == 2 else data.responses.thresholds
     mu, sigma = 0.3, 1.2
 
     def loglik(x):
         population = normal_population(np.exp(x[-1]), 121, mu=x[-2])
-        table = log_denominators(x[:-2], population)
-        return posterior(block, 0, block.n_persons, x[:-2], population, table)[1]
+        table = log_denominators(x[:-2], population, layout)
+        return posterior(block, 0, block.n_persons, x[:-2], population, table, layout)[1]
 
-    x, h = np.concatenate([data.difficulty, [mu, np.log(sigma)]]), 1e-5
-    slopes = np.array([(loglik(x + h * e) - loglik(x - h * e)) / (2 * h) for e in np.eye(8)]).T
-    of_answers, of_population = marginal_scores(block, data.difficulty, normal_population(sigma, 121, mu=mu))
-    by_item = np.zeros((block.n_persons, 6))
-    by_item[block.person_of_response(), block.items] = of_answers
-    np.testing.assert_allclose(by_item, slopes[:, :6], atol=1e-8)
-    np.testing.assert_allclose(of_population, slopes[:, 6:], atol=1e-6)  # nodes end at six standard deviations
+    x, h = np.concatenate([beta, [mu, np.log(sigma)]]), 1e-5
+    slopes = np.array([(loglik(x + h * e) - loglik(x - h * e)) / (2 * h) for e in np.eye(len(x))]).T
+    of_answers, of_population = marginal_scores(block, beta, normal_population(sigma, 121, mu=mu), layout)
+    np.testing.assert_allclose(of_answers.toarray(), slopes[:, :-2], atol=1e-8)
+    np.testing.assert_allclose(of_population, slopes[:, -2:], atol=1e-6)  # nodes end at six standard deviations
 
 
 def test_the_marginal_information_of_thresholds_is_the_curvature_of_the_likelihood():

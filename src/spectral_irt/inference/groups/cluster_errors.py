@@ -4,9 +4,11 @@ What a class was taught makes some items easier for all of it. Answers of classm
 abilities, and counting every person as a witness of their own overstates how much is known. The sandwich that adds up
 what people contribute, cluster by cluster, needs no model of how they are alike:
 
-    V = H^+ (C / (C - 1) sum_c g_c g_c') H^+,    g_c = sum of X_l - P(X_l | s_l) over the people of cluster c,
+    V = H^+ (C / (C - 1) sum_c g_c g_c') H^+,    g_c = sum of 1{X_l >= k} - P(X_l >= k | s_l) over cluster c,
 
-with H the information of the conditional likelihood. For marginal likelihood, g and H are its own.
+with H the information of the conditional likelihood. For marginal likelihood, g and H are its own. On a rating scale,
+whose thresholds are A eta, H^+ is A (A'H A)^+ A'. The g_c are sparse and added block by block, so that as many clusters
+as people take no more memory than a few.
 
 References
 ----------
@@ -15,20 +17,23 @@ Liang & Zeger (1986), Biometrika 73, 13-22.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import SMALL, Calibration
-from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
-from spectral_irt.conditional.information import EXACT_WORK, Information, exact_information, exact_work, solve
-from spectral_irt.conditional.patterns import padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
+from spectral_irt.conditional.pattern_rows import residuals
+from spectral_irt.conditional.patterns import PatternPart
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import by_label
-from spectral_irt.data.same_items import distinct_rows
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE
@@ -36,32 +41,38 @@ from spectral_irt.estimators.marginal_em import free_population, marginal_diffic
 from spectral_irt.estimators.marginal_groups import people_by_group
 from spectral_irt.estimators.marginal_information import marginal_information
 from spectral_irt.estimators.marginal_scores import marginal_scores
+from spectral_irt.estimators.population import Population
+from spectral_irt.inference.groups.calibrations import location_covariance, model_like
+from spectral_irt.numerics import conjugate_gradients, gram
+from spectral_irt.sparse_kernels import csr
 
 FEW = 20  # clusters; with fewer, cluster-robust standard errors are too small by a tenth and more
-COLUMNS = 100  # clusters solved for at a time, where items are many
+COLUMNS = 100  # clusters solved for at a time, where thresholds are many
 RIDGE = 1e-9  # of the mean diagonal: what is not linked has no contributions either, and stays out
+EXACT_PAIRS = 5e7  # of thresholds, summed over patterns, up to which the information is exact: a few seconds
 
 
 @dataclass(frozen=True, eq=False)
 class Clustered:
-    """Cluster-robust errors of the difficulties.
+    """Cluster-robust errors of difficulties and thresholds.
 
     Attributes
     ----------
-    se : float array
+    se, threshold_se : float arrays
         NaN for items without a proper estimate of their own.
-    covariance : items x items, or None
-        With NaN likewise; up to 2,000 items.
+    covariance : thresholds x thresholds, or None
+        With NaN likewise; up to 2,000 thresholds.
     n_clusters : int
     """
 
     se: Floats
+    threshold_se: Floats
     covariance: Floats | None
     n_clusters: int
 
 
 def cluster_covariance(calibration: Calibration, responses: Responses, clusters: Any, groups: Any = None) -> Clustered:
-    """Cluster-robust covariance of the mean-centered difficulties.
+    """Cluster-robust covariance of the thresholds, whose mean location is zero.
 
     Parameters
     ----------
@@ -88,7 +99,7 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
             "anchored."
         )
     measured = np.flatnonzero(calibration.measured)
-    some = responses if len(measured) == responses.n_items else responses.take_items(measured)
+    some, place = responses.take_items(measured), calibration.layout.of_items(measured)
     tells = some.counts > 0
     occupied = np.unique(code[tells])
     if len(occupied) < 2 or len(measured) < 2:
@@ -96,24 +107,23 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
             f"{responses.source}: {len(occupied):,} clusters of people and {len(measured):,} items with an estimate; "
             "cluster-robust standard errors need two of each."
         )
-    code = np.where(tells, np.searchsorted(occupied, code), 0)
-    beta = calibration.difficulty[measured]
-    marginal = calibration.provenance.estimator == "MarginalRasch"
-    errors = (
-        _marginal(some, beta, code, groups, is_adaptive(calibration)) if marginal else _conditional(some, beta, code)
-    )
-    n = len(occupied)
-    factor = n / (n - 1)
+    code, n = np.where(tells, np.searchsorted(occupied, code), 0), len(occupied)
+    beta = calibration.thresholds[place]
+    if calibration.provenance.estimator.startswith("Marginal"):
+        found = _marginal(some, beta, code, groups, is_adaptive(calibration))
+    else:
+        found = _conditional(some, beta, code, model_like(calibration).design(some))
     # Items that rest on the prior take part in the mean that is zero, and what is not known of them shifts the others.
     rest = calibration.known & ~calibration.measured & np.isfinite(calibration.se)
     shift = float(np.sum(calibration.se[rest] ** 2)) / int(calibration.known.sum()) ** 2
-    se = np.full(calibration.n_items, np.nan)
-    se[measured] = np.sqrt(factor * errors.variance + shift)
+    se, threshold_se = np.full(calibration.n_items, np.nan), np.full(calibration.layout.n_entries, np.nan)
+    se[measured] = np.sqrt(n / (n - 1) * found.locations + shift)
+    threshold_se[place] = np.sqrt(n / (n - 1) * found.thresholds + shift)
     covariance = None
-    if errors.covariance is not None:
-        covariance = np.full((calibration.n_items, calibration.n_items), np.nan)
-        covariance[np.ix_(measured, measured)] = factor * errors.covariance + shift
-    return Clustered(se, covariance, n)
+    if found.covariance is not None:
+        covariance = np.full((len(threshold_se), len(threshold_se)), np.nan)
+        covariance[np.ix_(place, place)] = n / (n - 1) * found.covariance + shift
+    return Clustered(se, threshold_se, covariance, n)
 
 
 def clustered(
@@ -121,11 +131,12 @@ def clustered(
 ) -> tuple[Calibration, Clustered]:
     """The calibration with cluster-robust standard errors where it has any of its own, and a word about it."""
     found = cluster_covariance(calibration, responses, clusters, groups)
-    made = calibration.provenance
-    small = found.covariance is not None and calibration.n_items <= SMALL
+    made, binary = calibration.provenance, calibration.layout.binary
+    small = binary and found.covariance is not None and calibration.n_items <= SMALL
     return (
         calibration.replace(
-            threshold_se=np.where(np.isfinite(found.se), found.se, calibration.se),
+            threshold_se=np.where(np.isfinite(found.threshold_se), found.threshold_se, calibration.threshold_se),
+            location_se=None if binary else np.where(np.isfinite(found.se), found.se, calibration.se),
             covariance=found.covariance if small else None,
             findings=(*calibration.findings, *_findings(found.n_clusters, name)),
             provenance=replace(made, se_method=f"sandwich, {found.n_clusters:,} clusters"),
@@ -154,86 +165,161 @@ def _codes(responses: Responses, clusters: Any) -> Ints:
     return np.where(alone, split.n_groups + np.cumsum(alone) - 1, split.group)
 
 
+# ----------------------------------------------------------------------------- scores, cluster by cluster
+
+
+class _People(NamedTuple):
+    """Some people, the number of each one's cluster, and the kernel that gives their scores: people x parameters."""
+
+    answers: Responses
+    code: Ints
+    kernel: Callable[..., sparse.csr_array]
+    args: tuple[Any, ...]
+
+
+def _scores_by_cluster(people: Sequence[_People]) -> Iterator[sparse.csr_array]:
+    """The scores of each cluster, clusters x parameters, some clusters at a time.
+
+    Those of a cluster within one block come with this block; only those of the others are kept to the end.
+    """
+    parts = [(*part, _block_of_person(part.answers)) for part in people]
+    first = [0, *np.cumsum([own.max(initial=-1) + 1 for *_, own in parts])]
+    code = np.concatenate([part.code for part in people])
+    alone = _within_one(code, np.concatenate([own + start for (*_, own), start in zip(parts, first, strict=False)]))
+    open_codes, open_scores = [], []
+    for part in people:
+        for number, scores in part.answers.entries.map(_summed, part.kernel, part.args, persons=(part.code,)):
+            whole = alone[number]
+            yield scores[whole]
+            open_codes.append(number[~whole])
+            open_scores.append(scores[~whole])
+    if sum(map(len, open_codes)):
+        yield _added(np.concatenate(open_codes), sparse.csr_array(sparse.vstack(open_scores)))[1]
+
+
+def _block_of_person(responses: Responses) -> Ints:
+    """The number of the block that each person is in."""
+    sizes = [len(one) for one in responses.entries.map(_each_person)]
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _each_person(block: Block) -> NDArray[np.bool_]:
+    return np.ones(block.n_persons, dtype=bool)
+
+
+def _within_one(code: Ints, block: Ints) -> NDArray[np.bool_]:
+    """Whether all people of a cluster are in the same block."""
+    low, high = np.full(int(code.max()) + 1, np.iinfo(np.int64).max), np.full(int(code.max()) + 1, -1)
+    np.minimum.at(low, code, block)
+    np.maximum.at(high, code, block)
+    return low == high
+
+
+def _summed(block: Block, code: Ints, kernel: Any, args: tuple[Any, ...]) -> tuple[Ints, sparse.csr_array]:
+    return _added(code, kernel(block, *args))
+
+
+def _added(code: Ints, scores: sparse.csr_array) -> tuple[Ints, sparse.csr_array]:
+    """The clusters there are, and the sums of the rows of each."""
+    number, of = np.unique(code, return_inverse=True)
+    if len(number) == len(code):
+        return code, scores
+    together = sparse.csr_array(
+        (np.ones(len(code)), (of.ravel(), np.arange(len(code)))), shape=(len(number), len(code))
+    )
+    return number, together @ scores
+
+
 # ------------------------------------------------------------------------------- the two likelihoods
 
 
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    variance: Floats
+class _Errors(NamedTuple):
+    """Variances of the locations and of the thresholds, and the covariance of these where they are few."""
+
+    locations: Floats
+    thresholds: Floats
     covariance: Floats | None
 
 
-def _conditional(responses: Responses, beta: Floats, code: Ints) -> _Errors:
-    m = len(beta)
-    scores: Any = responses.sum(_conditional_scores, beta, int(code.max()) + 1, persons=(code,))
-    patterns, steps = distinct_rows(responses), responses.thresholds
-    tiles = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, steps))
-    pieces, _ = tiles.map_and_sum(pattern_sums, beta)
-    information = Information(pieces, m)
-    if m > KEEP_COVARIANCE:
-        return _Errors(_variance(information, scores), None)
-    if tiles.sum(exact_work) <= EXACT_WORK:
-        matrix = tiles.sum(exact_information, padded(steps, beta), threshold_codes(steps), m)
+def _conditional(responses: Responses, beta: Floats, code: Ints, design: Floats | None) -> _Errors:
+    layout = responses.thresholds
+    scores = _scores_by_cluster([_People(responses, code, _conditional_scores, (layout, beta))])
+    if len(beta) > KEEP_COVARIANCE:
+        return _without_a_matrix(responses, beta, scores)
+    exact = ExactLikelihood(responses)
+    if exact.parts.sum(_pairs) * layout.widest**2 <= EXACT_PAIRS:
+        information = exact.information(beta, exact=True)
     else:
-        matrix = information.dense()
-    return _sandwich(matrix, scores.toarray(), m)
+        del exact
+        information = Likelihood(responses, beta).at(beta).dense()
+    if design is None:
+        return _sandwich(layout, _inverse(information), scores)
+    return _sandwich(layout, design @ _inverse(design.T @ information @ design) @ design.T, scores)
 
 
-def _variance(information: Information, scores: Any) -> Floats:
-    """Diagonal of H^+ G' G H^+, a few clusters at a time."""
-    total = np.zeros(information.n_items)
-    for start in range(0, scores.shape[0], COLUMNS):
-        right = scores[start : start + COLUMNS].toarray().T
-        total += (solve(information, right, tol=1e-5)[0] ** 2).sum(axis=1)
-    return total
+def _pairs(part: PatternPart) -> float:
+    return float(part.items.size * part.items.shape[1])
+
+
+def _without_a_matrix(responses: Responses, beta: Floats, scores: Iterator[sparse.csr_array]) -> _Errors:
+    """Diagonals of H^+ G' G H^+, a few clusters at a time."""
+    layout, point = responses.thresholds, Likelihood(responses, beta).at(beta)
+    center = layout.averaging()
+    locations, thresholds = np.zeros(layout.n_items), np.zeros(layout.n_entries)
+    for piece in scores:
+        for start in range(0, piece.shape[0], COLUMNS):
+            right = piece[start : start + COLUMNS].toarray().T
+            y = conjugate_gradients(point.__matmul__, point.information, right, tol=1e-5)[0]
+            y = y - center @ y
+            thresholds += (y**2).sum(axis=1)
+            locations += (np.add.reduceat(y, layout.first, axis=0) ** 2).sum(axis=1) / layout.max_score**2
+    return _Errors(locations, thresholds, None)
 
 
 def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any, adaptive: bool) -> _Errors:
-    people = people_by_group(responses, groups)
-    fit = marginal_difficulty(people.answers, start=beta, tol=1e-4, max_iter=100)
+    people, layout = people_by_group(responses, groups), responses.thresholds
+    steps, parts = None if layout.binary else layout, [part.entries for part in people.answers]
+    fit = marginal_difficulty(parts, start=beta, tol=1e-4, max_iter=100, steps=steps)
     if adaptive and groups is None:  # the search begins at the estimate itself
-        fit = free_population(responses, fit, 2 * beta)
-    found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=True)
+        fit = free_population(parts[0], fit, 2 * beta, steps=steps)
+    found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=True, steps=steps)
     if not found.dense:
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "
             f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
-    n_groups, n, m = len(people.answers), int(code.max()) + 1, len(beta)
-    total = np.zeros((n, m + len(found.there)))
+    scored = []
     for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
-        own = code[people.split.members(g)]
-        items, of_population = part.sum(_marginal_scores, fit.difficulty, population, n, persons=(own,))
-        total[:, :m] += items.toarray()
-        total[:, slice(m, None) if population.basis is not None else [m + g, m + n_groups + g]] = of_population
-    return _sandwich(found.whole(), total[:, np.append(np.full(m, True), found.there)], m)
+        mine = np.arange(len(found.there)) if population.basis is not None else np.array([g, len(parts) + g])
+        others = np.eye(len(found.there))[mine][:, found.there]  # where its parameters stand among those of all
+        args = (layout, fit.difficulty, population, others)
+        scored.append(_People(part, code[people.split.members(g)], _marginal_scores, args))
+    return _sandwich(layout, _inverse(found.whole())[: len(beta)], _scores_by_cluster(scored))
 
 
-def _sandwich(information: Floats, scores: Floats, m: int) -> _Errors:
+def _inverse(information: Floats) -> Floats:
     size = len(information)
-    bread = np.linalg.inv(information + RIDGE * np.trace(information) / size * np.eye(size))
-    influence = bread[:m] @ scores.T
-    influence = influence - influence.mean(axis=0)
-    covariance = influence @ influence.T
-    return _Errors(np.diag(covariance).copy(), covariance if m <= KEEP_COVARIANCE else None)
+    return np.linalg.inv(information + RIDGE * np.trace(information) / size * np.eye(size))
 
 
-def _conditional_scores(block: Block, code: Ints, beta: Floats, n: int) -> sparse.csr_array:
-    """X - P(X = 1 | s) summed over the people of each cluster, clusters x items."""
-    return _by_cluster(
-        block, block.right() - conditional_probabilities(block, beta, series_from=SERIES_FROM), code, len(beta), n
-    )
+def _sandwich(layout: Thresholds, bread: Floats, scores: Iterator[sparse.csr_array]) -> _Errors:
+    """With the mean location held at zero."""
+    bread = bread - layout.averaging() @ bread
+    covariance = bread @ sum(gram(piece) for piece in scores) @ bread.T
+    locations = np.diag(location_covariance(layout, covariance)).copy()
+    return _Errors(locations, np.diag(covariance).copy(), covariance if len(covariance) <= KEEP_COVARIANCE else None)
+
+
+def _conditional_scores(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:
+    """1{X >= k} - P(X >= k | s), people x thresholds."""
+    if not layout.binary:
+        return residuals(block, layout, beta)
+    values = block.right() - conditional_probabilities(block, beta, series_from=SERIES_FROM)  # much faster
+    return csr(block.indptr.astype(np.int32), np.asarray(block.items), values, len(beta))
 
 
 def _marginal_scores(
-    block: Block, code: Ints, beta: Floats, population: Any, n: int
-) -> tuple[sparse.csr_array, Floats]:
-    values, of_population = marginal_scores(block, beta, population)
-    sums = np.zeros((n, of_population.shape[1]))
-    np.add.at(sums, code, of_population)
-    return _by_cluster(block, values, code, len(beta), n), sums
-
-
-def _by_cluster(block: Block, values: Floats, code: Ints, n_items: int, n: int) -> sparse.csr_array:
-    cells = (np.repeat(code, block.counts), np.asarray(block.items))
-    return sparse.coo_array((values, cells), shape=(n, n_items)).tocsr()
+    block: Block, layout: Thresholds, beta: Floats, population: Population, others: Floats
+) -> sparse.csr_array:
+    values, of_population = marginal_scores(block, beta, population, None if layout.binary else layout)
+    return sparse.csr_array(sparse.hstack([values, sparse.csr_array(of_population @ others)]))
