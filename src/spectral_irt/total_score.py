@@ -129,7 +129,7 @@ def _cumulants_of_categories(answers: Answers, cumulated: Floats, all_four: bool
     counts, passed = answers.counts, np.ascontiguousarray(cumulated[answers.items].T)
 
     def at(theta: Floats) -> Cumulants:
-        mean, variance, third, fourth = _moments(np.repeat(theta, counts), passed, all_four)
+        mean, variance, third, fourth = central_moments(_chances(np.repeat(theta, counts), passed), all_four)
         expected, information = answers.sums(mean), answers.sums(variance)
         if not all_four:
             return expected, information, expected, information
@@ -138,15 +138,23 @@ def _cumulants_of_categories(answers: Answers, cumulated: Floats, all_four: bool
     return at
 
 
-def _moments(theta: Floats, passed: Floats, all_four: bool) -> Cumulants:
-    """Mean and central moments of each answer; `passed`, categories x answers, has sums of its item's thresholds."""
-    k = np.arange(len(passed), dtype=float)
-    p = k[:, None] * theta - passed
+def _chances(theta: Floats, passed: Floats) -> Floats:
+    """Probability of each category, categories x answers; `passed` has sums of each answer's item's thresholds."""
+    p = np.arange(len(passed), dtype=float)[:, None] * theta - passed
     p -= p.max(axis=0)
     np.exp(p, out=p)
     p /= p.sum(axis=0)
-    mean = k @ p
-    away = k[:, None] - mean
+    return p
+
+
+def central_moments(p: Floats, all_four: bool = True) -> Cumulants:
+    """Mean, variance, third and fourth central moment from probabilities with categories first, which are overwritten.
+
+    Without `all_four`, mean and variance stand for the others.
+    """
+    k = np.arange(len(p), dtype=float)
+    mean = np.tensordot(k, p, 1)
+    away = k.reshape(-1, *(1,) * (p.ndim - 1)) - mean
     p *= away
     p *= away
     variance = p.sum(axis=0)
@@ -158,10 +166,13 @@ def _moments(theta: Floats, passed: Floats, all_four: bool) -> Cumulants:
     return mean, variance, third, p.sum(axis=0)
 
 
-def answer_moments(theta: Floats, items: NDArray[np.generic], cumulated: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of each answer to an item in ordered categories."""
-    mean, variance, _, _ = _moments(theta, np.ascontiguousarray(cumulated[items].T), False)
-    return mean, variance
+def answer_moments(theta: Floats, items: NDArray[np.generic], cumulated: Floats) -> tuple[Floats, ...]:
+    """Of each answer at an ability: mean, variance, third and fourth central moment, and how likely the category
+    nearest to the mean is."""
+    p = _chances(theta, np.ascontiguousarray(cumulated[items].T))
+    nearest = np.rint(np.arange(len(p), dtype=float) @ p).astype(np.int64)
+    likely = p[nearest, np.arange(len(theta))]
+    return *central_moments(p), likely
 
 
 def log_likelihood(answers: Answers, beta: Floats) -> Callable[[Floats], Floats]:

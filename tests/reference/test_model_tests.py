@@ -19,7 +19,7 @@ import pytest
 from spectral_irt import datasets
 from spectral_irt.data import as_responses
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.dimensions.residual_pairs import pairs_of, residual_matrices
+from spectral_irt.inference.dimensions.q3 import correlations, pairs_of, residual_matrices
 from spectral_irt.inference.groups.andersen import andersen
 from spectral_irt.inference.groups.martin_loef import martin_loef
 from spectral_irt.inference.groups.wald import compare_groups, wald_by_item
@@ -103,7 +103,7 @@ def test_q3(name):
     data = as_responses(answers(name))
     beta = np.array([others["psychotools_raschmodel"]["difficulty_sum0"][item] for item in data.items])
     matrices = residual_matrices(data, beta, abilities(data, beta).ability, standardized=False)
-    ours = pairs_of(matrices, data.n_items, min_people=4, top=None)
+    ours = pairs_of(*correlations(matrices, min_people=4))
     theirs = others["sirt_Q3_wle"]
     np.testing.assert_allclose(ours.matrix, np.array(theirs["Q3_matrix"], dtype=float), rtol=0, atol=Q3)
     assert ours.mean == pytest.approx(theirs["Q3_mean"], abs=Q3)

@@ -19,8 +19,7 @@ from spectral_irt import Responses
 from spectral_irt.calibration import form_information as information
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.marginal import MarginalRasch
-from spectral_irt.inference.scores.marginal_reliability import marginal_reliability
-from spectral_irt.inference.scores.reliability import separation
+from spectral_irt.inference.scores.reliability import marginal_reliability, separation
 
 HERE = Path(__file__).parent
 SETS = ["lsat6", "test15", "missing12", "booklets24"]

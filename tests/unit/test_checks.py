@@ -10,6 +10,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.data import Responses
+from spectral_irt.inference.fit import item_fit
+from spectral_irt.inference.fit.bootstrap import Band
 from spectral_irt.inference.fit.item_fit import detectable, item_fit_columns
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
@@ -126,3 +128,13 @@ def test_the_benchmark_on_fewer_data_sets(monkeypatch: pytest.MonkeyPatch) -> No
         assert checking < fitting + 1
         alarms += [bool(codes & set(what_fits.WARNINGS)) for codes in found]
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
+
+
+def test_a_misfit_that_does_not_matter_is_none_with_a_bootstrap_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With very many people every infit is beyond chance; off by less than a tenth, none matters."""
+    ones = np.ones(2)
+    band = Band(np.array([1.05, 1.15]), 0.99 * ones, 1.01 * ones, 0.01 * ones, 1e-9 * ones)
+    drawn = {"infit_conditional": band, "outfit_conditional": band}
+    monkeypatch.setattr(item_fit, "run_bootstrap", lambda *_, **__: drawn)
+    answers = si.simulate.rasch(20, 2, seed=1).responses
+    assert item_fit.bootstrap_limits(answers, np.zeros(2), 40)["misfit"].tolist() == ["", "underfit"]

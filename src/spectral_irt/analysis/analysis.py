@@ -18,8 +18,8 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.inference.efficiency import error_over_floor
-from spectral_irt.inference.fit.conditional_fit import ConditionalStatistics, conditional_statistics
 from spectral_irt.inference.fit.item_fit import bootstrap_limits, item_fit_columns
+from spectral_irt.inference.fit.mean_squares import ConditionalStatistics, conditional_statistics
 from spectral_irt.inference.groups.cluster_errors import clustered
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.wald import WaldTest, score_split
@@ -160,9 +160,11 @@ class Analysis(OfItems, ScoreTables, SharedItems):
 
     def strata_columns(self, items: Ints, strata: int) -> Columns:
         """Right answers to these items (positions) by stratum of ability; see `inference.strata.strata_columns`."""
+        from spectral_irt.inference.fit.moments import GivenScore
         from spectral_irt.inference.fit.strata import strata_columns
 
-        return strata_columns(self.responses, self.calibration.difficulty, self.abilities("wle"), items, strata)
+        given = GivenScore.of(self.responses, self.calibration.difficulty)
+        return strata_columns(self.responses, given, self.abilities("wle").ability, items, strata)
 
     # ------------------------------------------------------------------------------------------- tests
 

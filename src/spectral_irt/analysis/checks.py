@@ -1,8 +1,10 @@
 """Does it fit? The checks that are made by default, what they found, and what to say.
 
-Five checks, each at 1%, so that a good data set has any alarm in 5% of cases: misfitting items, items harder for the
-less able than for the more able, dependent items, a second dimension, misfitting people. When one of them alarms the
-summary never says that all is well, and likely causes are named.
+Five checks, each at 1%, so that a good data set has any alarm of theirs in 5% of cases: misfitting items, items harder
+for the less able than for the more able, dependent items, a second dimension, misfitting people. (`findings` has more:
+conditional against marginal likelihood, reversed items, wrong keys, each at a nominal 1%; with their bars of size they
+alarm on good data far more rarely.) When one of the five alarms the summary never says that all is well, and likely
+causes are named.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability, unseen_dependence
-from spectral_irt.inference.fit.causes import cause_findings, traces
+from spectral_irt.inference.fit.causes import cause_findings
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.fit.person_fit import ErraticPeople, erratic_people
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
@@ -44,6 +46,7 @@ class Checked(Protocol):
     def item_fit_columns(self, *, bootstrap: int = 0, sample: int | None = None) -> Columns: ...
     def quick_model_test(self) -> RaoTest | None: ...
     def infit_errors(self) -> Floats: ...
+    def item_statistics(self) -> Any: ...
     def abilities(self, method: str | None = None) -> Any: ...
     def person_fit(self, method: str | None = None) -> Any: ...
 
@@ -166,12 +169,12 @@ def run_checks(study: Checked, parts: Parts) -> Checks:
     for found in (halves, shared, people):
         findings += () if found is None else found.findings
     limits = np.where(calibration.measured, detectable(study.infit_errors()), np.nan)
-    if findings and calibration.layout.binary:
+    if findings:
         codes = ("misfitting_items", "dependent_items")
         troubled = {item for finding in findings if finding.code in codes for item in finding.items}
-        trace = traces(calibration, responses)
         named = {finding.code for finding in findings}
-        causes = cause_findings(calibration, trace, columns, troubled)
+        slopes = study.item_statistics().discrimination
+        causes = cause_findings(calibration, responses, columns, slopes, troubled)
         findings += [finding for finding in causes if finding.code not in named]
     findings += _invisible(columns, limits)
     return Checks(columns, halves, shared, people, limits, parts.bootstrap, tuple(findings))

@@ -42,13 +42,13 @@ class OfItems(OfPeople):
     def classical(self) -> ItemAnalysis:
         """The classical statistics of every item as arrays."""
         return self._once(
-            "classical", lambda: item_analysis(self.responses, self.calibration.difficulty), say="item analysis"
+            "classical", lambda: item_analysis(self.responses, self.calibration.thresholds), say="item analysis"
         )
 
     def item_analysis(self) -> Any:
         """The classical analysis of every item as a table.
 
-        `item, n, p_correct`; `point_biserial`, the correlation of the answers with the share right of each person's
+        `item, n, p_correct`; `item_rest`, the correlation of the answers with the share right of each person's
         other answers; `alpha_if_deleted`, KR-20 of the test without the item, where everybody answered every item;
         `discrimination`, the slope of the item where 1 is the model's, as in Winsteps; and for tables with a row for
         each person `omitted` and `not_reached`: blanks before a later answer of the person, and after the last one.

@@ -28,7 +28,7 @@ from spectral_irt.analysis.record import (
 from spectral_irt.data import Finding
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
 from spectral_irt.files import write_each
-from spectral_irt.inference.items.ordered_item_analysis import turned_findings
+from spectral_irt.inference.items.classical import reversed_findings
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.tables import Columns
@@ -122,7 +122,7 @@ class OrderedAnalysis(OfOrderedItems):
             found += self.checks(parts).findings
             test = self.quick_hausman()
             found += [] if test is None else test.findings
-        found += turned_findings(self.calibration, self.classical()) if parts.item_analysis else ()
+        found += reversed_findings(self.calibration, self.classical()) if parts.item_analysis else ()
         for one in self.grouped(parts).values():
             found += one.findings
         return tuple(found)
@@ -143,7 +143,7 @@ class OrderedAnalysis(OfOrderedItems):
             found["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
             found["curves"] = self.curve_columns()
         if parts.item_analysis:
-            found["item_analysis"] = self.item_analysis_columns()
+            found["item_analysis"] = self.item_analysis_columns(discrimination=parts.fit)
         if parts.groups:
             grouped = self.grouped(parts)
             found["dif"] = contrast_columns(grouped)

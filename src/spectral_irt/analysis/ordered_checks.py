@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from spectral_irt.analysis.checks import measured_parameters
 from spectral_irt.analysis.ordered_core import OfOrderedPeople
 from spectral_irt.analysis.score_tables import ScoreTables
 from spectral_irt.analysis.shared_items import SharedItems
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.estimators.adaptive import is_adaptive
-from spectral_irt.estimators.estimate import with_missing
-from spectral_irt.inference.fit.item_fit import bootstrap_limits, judged
-from spectral_irt.inference.fit.ordered_fit import (
-    AnswerMoments,
-    conditional_item_mean_squares,
-    item_mean_squares,
-    moments_at,
-    moments_given_score,
-    spread_squares,
+from spectral_irt.inference.fit.item_fit import bootstrap_limits, item_fit_columns
+from spectral_irt.inference.fit.mean_squares import (
+    ConditionalStatistics,
+    ItemStatistics,
+    conditional_statistics,
+    item_statistics,
 )
-from spectral_irt.inference.fit.ordered_strata import ordered_strata
-from spectral_irt.inference.fit.strata import STRATA, curved
+from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.wald import WaldTest, score_split
-from spectral_irt.inference.items.ordered_item_analysis import (
-    OrderedItemAnalysis,
-    ordered_item_analysis,
-    ordered_item_columns,
-)
-from spectral_irt.persons.residuals import MeanSquares
+from spectral_irt.inference.items.classical import ItemAnalysis, item_analysis, item_analysis_columns
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -43,41 +33,33 @@ class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
 
     # --------------------------------------------------------------------------------------------- fit
 
-    def item_statistics(self) -> MeanSquares:
-        """Conventional infit and outfit of every item as arrays, at maximum likelihood abilities."""
+    def item_statistics(self) -> ItemStatistics:
+        """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
+        ml = self.abilities("ml").ability
+        return self._once(
+            "item_statistics",
+            lambda: item_statistics(self.responses, self.calibration.thresholds, ml),
+            say="fit of the items",
+        )
 
-        def compute() -> MeanSquares:
-            patterns = self.people.patterns
-            theta = np.full(len(patterns.count), np.nan)
-            theta[patterns.of_person] = self.abilities("ml").ability
-            found = item_mean_squares(self.people, moments_at(self.people, theta))
-            return spread_squares(found, self.calibration.known)
-
-        return self._once("item_statistics", compute, say="fit of the items")
-
-    def conditional_statistics(self) -> MeanSquares:
+    def conditional_statistics(self) -> ConditionalStatistics:
         """Infit and outfit of every item given the total scores, without abilities, as arrays."""
-        return self._conditional()[0]
+        return self._once(
+            "conditional",
+            lambda: conditional_statistics(self.responses, self.calibration.thresholds, given=self._given_score()),
+            say="fit of the items given the scores",
+        )
 
     def infit_errors(self) -> Floats:
         """Standard error of the conditional infit of every item under the model."""
-        return self._conditional()[1]
+        return self.conditional_statistics().infit_se
 
-    def _conditional(self) -> tuple[MeanSquares, Floats]:
-        def compute() -> tuple[MeanSquares, Floats]:
-            found, infit_se = conditional_item_mean_squares(self.people, self._given_score())
-            return spread_squares(found, self.calibration.known), with_missing(infit_se, self.calibration.known)
-
-        return self._once("conditional", compute, say="fit of the items given the scores")
-
-    def _given_score(self) -> AnswerMoments:
-        return self._once("given_score", lambda: moments_given_score(self.people))
+    def _given_score(self) -> GivenScore:
+        return self._once("given_score", lambda: GivenScore.of(self.responses, self.calibration.thresholds))
 
     def strata_columns(self, items: Ints, strata: int) -> Columns:
-        """Mean answers to items (by position, with an estimate) by stratum of ability; see `ordered_strata`."""
-        place = np.cumsum(self.calibration.known) - 1
-        found = ordered_strata(self.people, self.abilities("wle").ability, self._given_score(), place[items], strata)
-        return {**found, "item": np.flatnonzero(self.calibration.known)[found["item"]]}
+        """Mean answers to items (by position, with an estimate) by stratum of ability; see `inference.fit.strata`."""
+        return strata_columns(self.responses, self._given_score(), self.abilities("wle").ability, items, strata)
 
     def curve_columns(self) -> Columns:
         """Mean answers in strata of ability and what the model expects, of every item or of those that fit worst."""
@@ -99,47 +81,37 @@ class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
         """The columns of `item_fit`."""
 
         def compute() -> Columns:
-            conventional, given = self.item_statistics(), self.conditional_statistics()
-            columns: Columns = {}
-            for suffix, squares in (("", conventional), ("_conditional", given)):
-                for name in ("infit", "outfit"):
-                    columns[f"{name}{suffix}"] = getattr(squares, name)
-                    columns[f"{name}{suffix}_z"] = getattr(squares, f"{name}_z")
             limits: Columns | None = None
             if bootstrap:
                 options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self.tell}
                 limits = bootstrap_limits(self.responses, self.calibration.thresholds, bootstrap, **options)
-                columns |= limits
-            for name, values in columns.items():
-                columns[name] = np.where(self.calibration.measured, values, "" if values.dtype == object else np.nan)
-            if limits is None:
-                columns |= judged(columns)
-            return {"item": self.calibration.labels, "n": conventional.n.astype(np.int64), **columns}
+            return item_fit_columns(self.calibration, self.item_statistics(), self.conditional_statistics(), limits)
 
         return self._once(("item_fit", bootstrap, sample, seed), compute)
 
     # -------------------------------------------------------------------------------------- single items
 
-    def classical(self) -> OrderedItemAnalysis:
+    def classical(self) -> ItemAnalysis:
         """The classical statistics of every item as arrays."""
         return self._once(
             "classical",
-            lambda: ordered_item_analysis(self.responses, self.calibration.thresholds),
+            lambda: item_analysis(self.responses, self.calibration.thresholds),
             say="item analysis",
         )
 
     def item_analysis(self) -> Any:
         """The classical analysis of every item as a table.
 
-        `item, n, mean_score, most`; `item_rest`, the correlation of the answers with the share of the other points that
-        each person has; `alpha_if_deleted`, Cronbach's alpha without the item, where everybody answered every item; and
-        the share of each category.
+        `item, n, mean_score, max_score`; `item_rest`, the correlation of the answers with the share of the other points
+        that each person has; `alpha_if_deleted`, Cronbach's alpha without the item; `discrimination`, the slope of the
+        item where 1 is the model's; and the share of each category.
         """
         return self._table(self.item_analysis_columns())
 
-    def item_analysis_columns(self) -> Columns:
+    def item_analysis_columns(self, *, discrimination: bool = True) -> Columns:
         """The columns of `item_analysis`."""
-        return ordered_item_columns(self.calibration, self.responses, self.classical())
+        slopes = self.item_statistics().discrimination if discrimination else None
+        return item_analysis_columns(self.calibration, self.responses, self.classical(), slopes)
 
     # ------------------------------------------------------------------------------------------- tests
 

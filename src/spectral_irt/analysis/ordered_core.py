@@ -13,11 +13,11 @@ from spectral_irt.data import as_responses
 from spectral_irt.data.block import Ints
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.fit.ordered_fit import cronbach_alpha, moments_at, person_mean_squares
+from spectral_irt.inference.items.classical import cronbach_alpha
 from spectral_irt.inference.scores.reliability import Reliability, Separation, reliability, separation
 from spectral_irt.persons.abilities import Persons
 from spectral_irt.persons.align import Coded, align_categories
-from spectral_irt.persons.residuals import MeanSquares
+from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 
 
 class OfOrderedPeople(SharedPeople):
@@ -66,14 +66,11 @@ class OfOrderedPeople(SharedPeople):
     def person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays, at the reported abilities."""
         method = self._estimate(method)
-
-        def compute() -> MeanSquares:
-            patterns = self.people.patterns
-            theta = np.full(len(patterns.count), np.nan)
-            theta[patterns.of_person] = self.abilities(method).ability
-            return person_mean_squares(self.people, moments_at(self.people, theta))
-
-        return self._once(("person_fit", method), compute)
+        found = self.abilities(method)
+        return self._once(
+            ("person_fit", method),
+            lambda: person_mean_squares(self.responses, self.calibration.thresholds, found.ability),
+        )
 
     def _most(self) -> Ints:
         return self.people.patterns.rows.most[self.people.patterns.of_person]
@@ -112,6 +109,6 @@ class OfOrderedPeople(SharedPeople):
                 eap=self.marginal(),
                 weights=self.weights,
                 person_infit=self.person_fit(method).infit,
-                item_infit=self.item_statistics().infit,
+                item_infit=self.item_statistics().mean_squares.infit,
             ),
         )

@@ -63,7 +63,7 @@ def _items(study: OrderedAnalysis, width: int, *, fit: bool) -> Table:
     ]
     if fit:
         heads.insert(5, "infit")
-        infit = study.conditional_statistics().infit
+        infit = study.conditional_statistics().mean_squares.infit
         texts.insert(5, [_number(infit[i]) for i in order])
     if np.any(calibration.status != "ok"):
         heads.append("")

@@ -15,9 +15,9 @@ from spectral_irt.calibration import Scale
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
-from spectral_irt.inference.dimensions.q3 import MIN_USERS as MIN_PAIRED
-from spectral_irt.inference.dimensions.q3 import LocalDependence, local_dependence
+from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.fit.item_fit import LEVEL
+from spectral_irt.inference.fit.mean_squares import ItemStatistics
 from spectral_irt.inference.groups.dif import MIN_USERS, Differential, differential
 from spectral_irt.inference.ranks.items import ranking_columns
 from spectral_irt.tables import Columns
@@ -40,6 +40,10 @@ class SharedItems(SharedPeople):
 
     def item_fit_columns(self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0) -> Columns:
         """The columns of `item_fit`."""
+        raise NotImplementedError
+
+    def item_statistics(self) -> ItemStatistics:
+        """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
         raise NotImplementedError
 
     def infit_errors(self) -> Floats:
@@ -88,7 +92,6 @@ class SharedItems(SharedPeople):
     def local_dependence(
         self,
         *,
-        bootstrap: int = 0,
         level: float = LEVEL,
         min_people: int = MIN_PAIRED,
         top: int | None = None,
@@ -96,15 +99,15 @@ class SharedItems(SharedPeople):
         sample: int | None = None,
         seed: int = 0,
     ) -> LocalDependence:
-        """Do some items share more than the ability? Yen's Q3 of pairs, and principal components of residuals.
+        """Yen's Q3 of pairs of items, and principal components of residuals, to report; `checks` decides.
 
-        The parameters are those of `inference.dependence.local_dependence`.
+        The parameters are those of `inference.dimensions.q3.local_dependence`.
         """
-        how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "min_people": min_people, "top": top}
+        how: dict[str, Any] = {"level": level, "min_people": min_people, "top": top}
         how |= {"n_components": n_components, "sample": sample, "seed": seed}
         return self._once(
             ("local_dependence", *how.values()),
-            lambda: local_dependence(self.calibration, self.responses, progress=self.tell, **how),
+            lambda: local_dependence(self.calibration, self.responses, **how),
         )
 
     # ------------------------------------------------------------------------------------------- ranks

@@ -1,6 +1,6 @@
 """What every analysis says about people in the same words, of right and wrong answers or of ordered ones.
 
-The inference below asks its questions of either kind (`inference.answer_kinds`); the parameters of the items are
+The inference below asks its questions of either kind; the parameters of the items are
 `calibration.thresholds`, which of right and wrong answers are the difficulties.
 """
 
@@ -17,7 +17,7 @@ from spectral_irt.analysis.assembled import group_table, with_measures
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.groups.means import group_columns
 from spectral_irt.inference.ranks.people import person_ranks
-from spectral_irt.inference.scores.marginal_reliability import Marginal, marginal_reliability
+from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import MeanSquares, residual_columns

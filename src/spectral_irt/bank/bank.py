@@ -18,7 +18,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.scores.marginal_reliability import sample_of_people
+from spectral_irt.inference.scores.reliability import sample_of_people
 from spectral_irt.numerics import fixed
 from spectral_irt.persons.abilities import COLLAPSED, abilities
 from spectral_irt.tables import make_table

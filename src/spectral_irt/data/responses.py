@@ -383,6 +383,13 @@ class Responses:
         raw = None if self.raw is None else self.raw.of_some_people()
         return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw)
 
+    def sample(self, most: int, rng: np.random.Generator, among: Ints | None = None) -> tuple[Responses, Ints]:
+        """So many people at random (of those `among`), and their positions; everybody where there are no more."""
+        if (self.n_persons if among is None else len(among)) <= most:
+            return self, np.arange(self.n_persons)
+        chosen = np.sort(rng.choice(self.n_persons if among is None else among, most, replace=False))
+        return self.take_persons(chosen), chosen
+
     def take_items(self, items: ArrayLike) -> Responses:
         """The responses to some items only: positions or a mask. All people stay, perhaps with fewer answers."""
         chosen = chosen_positions(items, self.n_items, "take_items")

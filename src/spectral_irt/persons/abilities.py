@@ -249,6 +249,19 @@ def population(responses: Responses, beta: Floats, mean: float | None, sd: float
     return found
 
 
+def items_met(responses: Responses, thresholds: Floats) -> Floats:
+    """The mean location of the items with thresholds that each person answered; NaN without any."""
+    layout, beta = responses.thresholds, checked(responses, thresholds)
+    location = beta if layout.binary else layout.mean(beta)
+    return np.asarray(responses.entries.gather(_items_met, beta, location, layout))
+
+
+def _items_met(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> Floats:
+    rows = known_rows(block, beta, layout)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return rows.sums(location[rows.items]) / rows.counts
+
+
 @dataclass(frozen=True, eq=False)
 class Persons:
     """Responses to items that have thresholds, and who has the same items and score: what depends on these alone is

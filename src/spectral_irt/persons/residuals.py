@@ -1,21 +1,23 @@
 """Infit and outfit: how far answers are from what the model expects of them, by item and by person.
 
-With P the probability of a right answer, V = P (1 - P) and x the answer,
+With E, V and C the mean, the variance and the fourth central moment of an answer x under the model,
 
-    outfit = mean of (x - P)^2 / V,         infit = sum (x - P)^2 / sum V;
+    outfit = mean of (x - E)^2 / V,           infit = sum (x - E)^2 / sum V;
 
-both are 1 on average when P is right. Their variances follow from those of single answers,
+both are 1 on average when the model holds. Their variances follow from those of single answers,
 
-    q_out^2 = sum (1 / V - 4) / n^2,        q_in^2 = sum V (1 - 4 V) / (sum V)^2,
+    q_out^2 = sum (C / V^2 - 1) / n^2,        q_in^2 = sum (C - V^2) / (sum V)^2
 
-and z = 3 (cbrt(mean square) - 1) / q + q / 3 is about standard normal (Wilson & Hilferty), as in eRm and Winsteps. That
-takes a mean square for a chi-square of 2 / q^2 degrees of freedom. One item many logits away makes q as large as one
-likes, and a chi-square of next to no degrees of freedom has its median near 0: anybody whose answers are as expected
-would be above 2. Beyond q = 2, therefore, the scale stays that of q = 2, and the median moves back to 1.
+(right or wrong: C / V^2 = 1 / V - 3), and z = 3 (cbrt(mean square) - 1) / q + q / 3 is about standard normal (Wilson
+& Hilferty), as in eRm and Winsteps. That takes a mean square for a chi-square of 2 / q^2 degrees of freedom. One item
+many logits away makes q as large as one likes, and a chi-square of next to no degrees of freedom has its median near 0:
+anybody whose answers are as expected would be above 2. Beyond q = 2, therefore, the scale stays that of q = 2, and the
+median moves back to 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +27,8 @@ from numpy.typing import NDArray
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.packing import CACHED, person_chunks
-from spectral_irt.persons.abilities import answers_with_difficulty
+from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
+from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.tables import Columns
 from spectral_irt.total_score import answer_moments
@@ -33,6 +36,7 @@ from spectral_irt.total_score import answer_moments
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
 FARTHEST = 300.0  # logits of a person or an item from 0: two such are still finitely far apart
 REACH = 2.0  # of q: half a degree of freedom; beyond, a mean square is a rare surprise or none, nothing like chi-square
+LEAST = 1e-12  # of a variance in ordered categories
 CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such surprise is still a finite number
 
 
@@ -60,13 +64,15 @@ def probabilities(block: Block, difficulty: Floats, ability: Floats, start: int 
     return np.reciprocal(p, out=p)
 
 
-def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, v2: Floats, inverse: Floats) -> MeanSquares:
-    """Infit and outfit from sums over the answers of an item or of a person."""
+def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, outer: Floats, inner: Floats) -> MeanSquares:
+    """Infit and outfit from sums over the answers of an item or of a person.
+
+    The sums of 1, (x - E)^2 / V, (x - E)^2, V, C / V^2 - 1 and C - V^2.
+    """
     n = np.asarray(n, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         outfit, infit = z2 / n, square / v
-        q_out = np.sqrt(np.maximum(inverse - 4 * n, 0)) / n
-        q_in = np.sqrt(np.maximum(v - 4 * v2, 0)) / v
+        q_out, q_in = np.sqrt(np.maximum(outer, 0)) / n, np.sqrt(np.maximum(inner, 0)) / v
         return MeanSquares(n, infit, standardized(infit, q_in), outfit, standardized(outfit, q_out))
 
 
@@ -76,18 +82,71 @@ def standardized(mean_square: Floats, q: Floats) -> Floats:
     return np.where(q > 0, z, np.nan)
 
 
-def person_mean_squares(responses: Responses, difficulty: Floats, ability: Floats) -> MeanSquares:
-    """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit."""
-    return mean_squares(*responses.gather(_person_sums, difficulty, persons=(ability,)))
+def person_mean_squares(responses: Responses, thresholds: Floats, ability: Floats) -> MeanSquares:
+    """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit.
 
-
-def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Floats, ...]:
-    """n, and sums over the answers of each person of z^2, (x - P)^2, V, V^2 and 1 / V.
-
-    z^2 is exp(b - theta) for a right and exp(theta - b) for a wrong answer, and 1 / V is 2 and both of these, so their
-    sums need numbers of the items alone.
+    `thresholds` are the difficulties of items that are answered right or wrong.
     """
-    block = answers_with_difficulty(block, difficulty)
+    beta = checked(responses, thresholds)
+    return mean_squares(*responses.entries.gather(_person_sums, beta, responses.thresholds, persons=(ability,)))
+
+
+def _person_sums(block: Block, theta: Floats, beta: Floats, layout: Thresholds) -> tuple[Floats, ...]:
+    """What `mean_squares` takes, of each person."""
+    if layout.binary:
+        return _sums_of_right_and_wrong(answers_with_difficulty(block, beta), theta, beta)
+    sums = np.zeros((6, block.n_persons))
+    for one in answers_at(block, theta, beta, layout):
+        for total, values in zip(sums, one.terms(), strict=True):
+            total += np.bincount(one.person, weights=values, minlength=block.n_persons)
+    return tuple(np.where(sums[0] > 0, sums, np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class AnswersAt:
+    """Some answers x: positions of person and item, the ability; mean, variance, third and fourth central moment of x
+    there; and how likely the category nearest to the mean is."""
+
+    person: Ints
+    item: NDArray[np.int32]
+    x: Floats
+    theta: Floats
+    mean: Floats
+    variance: Floats
+    third: Floats
+    fourth: Floats
+    likely: Floats
+
+    def terms(self) -> tuple[Floats | None, ...]:
+        """What the mean squares add up."""
+        v, square = np.maximum(self.variance, LEAST), (self.x - self.mean) ** 2
+        return None, square / v, square, v, self.fourth / v**2 - 1, self.fourth - v**2
+
+
+def answers_at(
+    block: Block, theta: Floats, beta: Floats, layout: Thresholds, *, everybody: bool = False
+) -> Iterator[AnswersAt]:
+    """The answers to items with thresholds of people with an ability, in runs that fit a cache.
+
+    Without `everybody` people at the ends of the scale are left out, and those with a single answer.
+    """
+    block = answers_with_difficulty(block, beta)
+    rows, cumulated = rows_of(block, layout), layout.cumulated(np.nan_to_num(beta))
+    _, items, category = answered_items(block, layout)
+    used = np.isfinite(theta) & (everybody | rows.informative)
+    person = np.repeat(np.arange(block.n_persons), rows.counts)
+    kept = np.arange(len(person)) if used.all() else np.flatnonzero(used[person])
+    size = max(1, CACHED // (layout.widest + 1))
+    for start in range(0, len(kept), size):
+        some = kept[start : start + size]
+        own = theta[person[some]]
+        moments = answer_moments(own, items[some], cumulated)
+        yield AnswersAt(person[some], items[some], category[some].astype(np.float64), own, *moments)
+
+
+def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats) -> tuple[Floats, ...]:
+    """z^2 is exp(b - theta) for a right and exp(theta - b) for a wrong answer, and 1 / V is 2 and both of these, so
+    their sums need numbers of the items alone."""
     theta = np.where(block.informative & np.isfinite(theta), theta, np.nan)
     hard, able = (np.exp(np.clip(each, -FARTHEST, FARTHEST)) for each in (difficulty, theta))
     hard = np.where(np.isfinite(hard), hard, 1.0)
@@ -110,7 +169,8 @@ def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Float
     right, wrong = of_halves[0::2], of_halves[1::2]
     z2 = right[:, 0] / able + wrong[:, 1] * able
     inverse = 2 * block.counts + (right[:, 0] + wrong[:, 0]) / able + (right[:, 1] + wrong[:, 1]) * able
-    return np.where(np.isnan(theta), np.nan, block.counts), z2, square, v, v2, inverse
+    n = np.where(np.isnan(theta), np.nan, block.counts)
+    return n, z2, square, v, inverse - 4 * block.counts, v - 4 * v2
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,27 +184,25 @@ class Residuals:
     z: Floats
 
 
-def residuals(responses: Responses, difficulty: Floats, ability: Floats) -> Residuals:
-    """Every answer beside what is expected of it, NaN where difficulty or ability is; for few people.
-
-    Of ordered answers `difficulty` has the thresholds.
-    """
-    person, item, right = responses.answers()
-    if not responses.thresholds.binary:
-        known = np.isfinite(responses.thresholds.mean(difficulty))[item] & np.isfinite(ability)[person]
-        cumulated = responses.thresholds.cumulated(np.nan_to_num(difficulty))
-        mean, variance = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
-        mean = np.where(known, mean, np.nan)
-        z = (right - mean) / np.sqrt(np.maximum(variance, CERTAIN))
-        return Residuals(person, item.astype(np.int64), right, mean, z)
-    p = responses.gather(_probabilities, difficulty, persons=(ability,))
+def residuals(responses: Responses, thresholds: Floats, ability: Floats) -> Residuals:
+    """Every answer beside what is expected of it, NaN where difficulty or ability is; for few people."""
+    person, item, x = responses.answers()
+    layout = responses.thresholds
+    if layout.binary:
+        mean = responses.gather(_probabilities, thresholds, persons=(ability,))
+        variance = mean * (1 - mean)
+    else:
+        known = np.isfinite(layout.mean(thresholds))[item] & np.isfinite(ability)[person]
+        cumulated = layout.cumulated(np.nan_to_num(thresholds))
+        mean, variance, *_ = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
+        mean, variance = np.where(known, mean, np.nan), np.maximum(variance, CERTAIN)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Residuals(person, item.astype(np.int64), right, p, (right - p) / np.sqrt(p * (1 - p)))
+        return Residuals(person, item.astype(np.int64), x, mean, (x - mean) / np.sqrt(variance))
 
 
-def residual_columns(responses: Responses, difficulty: Floats, ability: Floats) -> Columns:
+def residual_columns(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
     """Every answer: `person, item, response, expected, residual, z`."""
-    found = residuals(responses, difficulty, ability)
+    found = residuals(responses, thresholds, ability)
     return {
         "person": responses.persons[found.person],
         "item": responses.items[found.item],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.data.responses import Labels
-from spectral_irt.inference.dimensions.q3 import EXCESS, LocalDependence, dependent
+from spectral_irt.inference.dimensions.q3 import EXCESS, LocalDependence
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, GRAY, INK, RED, SMALL, dress, note, room_for, rows_height
 from spectral_irt.plots.names import all_shown, as_is, name_rows, shown
@@ -44,20 +44,11 @@ class ResidualCorrelations(Display):
 
     def columns(self) -> Columns:
         """`item_1, item_2, n, q3, excess, z, dependent`, the strongest pair first."""
-        pairs = self.found.pairs
-        return {
-            "item_1": self.labels[pairs.first],
-            "item_2": self.labels[pairs.second],
-            "n": pairs.n,
-            "q3": pairs.correlation,
-            "excess": pairs.correlation - pairs.mean,
-            "z": pairs.z,
-            "dependent": dependent(pairs, self.found.critical, self.found.level),
-        }
+        return {name: values for name, values in self.found.columns.items() if name != "p"}
 
     @property
     def _as_map(self) -> bool:
-        return len(self.labels) <= CELLS and self.found.pairs.matrix is not None
+        return len(self.labels) <= CELLS
 
     def size(self) -> tuple[float, float]:
         if self._as_map:

@@ -179,7 +179,7 @@ def _pairs(columns: Columns, chosen: NDArray[np.bool_]) -> list[tuple[Any, str]]
 def distractor_sheet(study: Analysis) -> Figure:
     """Small curves of all items, or of the thirty whose key does worst."""
     labels = study.calibration.labels
-    point = study.classical().point_biserial
+    point = study.classical().item_rest
     known = np.flatnonzero(np.isfinite(point))
     if not len(known):
         raise OptionError("no item has both right and wrong answers of people who answered others, so no curve.")

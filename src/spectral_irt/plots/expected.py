@@ -43,7 +43,7 @@ class ExpectedScore(Display):
     thresholds : float array
         In logits.
     strata : mapping of columns
-        `stratum, n, ability, observed, ci_low, ci_high, expected`; see `inference.ordered_strata.ordered_strata`.
+        `stratum, n, ability, observed, ci_low, ci_high, expected`; see `inference.fit.strata.strata_columns`.
     """
 
     label: Any

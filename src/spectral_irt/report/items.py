@@ -26,7 +26,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("p_correct", "Share right", 3),
     Column("infit_conditional", "Infit", 2),
     Column("outfit_conditional", "Outfit", 2),
-    Column("point_biserial", "Item-rest r", 2),
+    Column("item_rest", "Item-rest r", 2),
     Column("misfit", "Misfit"),
     Column("status", "Status"),
     Column("displacement", "Displacement", 2, closed=True),
@@ -46,7 +46,7 @@ FIT_COLUMNS = (
 )
 
 
-CLASSICAL = ("point_biserial", "discrimination", "alpha_if_deleted", "omitted", "not_reached")
+CLASSICAL = ("item_rest", "discrimination", "alpha_if_deleted", "omitted", "not_reached")
 
 
 def wright(material: Material) -> Section | Missing:

@@ -9,14 +9,14 @@ from dense import AWKWARD
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.fit.answer_kinds import kind_of
-from spectral_irt.inference.fit.bootstrap import band, bootstrap
+from spectral_irt.inference.fit.bootstrap import band, bootstrap, redraw
 from spectral_irt.persons import abilities
 
 
 def again(responses, beta, seed=0, threads=1):
     known = abilities(responses, beta, "eap", prior_mean=0.0, prior_sd=1.0)
-    return kind_of(responses).redraw(responses.using(LocalEngine(threads)), beta, known, np.random.SeedSequence(seed))
+    people = responses.using(LocalEngine(threads))
+    return redraw(people, beta, known.ability, known.se, np.random.SeedSequence(seed))
 
 
 def test_redrawn_data_have_the_same_design():

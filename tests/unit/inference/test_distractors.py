@@ -76,7 +76,7 @@ def test_the_table_is_what_loops_count(holes: tuple[np.ndarray, dict[str, str], 
         assert row["point_biserial"] == pytest.approx(np.corrcoef(np.array(pairs, dtype=float).T)[0, 1])
     assert seen == {(q, o) for k, q in enumerate(key) for o in {*table[:, k], key[q]} - {None}}
     by_key = found.filter(pl.col("key"))["point_biserial"].to_list()
-    assert by_key == pytest.approx(study.item_analysis()["point_biserial"].to_list())
+    assert by_key == pytest.approx(study.item_analysis()["item_rest"].to_list())
 
 
 def test_long_and_wide_files_and_arrays_keep_the_same_options(

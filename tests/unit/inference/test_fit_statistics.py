@@ -13,8 +13,7 @@ from spectral_irt import Analysis, Responses, SpectralRasch, simulate
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.fit.conditional_fit import conditional_statistics
-from spectral_irt.inference.fit.mean_squares import item_statistics
+from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -0.4])
 

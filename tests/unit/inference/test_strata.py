@@ -9,8 +9,13 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.data import Responses
-from spectral_irt.inference.fit.strata import strata_columns, wilson_interval
+from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
 from spectral_irt.persons.abilities import abilities
+
+
+def strata(responses: Responses, beta: np.ndarray, items: np.ndarray, number: int = STRATA) -> dict[str, np.ndarray]:
+    return strata_columns(responses, GivenScore.of(responses, beta), abilities(responses, beta).ability, items, number)
 
 
 def given_score(beta: np.ndarray, score: int) -> np.ndarray:
@@ -27,7 +32,7 @@ def test_against_counting() -> None:
     x = (rng.random((600, 5)) < 1 / (1 + np.exp(beta - rng.normal(0, 1, (600, 1))))).astype(float)
     responses = Responses.from_wide(x)
     found = abilities(responses, beta)
-    table = strata_columns(responses, beta, found, np.array([3, 0]), strata=50)
+    table = strata(responses, beta, np.array([3, 0]), 50)
     score = x.sum(axis=1)
     for item in (3, 0):
         rows = table["item"] == item
@@ -49,7 +54,7 @@ def test_incomplete_data_in_several_blocks_and_items_without_a_difficulty() -> N
     whole = Responses.from_wide(x)
     blocks = [whole.take_persons(np.arange(start, start + 100)).blocks[0] for start in range(0, 500, 100)]
     responses = Responses(tuple(blocks), whole.items, whole.persons)
-    table = strata_columns(responses, beta, abilities(responses, beta), np.array([7]), strata=5)
+    table = strata(responses, beta, np.array([7]), 5)
     known = np.isfinite(x) & np.isfinite(beta)
     score, n = np.where(known, x, 0).sum(axis=1), known.sum(axis=1)
     who = (score > 0) & (score < n) & known[:, 7]
@@ -67,7 +72,7 @@ def test_incomplete_data_in_several_blocks_and_items_without_a_difficulty() -> N
 def test_few_people_make_few_strata() -> None:
     answers = si.simulate.rasch(40, 30, seed=4).responses
     beta = np.zeros(30)
-    table = strata_columns(answers, beta, abilities(answers, beta), np.array([0]))
+    table = strata(answers, beta, np.array([0]))
     assert len(table["n"]) == 3
 
 
@@ -80,7 +85,7 @@ def test_under_the_model_marks_lie_on_the_curve_but_for_chance() -> None:
         beta = np.linspace(-1.5, 1.5, 8)
         x = (rng.random((2000, 8)) < 1 / (1 + np.exp(beta - rng.normal(0.5, 1, (2000, 1))))).astype(float)
         responses = Responses.from_wide(x)
-        table = strata_columns(responses, beta, abilities(responses, beta), np.arange(8))
+        table = strata(responses, beta, np.arange(8))
         p, n = table["expected"], table["n"]
         z.append((table["observed"] - p) / np.sqrt(p * (1 - p) / n))
     every = np.concatenate(z)

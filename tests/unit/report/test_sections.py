@@ -63,12 +63,12 @@ def test_options_of_an_item_are_in_its_row(lsat: Material) -> None:
 
 
 def test_classical_statistics_join_the_items(lsat: Material) -> None:
-    classical = {"item": lsat.tables["items"]["item"], "point_biserial": np.array([0.1, 0.2, 0.3, 0.4, 0.5])}
+    classical = {"item": lsat.tables["items"]["item"], "item_rest": np.array([0.1, 0.2, 0.3, 0.4, 0.5])}
     table = next(
         block for block in item_table(with_tables(lsat, item_analysis=classical)).content if block.kind == "data"
     )
     columns = {column["name"]: column for column in table.data()["columns"]}
-    assert columns["point_biserial"]["values"] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert columns["item_rest"]["values"] == [0.1, 0.2, 0.3, 0.4, 0.5]
     assert columns["status"]["closed"]  # all of them are ok, which says nothing
 
 

@@ -30,12 +30,10 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import listed
-from spectral_irt.inference.dimensions.ordered_pairs import ordered_pair_sums
-from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_residuals, pair_sums
-from spectral_irt.inference.items.slope_model import slope_model
+from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_sums
+from spectral_irt.inference.items.slopes import slope_model
 from spectral_irt.inference.probability import quantile, upper
 from spectral_irt.inference.results import EACH
-from spectral_irt.persons.abilities import Persons
 from spectral_irt.text import p_value
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
@@ -171,14 +169,14 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
         return None
     half = np.random.default_rng(1).permutation(answers.n_persons) % 2
     beta = apart(beta) if answers.thresholds.binary else beta
-    parts, halves = _sums(answers, beta, half)
+    parts, halves = pair_sums(answers, beta, half)
     found = _tested(answers, parts, halves, level, sampled)
     if found is None or (found.contrast_p >= level and not found.dependent):
         return found
     model = slope_model(answers)
     number = int(np.clip(WORK / (answers.n_persons * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
     seeds = np.random.SeedSequence([0, 3]).spawn(number)
-    drawn = [_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]
+    drawn = [pair_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]
     first, second = (
         replace(
             own,
@@ -199,14 +197,6 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
         equal_slopes=(found.contrast_p, len(found.first)),
         slopes=(float(model.slope.min()), float(model.slope.max())),
     )
-
-
-def _sums(answers: Responses, beta: Floats, half: Ints) -> tuple[Prepared, tuple[PairSums, PairSums]]:
-    """Residuals of the people given their scores, and what pairs of items share in either half of them."""
-    if not answers.thresholds.binary:
-        return ordered_pair_sums(Persons(answers, beta), half)
-    parts = pair_residuals(answers, beta, half)
-    return parts, pair_sums(parts, beta)
 
 
 def _tested(
@@ -254,17 +244,14 @@ def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Response
     known = np.flatnonzero(calibration.measured)
     often = np.argsort(-responses.item_counts[known], kind="stable")[:ITEMS]
     items = np.sort(known[often])
-    answers, informed = responses, np.flatnonzero(responses.mixed)
-    if len(informed) > PEOPLE:
-        answers = answers.take_persons(np.sort(np.random.default_rng(0).choice(informed, PEOPLE, replace=False)))
+    answers, _ = responses.sample(PEOPLE, np.random.default_rng(0), np.flatnonzero(responses.mixed))
+    fewer = answers is not responses
     if len(items) < responses.n_items:
         answers = answers.take_items(items)
-    sampled = len(informed) > PEOPLE or len(items) < len(known)
-    if len(informed) > PEOPLE:
+    if fewer:
         answers = answers.in_one_block()
-    if not responses.thresholds.binary:
-        return answers, calibration.thresholds[responses.thresholds.of_items(items)], sampled
-    return answers, calibration.difficulty[items], sampled
+    beta = calibration.thresholds[responses.thresholds.of_items(items)]
+    return answers, beta, fewer or len(items) < len(known)
 
 
 def _strongest(matrix: Floats) -> Floats:

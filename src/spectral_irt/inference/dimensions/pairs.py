@@ -1,32 +1,43 @@
 """What two items share given the score: a test of every pair of items without abilities.
 
-Given the score, answers depend on the difficulties alone. With e = x - P(X = 1 | score) and C_ij the covariance of two
+Given the score, answers depend on the thresholds alone. With e = x - E(x | score) and C_ij the covariance of two
 answers given the score,
 
     S_ij = sum over people who answered both of (e_i e_j - C_ij)
 
-has mean 0 under the model, whatever the abilities are, and its variance is a sum over people as well. The covariance is
-exact, and costs nothing: right on i and wrong on j is to wrong on i and right on j as eps_i = exp(-beta_i) is to eps_j,
-for every person and every score, so that
+has mean 0 under the model, whatever the abilities are, and its variance is a sum over people as well. (For the
+variance, where C is a small part, a C of rank one whose rows have the right sums is good enough.) The sum of C_ij:
 
-    P(X_i = X_j = 1 | score) = (eps_i P_j - eps_j P_i) / (eps_i - eps_j),
-
-which needs P alone and is linear in it: the sum over people is a matrix product. (For the variance, where C is a small
-part, a C of rank one whose rows have the right sums is good enough.)
+- right and wrong answers: right on i and wrong on j is to wrong on i and right on j as eps_i = exp(-beta_i) is to
+  eps_j, for every person and every score, so that P(X_i = X_j = 1 | score) = (eps_i P_j - eps_j P_i) / (eps_i - eps_j),
+  which needs P alone and is linear in it: the sum over people is a matrix product;
+- several categories, people with many answers: the series of `conditional.series_tables` for h = m_i m_j, with m_i the
+  mean answer to item i at an ability, E(X_i X_j | s) = sum_r u_r (m_i m_j)^(r): again matrix products over people;
+- several categories, people with few answers: with g_i(z) the generating function of item i at the tilting ability
+  (`contour.py`), a mean over points of the circle of h_i(z) h_j(z), where h_i(z) = sum_k k p_ik z^k / g_i(z).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.conditional.information import contours
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts
+from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
+from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.persons.abilities import Persons
+from spectral_irt.persons.residuals import LEAST
 
 GAP = 1e-5  # logits between any two difficulties, so that the quotient above keeps ten digits
+LONG = 8.0  # equal answers that a person's count as, from which the series is right to 1e-4 of a probability
+REACH = 8.0  # logits around the mean threshold at least: nobody with a mixed score is farther from it
 ROUNDS = 3  # of fitting row sums; the variance changes by less than a percent after that
 
 
@@ -44,8 +55,8 @@ class Residuals:
         E(x | score).
     seen : float array
         1 where answered.
-    half : int array
-        Which half each person is in.
+    half, who : int arrays
+        Which half each person is in, and the person's position.
     """
 
     e: Floats
@@ -54,10 +65,13 @@ class Residuals:
     p: Floats
     seen: Floats
     half: Ints
+    who: Ints
 
     def of(self, half: int) -> Residuals:
-        mine = self.half == half
-        return Residuals(*(each[mine] for each in (self.e, self.v, self.lean, self.p, self.seen, self.half)))
+        return self.take(self.half == half)
+
+    def take(self, mine: NDArray[np.bool_]) -> Residuals:
+        return Residuals(*(getattr(self, one.name)[mine] for one in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,33 +121,30 @@ def apart(beta: Floats, gap: float = GAP) -> Floats:
     return out
 
 
-def pair_residuals(responses: Responses, beta: Floats, half: Ints) -> Prepared:
-    """Residuals given the score of people with both right and wrong answers, dense; `beta` from `apart`.
+def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[Prepared, tuple[PairSums, PairSums]]:
+    """Residuals given the score of people between the ends of the scale, dense; and what pairs of items share in
+    either half of them. Difficulties of right and wrong answers come from `apart`.
 
     An item's residuals are freed of their mean by a Newton step, so that items whose difficulty comes from elsewhere
     (anchors, a prior) share no more with each other for that.
     """
-    return centered(responses.prepare(_residuals, beta, persons=(half,)))
-
-
-def centered(parts: Prepared) -> Prepared:
-    """The residuals of each item freed of their mean."""
+    given = GivenScore.of(responses, beta, series_from=np.inf)
+    persons = (given.pattern, half, np.arange(responses.n_persons))
+    parts = responses.entries.prepare(_residuals, given, persons=persons)
     off, v = parts.sum(_item_sums)
-    shift = np.divide(off, v, out=np.zeros_like(off), where=v > 0)
-    return parts.prepare(_centered, shift)
+    parts = parts.prepare(_centered, np.divide(off, v, out=np.zeros_like(off), where=v > 0))
+    first, second = (_finished(parts.sum(_pair_products, k), _covariances(responses, parts, beta, k)) for k in (0, 1))
+    return parts, (first, second)
 
 
-def _residuals(block: Block, half: Ints, beta: Floats) -> Residuals:
-    persons = np.flatnonzero(block.informative)
-    block = block.take(persons)
-    e, p, seen = (np.zeros((len(persons), len(beta))) for _ in range(3))
-    if len(persons):
-        where = (block.person_of_response(), block.items)
-        seen[where] = 1.0
-        p[where] = conditional_probabilities(block, beta)
-        e[where] = block.right()
-        e -= p
-    return Residuals(e, p * (1 - p), (1 - 2 * p) * seen, p, seen, half[persons])
+def _residuals(block: Block, pattern: Ints, half: Ints, who: Ints, given: GivenScore) -> Residuals:
+    answers = answers_given_score(block, pattern, given)
+    people, row = np.unique(answers.person, return_inverse=True)
+    e, v, lean, p, seen = np.zeros((5, len(people), given.layout.n_items))
+    cell = (row, answers.item)
+    p[cell], seen[cell], v[cell], e[cell] = answers.mean, 1.0, answers.variance, answers.x - answers.mean
+    lean[cell] = answers.third / np.maximum(answers.variance, LEAST)
+    return Residuals(e, v, lean, p, seen, half[people], who[people])
 
 
 def _item_sums(part: Residuals) -> tuple[Floats, Floats]:
@@ -142,14 +153,6 @@ def _item_sums(part: Residuals) -> tuple[Floats, Floats]:
 
 def _centered(part: Residuals, shift: Floats) -> Residuals:
     return replace(part, e=part.e - part.v * shift)
-
-
-def pair_sums(parts: Prepared, beta: Floats) -> tuple[PairSums, PairSums]:
-    """The sums of either half of the people."""
-    first, second = (
-        finished(parts.sum(pair_products, k), _expected(parts.sum(_probabilities, k), beta)) for k in (0, 1)
-    )
-    return first, second
 
 
 def both(one: PairSums, other: PairSums) -> PairSums:
@@ -163,7 +166,7 @@ def _probabilities(part: Residuals, half: int) -> Floats:
     return np.array([part.p.T @ part.p, part.seen.T @ part.p])
 
 
-def pair_products(part: Residuals, half: int) -> Floats:
+def _pair_products(part: Residuals, half: int) -> Floats:
     """Over people who answered both: e_i e_j, the two variances, V_i, 1."""
     part = part.of(half)
     e, v, seen = part.e, part.v, part.seen
@@ -192,8 +195,28 @@ def rank_one(v: Floats, seen: Floats) -> Floats:
     return c
 
 
-def _expected(sums: Floats, beta: Floats) -> Floats:
-    """The sum of C_ij, exactly."""
+# --------------------------------------------------------------------------- covariances given the score
+
+
+def _covariances(responses: Responses, parts: Prepared, beta: Floats, half: int) -> Floats:
+    """The sum of C_ij over the people of a half."""
+    layout = responses.thresholds
+    if layout.binary:
+        return _of_right_and_wrong(parts.sum(_probabilities, half), beta)
+    scores = responses.scores.astype(np.float64)
+    middle = float(layout.mean(beta).mean())
+    low, high = min(beta.min(), middle - REACH), max(beta.max(), middle + REACH)
+    tables = Tables.at(layout, beta, grid_over(low, high, layout), Terms())
+    total = np.asarray(parts.sum(_by_series, half, tables, scores))
+    few = np.concatenate(list(parts.map(_few_answers, half)))
+    if len(few):
+        patterns = Persons(responses.take_persons(np.sort(few)), beta).patterns
+        held = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, layout))
+        total += held.sum(_by_contour, padded(layout, beta), layout.n_items)
+    return total
+
+
+def _of_right_and_wrong(sums: Floats, beta: Floats) -> Floats:
     products, other = sums
     eps = np.exp(beta.mean() - beta)
     away = eps[:, None] - eps
@@ -202,7 +225,50 @@ def _expected(sums: Floats, beta: Floats) -> Floats:
     return np.asarray((weighted - weighted.T) / away - products)
 
 
-def finished(sums: Floats, expected: Floats) -> PairSums:
+def _long(part: Residuals) -> NDArray[np.bool_]:
+    """People whose answers count as many equal ones."""
+    return part.v.sum(axis=1) ** 2 >= LONG * (part.v**2).sum(axis=1)
+
+
+def _few_answers(part: Residuals, half: int) -> Ints:
+    part = part.of(half)
+    return part.who[~_long(part)]
+
+
+def _by_series(part: Residuals, half: int, tables: Tables, scores: Floats) -> Floats:
+    part = part.of(half)
+    part = part.take(_long(part))
+    order, m = tables.terms.order, part.seen.shape[1]
+    moments = tables.moments[: order + 2].reshape(order + 2, -1, m)
+    score = scores[part.who]
+    # The ability of the grid at which the mean score is nearest to the score; `weights` knows the rest of the way.
+    place = np.abs(part.seen @ moments[0].T - score[:, None]).argmin(axis=1)
+    d = moments[:, place] * part.seen  # the mean answer and its derivatives by ability, of every person and item
+    totals = d.sum(axis=2)
+    u = weights(score - totals[0], totals[1:], tables.apart)
+    mean = np.einsum("ru,rui->ui", u, d[: order + 1])
+    total = -(mean.T @ mean)
+    for a in range(order + 1):
+        for b in range(a, order + 1 - a):
+            product = (d[a] * (comb(a + b, a) * u[a + b])[:, None]).T @ d[b]
+            total += product if a == b else product + product.T
+    return total
+
+
+def _by_contour(part: PatternPart, cumulated: Floats, n_items: int) -> Floats:
+    total = np.zeros((n_items + 1, n_items + 1))
+    for some, sums in contours(part, cumulated):
+        real, imaginary = (factor.sum(axis=2) for factor in sums.pair_factors())  # X is how many thresholds it passed
+        mean = sums.given.passed.sum(axis=0).T
+        together = real @ real.transpose(0, 2, 1) - imaginary @ imaginary.transpose(0, 2, 1)
+        together -= mean[:, :, None] * mean[:, None, :]
+        together *= part.people[some, None, None]
+        items = part.items[some]
+        np.add.at(total, (items[:, :, None], items[:, None, :]), together)
+    return total[:-1, :-1]
+
+
+def _finished(sums: Floats, expected: Floats) -> PairSums:
     """From sums of products, and the sum of C_ij."""
     products, model, shown, v, n = sums
     shared = products - expected

@@ -7,18 +7,22 @@ particular; these limits fit this one, item by item.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spectral_irt.data import Responses
+from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
+from spectral_irt.data.packing import limits_of, pack_block
+from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.fit.answer_kinds import kind_of
+from spectral_irt.estimators.spectral_fit import spectral_fit
 from spectral_irt.inference.probability import student_two_sided
+from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.numerics import generator
-from spectral_irt.persons.abilities import abilities
+from spectral_irt.persons.abilities import abilities, checked
 
 Statistic = Callable[[Responses, Floats], dict[str, Floats]]
 
@@ -83,21 +87,66 @@ def bootstrap(
     _check(replicates, level, sample)
     refit = sample is None or sample >= responses.n_persons
     if sample is not None and not refit:
-        chosen = generator(seed, 0).choice(responses.n_persons, sample, replace=False)
-        responses = responses.take_persons(np.sort(chosen))
+        responses, _ = responses.sample(sample, generator(seed, 0))
     observed = statistic(responses, difficulty)
-    kind = kind_of(responses)
     known = abilities(responses, difficulty, "eap")
     drawn: dict[str, list[Floats]] = {name: [] for name in observed}
     for k in range(replicates):
         if progress:
             progress(f"replicate {k + 1} of {replicates}")
-        again = kind.redraw(responses, difficulty, known, np.random.SeedSequence([seed, 1, k]))
-        beta = kind.refit(again) if refit else difficulty
+        again = redraw(responses, difficulty, known.ability, known.se, np.random.SeedSequence([seed, 1, k]))
+        beta = spectral_fit(again, se="none").thresholds if refit else difficulty
         beta = np.where(np.isfinite(difficulty), beta, np.nan)
         for name, values in statistic(again, beta).items():
             drawn[name].append(values)
     return {name: band(values, np.array(drawn[name]), level) for name, values in observed.items()}
+
+
+def redraw(
+    responses: Responses,
+    thresholds: Floats,
+    ability: Floats,
+    se: Floats,
+    seed: np.random.SeedSequence,
+    *,
+    slope: Floats | None = None,
+) -> Responses:
+    """The same people shown the same items, with answers drawn from the model; abilities normal(ability, se).
+
+    Items without thresholds are left out. With a slope for every item, abilities count times it, and thresholds are
+    intercepts.
+    """
+    layout, beta = responses.thresholds, checked(responses, thresholds)
+    drawn = responses.entries.transform(_redraw, layout, beta, slope, persons=(ability, se), seed=seed)
+    return replace(responses, blocks=drawn.blocks)
+
+
+def _redraw(
+    block: Block,
+    ability: Floats,
+    se: Floats,
+    seed: np.random.SeedSequence,
+    layout: Thresholds,
+    beta: Floats,
+    slope: Floats | None,
+) -> Block:
+    rng = generator(seed)
+    theta = ability + se * rng.standard_normal(block.n_persons)
+    # In this order draws belong to the cell (person, item), not to how it was answered: it is the same for any answers.
+    indptr, item, _ = answered_items(block, layout)
+    cells = np.sort((np.repeat(np.arange(block.n_persons), np.diff(indptr)) << 32) + item)
+    known = np.isfinite(beta if layout.binary else layout.mean(beta))
+    item = (cells & 0xFFFFFFFF).astype(np.int32)
+    person, item = (cells >> 32)[known[item]], item[known[item]]
+    able = theta[person] if slope is None else slope[item] * theta[person]
+    chance = rng.random(len(item))
+    if layout.binary:
+        category = chance < sigmoid(able - beta[item])
+    else:
+        p = category_probabilities(able, layout.cumulated(np.nan_to_num(beta))[item])
+        category = np.minimum((chance[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1), layout.max_score[item])
+    slots = (item << layout.bits) | category.astype(np.int32)
+    return pack_block(limits_of(np.bincount(person, minlength=block.n_persons)), slots, layout)
 
 
 def _check(replicates: int, level: float, sample: int | None) -> None:
@@ -118,10 +167,12 @@ def band(observed: Floats, drawn: Floats, level: float) -> Band:
 
     Under the model the observed value is one more replicate: it is equally likely to take any of R + 1 ranks.
     """
-    ordered = np.sort(drawn, axis=0)  # NaN last
     counts = np.isfinite(drawn).sum(axis=0)
-    low = _at_rank(ordered, counts, level / 2)
-    high = _at_rank(ordered, counts, 1 - level / 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # statistics that no replicate has are NaN
+        low, high = np.nanquantile(drawn, (level / 2, 1 - level / 2), axis=0, method="weibull")
+    few = counts < np.ceil(2 / level) - 1  # too few for ranks so far out
+    low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
     below, above = (drawn <= observed).sum(axis=0), (drawn >= observed).sum(axis=0)
     p = np.minimum(2 * (np.minimum(below, above) + 1) / (counts + 1), 1.0)
     p = np.where(np.isfinite(observed) & (counts > 0), p, np.nan)
@@ -136,15 +187,3 @@ def _student(observed: Floats, drawn: Floats, counts: Floats) -> Floats:
         variance = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
         t = np.abs(observed - mean) / np.sqrt(variance * (1 + 1 / counts))
         return np.where((counts > 1) & (variance > 0), student_two_sided(t, counts - 1.0), np.nan)
-
-
-def _at_rank(ordered: Floats, counts: Floats, share: float) -> Floats:
-    """The value at rank share (R + 1), between neighbors by proportion; NaN where there are too few."""
-    rank = share * (counts + 1)
-    below = np.clip(np.floor(rank).astype(np.int64), 1, np.maximum(counts - 1, 1))
-    columns = np.arange(ordered.shape[1])
-    if len(ordered) < 2:
-        return np.full(ordered.shape[1], np.nan)
-    left, right = ordered[below - 1, columns], ordered[below, columns]
-    value = left + np.clip(rank - below, 0, 1) * (right - left)
-    return np.where((rank >= 1) & (rank <= counts), value, np.nan)

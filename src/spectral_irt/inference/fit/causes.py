@@ -1,10 +1,9 @@
 """What may lie behind misfit: unequal slopes, guessing, or speed. Named only where a check of fit has alarmed.
 
-Given the score, with P = P(X = 1 | score), V = P (1 - P) and t = logit P:
-
-- slopes: one Newton step of the slope of an item in t, sum (x - P) (t - t0) / sum V (t - t0)^2, t0 the mean of t;
-- guessing: right answers where P is below 0.2 (hard items, weak people), beside what P expects; those who guess get
-  many of these right, and get fewer wrong where P is above 0.8, where flat items would have more;
+- slopes: the discrimination of the items (`mean_squares.ItemStatistics`);
+- guessing (right and wrong answers): with P = P(X = 1 | score), right answers where P is below 0.2 (hard items, weak
+  people), beside what P expects; those who guess get many of these right, and get fewer wrong where P is above 0.8,
+  where flat items would have more;
 - speed: where in the test the items stand that misfit or depend on others.
 """
 
@@ -16,12 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.dimensionality import SLOPES_MEAN
-from spectral_irt.persons.abilities import answers_with_difficulty
+from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.persons.residuals import CERTAIN
 from spectral_irt.tables import Columns
 
@@ -35,8 +33,8 @@ MOSTLY = 0.75  # of the items in trouble stand in the last third
 
 
 @dataclass(frozen=True, eq=False)
-class Traces:
-    """Sums over people: `slope` of each item (1 = the model's); surprises and what is expected of them at either end.
+class Surprises:
+    """Sums over people: surprising answers, and what is expected of them, at either end.
 
     Attributes
     ----------
@@ -44,7 +42,6 @@ class Traces:
         Answers with little chance of being right, how many are, and are expected to be; of being wrong likewise.
     """
 
-    slope: Floats
     lucky: tuple[float, float, float, float]
     slips: tuple[float, float, float, float]
 
@@ -60,76 +57,71 @@ class Traces:
         return bool(lucky > SURE and lucky - slips > APART)
 
 
-def traces(calibration: Calibration, responses: Responses) -> Traces:
-    """What slopes and surprises the answers show."""
-    answers = responses
+def surprises(calibration: Calibration, responses: Responses) -> Surprises:
+    """What surprises right and wrong answers show."""
     most = max(1, min(PEOPLE, int(RESPONSES / max(float(responses.counts.mean()), 1.0))))
-    if responses.n_persons > most:
-        chosen = np.random.default_rng(0).choice(responses.n_persons, most, replace=False)
-        answers = responses.take_persons(np.sort(chosen))
-    sums, ends = answers.sum(_sums, calibration.difficulty)
-    off, v, vt, vtt, off_t = sums
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step = (off_t - off * vt / v) / (vtt - vt**2 / v)
+    answers, _ = responses.sample(most, np.random.default_rng(0))
+    given = GivenScore.of(answers, calibration.difficulty, series_from=np.inf)
+    ends = answers.sum(_ends, given, persons=(given.pattern,))
     lucky, slips = ((float(a), float(b), float(c), float(d)) for a, b, c, d in ends)
-    return Traces(np.exp(np.clip(step, -2, 2)), lucky, slips)  # exp: a slope is never negative
+    return Surprises(lucky, slips)
 
 
-def _sums(block: Block, difficulty: Floats) -> tuple[Floats, Floats]:
-    block = answers_with_difficulty(block, difficulty)
-    block = block.take(np.flatnonzero(block.informative))
-    m = len(difficulty)
-    if not block.n_persons:
-        return np.zeros((5, m)), np.zeros((2, 4))
-    p = np.clip(conditional_probabilities(block, difficulty), CERTAIN, 1 - CERTAIN)
-    right = block.right().astype(np.float64)
-    v, t, off = p * (1 - p), np.log(p / (1 - p)), right - p
-    items = np.array([np.bincount(block.items, weights=w, minlength=m) for w in (off, v, v * t, v * t * t, off * t)])
+def _ends(block: Block, pattern: Ints, given: GivenScore) -> Floats:
+    answers = answers_given_score(block, pattern, given)
+    p, right = np.clip(answers.mean, CERTAIN, 1 - CERTAIN), answers.x
+    v = p * (1 - p)
     ends = [
         [there.sum(), surprise[there].sum(), chance[there].sum(), v[there].sum()]
         for surprise, chance, there in ((right, p, p < END), (1 - right, 1 - p, p > 1 - END))
     ]
-    return items, np.array(ends)
+    return np.array(ends, dtype=np.float64)
 
 
 def cause_findings(
-    calibration: Calibration, trace: Traces, columns: Columns, troubled: Iterable[object]
+    calibration: Calibration,
+    responses: Responses,
+    columns: Columns,
+    discrimination: Floats,
+    troubled: Iterable[object],
 ) -> tuple[Finding, ...]:
     """Likely causes of what the checks of fit found.
 
     Parameters
     ----------
-    calibration, trace, columns
-        The items, what `traces` saw of them, and their fit.
+    columns, discrimination
+        The fit of the items, and their slopes.
     troubled : labels
         Items that misfit or depend on others.
     """
     steep, flat = (np.flatnonzero(columns["misfit"] == word) for word in ("overfit", "underfit"))
     judged = int(np.isfinite(columns["infit_conditional"]).sum())
     found: list[Finding] = []
-    if trace.guessing:
-        found.append(_guessing(trace, columns, flat))
+    seen = surprises(calibration, responses) if responses.thresholds.binary else None
+    if seen is not None and seen.guessing:
+        found.append(_guessing(seen, columns, flat))
     elif len(steep) + len(flat) >= max(SEVERAL, SHARE * judged) and len(steep) > 1:
-        found.append(_slopes(trace, columns, steep, flat))
+        found.append(_slopes(discrimination, columns, steep, flat))
     return (*found, *_speed(calibration, set(troubled)))
 
 
-def _guessing(trace: Traces, columns: Columns, flat: Ints) -> Finding:
-    answers, seen, expected, _ = trace.lucky
+def _guessing(seen: Surprises, columns: Columns, flat: Ints) -> Finding:
+    answers, right, expected, _ = seen.lucky
     return Finding(
         "guessing",
         "note",
-        f"Guessing is likely: hard items are answered right by weak people {seen / expected:.1f} times as often as the "
-        f"model says ({seen / answers:.0%} instead of {expected / answers:.0%}, where it gives less than {END:.0%}).",
+        f"Guessing is likely: hard items are answered right by weak people {right / expected:.1f} times as often as "
+        f"the model says ({right / answers:.0%} instead of {expected / answers:.0%}, where it gives less than "
+        f"{END:.0%}).",
         "Hard items then look easier and noisier than they are. Give people items near their level, offer more "
         "alternatives, or use a model with a lower asymptote (3PL) for these items.",
         tuple(columns["item"][flat].tolist()),
     )
 
 
-def _slopes(trace: Traces, columns: Columns, steep: Ints, flat: Ints) -> Finding:
+def _slopes(discrimination: Floats, columns: Columns, steep: Ints, flat: Ints) -> Finding:
     both = np.sort(np.concatenate([steep, flat]))
-    slope = trace.slope[both]
+    slope = discrimination[both]
     slope = slope[np.isfinite(slope)]
     range_ = f" (slopes from about {slope.min():.1f} to {slope.max():.1f} times the common one)" if len(slope) else ""
     return Finding(

@@ -11,10 +11,8 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import listed
-from spectral_irt.inference.fit.answer_kinds import kind_of
 from spectral_irt.inference.fit.bootstrap import bootstrap as run_bootstrap
-from spectral_irt.inference.fit.conditional_fit import ConditionalStatistics
-from spectral_irt.inference.fit.mean_squares import ItemStatistics
+from spectral_irt.inference.fit.mean_squares import ConditionalStatistics, ItemStatistics, conditional_statistics
 from spectral_irt.inference.probability import benjamini_hochberg, quantile, two_sided
 from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns
@@ -123,12 +121,12 @@ def bootstrap_limits(
     """Critical values of the conditional mean squares of every item from data sets drawn under the model.
 
     `infit_conditional_low, .._high, .._p` and the same for outfit are about one item: 5% of good items are outside.
-    `misfit_p` is adjusted for asking of all of them (Benjamini & Hochberg), and `misfit` goes by it: "underfit"
-    (noisier than the model), "overfit" (steeper), or "".
+    `misfit_p` is adjusted for asking of all of them (Benjamini & Hochberg), and `misfit` goes by it where the infit is
+    off by a tenth or more, as in `judged`: "underfit" (noisier than the model), "overfit" (steeper), or "".
     """
 
     def statistic(answers: Responses, difficulty: Floats) -> dict[str, Floats]:
-        squares = kind_of(answers).item_fit(answers, difficulty)[0]
+        squares = conditional_statistics(answers, difficulty).mean_squares
         return {"infit_conditional": squares.infit, "outfit_conditional": squares.outfit}
 
     bands = run_bootstrap(
@@ -145,8 +143,8 @@ def bootstrap_limits(
     for name, found in bands.items():
         columns |= {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_p": found.p}
     infit = bands["infit_conditional"]
-    known = np.isfinite(infit.observed)
-    return columns | _verdict(benjamini_hochberg(infit.tail), infit.observed - (infit.low + infit.high) / 2, known)
+    off = infit.observed - (infit.low + infit.high) / 2
+    return columns | _verdict(benjamini_hochberg(infit.tail), off, np.abs(infit.observed - 1) >= MATERIAL)
 
 
 def outside_limits(columns: Columns) -> tuple[int, float]:

@@ -14,11 +14,11 @@ import numpy as np
 
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.fit.answer_kinds import kind_of
+from spectral_irt.inference.fit.bootstrap import redraw
 from spectral_irt.inference.results import EACH
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.residuals import ERRATIC as LIMIT
-from spectral_irt.persons.residuals import MeanSquares
+from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 
 PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
 FEWEST = 100  # people: with fewer, a share of 10% beside 4% is chance
@@ -101,10 +101,8 @@ def erratic_people(
     most = min(PEOPLE, int(RESPONSES / answers_each))
     if most < FEWEST:
         return None
-    people, chosen = responses, np.arange(responses.n_persons)
-    if len(informed) > most:
-        chosen = np.sort(np.random.default_rng(0).choice(informed, most, replace=False))
-        people = responses.take_persons(chosen).in_one_block()
+    people, chosen = responses.sample(most, np.random.default_rng(0), informed)
+    people = people if people is responses else people.in_one_block()
     if known is None:
         measured, squares = measures(people, difficulty)
     else:
@@ -114,7 +112,7 @@ def erratic_people(
         return None
     posterior = shrunken(measured)
     seeds = np.random.SeedSequence([0, 2]).spawn(REPLICATES)
-    again = (kind_of(people).redraw(people, difficulty, posterior, seed) for seed in seeds)
+    again = (redraw(people, difficulty, posterior.ability, posterior.se, seed) for seed in seeds)
     drawn = [_share(measures(each, difficulty)[1]) for each in again]
     total = sum(number for _, number in drawn)
     if not total:
@@ -163,9 +161,8 @@ def shrunken(measured: Abilities) -> Abilities:
 
 def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanSquares]:
     """Warm's abilities, and how well people fit at these."""
-    kind = kind_of(responses)
     measured = abilities(responses, difficulty, "wle")
-    return measured, kind.person_fit(responses, difficulty, measured.ability)
+    return measured, person_mean_squares(responses, difficulty, measured.ability)
 
 
 def _those(numbers: Any, chosen: Ints) -> Any:

@@ -1,11 +1,11 @@
-"""Right answers to an item by stratum of ability, beside what the model expects of the very same people.
+"""Answers to an item by stratum of ability, beside what the model expects of the very same people.
 
 Strata go by an ability that depends on a person's items and score alone, so that given the scores the model says what
-share of a stratum answers item i right: the mean of P(X = 1 | score), without any error of the abilities in it.
-People with everything right or everything wrong are left out: whatever they do fits.
+mean a stratum has in item i (of right and wrong answers, what share is right), without any error of the abilities in
+it. People with the lowest or the highest score are left out: whatever they do fits.
 
-Counts are summed over a fine grid of abilities, one pass for all items, and cells of the grid are joined afterwards, so
-that each item has strata of about equal size of its own.
+Answers are summed over a fine grid of abilities, one pass for all items, and cells of the grid are joined afterwards,
+so that each item has strata of about equal size of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
-from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.persons.abilities import Abilities, answers_with_difficulty
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.persons.abilities import known_rows
 from spectral_irt.tables import Columns
 
 STRATA = 8  # few enough to look at, many enough to show the shape of a curve
@@ -28,40 +29,52 @@ GRID = 200  # cells of equal numbers of people, of which strata are made
 
 
 def strata_columns(
-    responses: Responses, difficulty: Floats, found: Abilities, items: Ints, strata: int = STRATA
+    responses: Responses, given: GivenScore, ability: Floats, items: Ints, strata: int = STRATA
 ) -> Columns:
     """Rows of `item` (its position), `stratum, n, ability, observed, ci_low, ci_high, expected`, item after item.
 
+    The interval of right and wrong answers is Wilson's; else observed -+ 1.96 sqrt(sum V) / n, with V the variance of
+    an answer given the score, within 0 and the highest category.
+
     Parameters
     ----------
-    responses : Responses
-        Item codes are positions in `difficulty`.
-    found : Abilities
-        Of these people, by items and score alone ("wle" or "eap").
+    given : GivenScore
+        Of these responses.
+    ability : float array
+        Of every person, by items and score alone ("wle" or "eap").
     items : int array
-        Positions of the items wanted, each with a difficulty.
+        Positions of the items wanted, each with thresholds.
     strata : int
         How many for each item; fewer where people have fewer different abilities.
     """
-    mixed = (found.score > 0) & (found.score < found.n) & np.isfinite(found.ability)
-    ability = np.where(mixed, found.ability, np.nan)
-    edges = cell_edges(ability[mixed])
-    place = np.full(len(difficulty), -1)
+    used = responses.entries.gather(_informative, given.beta, given.layout) & np.isfinite(ability)
+    edges = cell_edges(ability[used])
+    place = np.full(responses.n_items, -1)
     place[items] = np.arange(len(items))
-    sums = responses.sum(_grid_sums, difficulty, place, edges, persons=(ability,))
+    sums = responses.entries.sum(_grid_sums, given, place, edges, persons=(given.pattern, ability))
     rows = [joined_cells(one, strata) for one in np.moveaxis(sums, 1, 0)]
-    n, right, expected, theta = np.concatenate(rows, axis=1)
-    low, high = wilson_interval(right, n)
+    n, total, expected, variance, theta = np.concatenate(rows, axis=1)
+    lengths = [row.shape[1] for row in rows]
+    if given.layout.binary:
+        low, high = wilson_interval(total, n)
+    else:
+        half = Z95 * np.sqrt(variance) / n
+        low = np.maximum(total / n - half, 0.0)
+        high = np.minimum(total / n + half, np.repeat(given.layout.max_score[items], lengths))
     return {
-        "item": np.repeat(items, [row.shape[1] for row in rows]),
-        "stratum": np.concatenate([np.arange(1, row.shape[1] + 1) for row in rows]),
+        "item": np.repeat(items, lengths),
+        "stratum": np.concatenate([np.arange(1, length + 1) for length in lengths]),
         "n": n.astype(np.int64),
         "ability": theta / n,
-        "observed": right / n,
+        "observed": total / n,
         "ci_low": low,
         "ci_high": high,
         "expected": expected / n,
     }
+
+
+def _informative(block: Block, beta: Floats, layout: Thresholds) -> NDArray[np.bool_]:
+    return known_rows(block, beta, layout).informative
 
 
 def cell_edges(ability: Floats) -> Floats:
@@ -77,23 +90,17 @@ def cell_edges(ability: Floats) -> Floats:
     return (ordered[chosen] + ordered[chosen + 1]) / 2
 
 
-def _grid_sums(block: Block, ability: Floats, difficulty: Floats, place: Ints, edges: Floats) -> Floats:
-    """Of every wanted item and cell: people, right answers, P(X = 1 | score), ability."""
-    cells = len(edges) + 1
-    wanted = int(place.max()) + 1
-    block = answers_with_difficulty(block, difficulty)
-    some = np.bincount(block.person_of_response(), weights=place[block.items] >= 0, minlength=block.n_persons) > 0
-    people = np.flatnonzero(some & np.isfinite(ability) & block.informative)
-    if not len(people):
-        return np.zeros((4, wanted, cells))
-    block, theta = block.take(people), ability[people]
-    chosen = np.flatnonzero(place[block.items] >= 0)
-    p = conditional_probabilities(block, difficulty, series_from=SERIES_FROM)[chosen]
-    theta = theta[block.person_of_response()[chosen]]
-    cell = place[block.items[chosen]] * cells + np.searchsorted(edges, theta)
-    values = (None, block.right()[chosen].astype(float), p, theta)
+def _grid_sums(block: Block, pattern: Ints, ability: Floats, given: GivenScore, place: Ints, edges: Floats) -> Floats:
+    """Of every wanted item and cell: people, their answers, mean and variance given the score, ability."""
+    cells, wanted = len(edges) + 1, int(place.max()) + 1
+    answers = answers_given_score(block, pattern, given)
+    theta = ability[answers.person]
+    chosen = np.flatnonzero((place[answers.item] >= 0) & np.isfinite(theta))
+    theta = theta[chosen]
+    cell = place[answers.item[chosen]] * cells + np.searchsorted(edges, theta)
+    values = (None, *(each[chosen] for each in (answers.x, answers.mean, answers.variance)), theta)
     sums = [np.bincount(cell, weights=each, minlength=wanted * cells) for each in values]
-    return np.array(sums, dtype=np.float64).reshape(4, wanted, cells)
+    return np.array(sums, dtype=np.float64).reshape(len(values), wanted, cells)
 
 
 def joined_cells(sums: Floats, strata: int) -> Floats:

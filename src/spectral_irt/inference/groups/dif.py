@@ -33,7 +33,7 @@ from spectral_irt.inference.groups.grouping import Split, by_label
 from spectral_irt.inference.groups.mantel_haenszel import matched_on
 from spectral_irt.inference.groups.ordered_differential import threshold_contrasts
 from spectral_irt.inference.groups.wald import WaldTest, compare_groups, weighted_spread
-from spectral_irt.inference.items.slope_model import slope_shifts
+from spectral_irt.inference.items.slopes import slope_shifts
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.inference.robust_center import agree
 from spectral_irt.tables import make_table

@@ -10,8 +10,7 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import by_label
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.scores.marginal_reliability import sample_of_people
-from spectral_irt.inference.scores.reliability import mean_and_sd
+from spectral_irt.inference.scores.reliability import mean_and_sd, sample_of_people
 from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities
 from spectral_irt.tables import Columns
 

@@ -1,36 +1,50 @@
-"""The classical analysis of every item: how many got it right, and whether those are the ones who do well otherwise.
+"""The classical analysis of every item: how it was answered, and whether it goes with the others.
 
-All of it comes from sums over the answers, one pass. With x the answer (1 or 0), n_l the answers of a person and s_l
-how many of them are right, the rest of an answer is
+All of it comes from sums over the answers, one pass. With x the answer, K the highest category of its item, s and n the
+total and the highest possible score of a person, the rest of an answer is
 
-    r = (s_l - x) / (n_l - 1),
+    r = (s - x) / (n - K),
 
-the share of the person's other answers that are right. On complete data r goes with the rest score s_l - x, and the
-correlation of x with r is the corrected point-biserial correlation of the textbooks. People with a single answer have
-no rest and are left out of it.
+the share of the other points that the person has (of right and wrong answers, the share of the others that are right).
+On complete data r goes with the rest score s - x, and the correlation of x with r is the corrected item-total
+correlation of the textbooks, the point-biserial one where x is 1 or 0. People with a single answer have no rest and are
+left out of it. An item that is part of the measure it is compared with agrees with itself, the more so the shorter the
+test; hence the rest.
 
-An item that abler people fail has its answers turned round: right and wrong are swapped, or its key is wrong. Whether
-somebody is able is told by the other items, as PROX, so that forms of different difficulty can be compared. Under the
-model, and under any model in which abler people do better, the mean of those who are right is the higher one: a
-difference the other way beyond chance cannot come from an item that is just noisy.
+An item that abler people answer lower has its answers turned round: it is worded the other way, or its key is wrong.
+Whether somebody is able is told by the other items that have a difficulty, as PROX, so that forms of unlike difficulty
+can be compared. Under the model, and under any model in which abler people do better, mean abilities rise with the
+category: a slope the other way beyond chance cannot come from an item that is just noisy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats
-from spectral_irt.errors import NAMED, listed
-from spectral_irt.inference.items.rest import own_rest_ability, rest_shares, runs
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.packing import person_chunks
+from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
+from spectral_irt.errors import listed
 from spectral_irt.inference.probability import holm, student_two_sided
 from spectral_irt.inference.results import EACH
+from spectral_irt.model import prox
+from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.tables import Columns
 
+CACHED = 65_536  # answers whose few numbers each stay in a core's second-level cache
 FEWEST = 5  # people on either side of a comparison of means
+COMPLETE = 0.5  # of the people must have answered every item for an alpha over these
+FLAT = 1e-9  # a spread below this is one of rounding
+
+
+# ------------------------------------------------------------------------------------------ comparing groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +67,36 @@ def abler(a: Groups, b: Groups) -> Floats:
     enough = (a.n >= FEWEST) & (b.n >= FEWEST)
     with np.errstate(divide="ignore", invalid="ignore"):
         va, vb = a.variance / a.n, b.variance / b.n
-        t = (a.mean - b.mean) / np.sqrt(va + vb)
-        df = (va + vb) ** 2 / (va**2 / (a.n - 1) + vb**2 / (b.n - 1))
+        return _beyond(a.mean - b.mean, va + vb, va**2 / (a.n - 1) + vb**2 / (b.n - 1), enough)
+
+
+def rises(groups: Groups) -> Floats:
+    """One-sided p of a slope of ability by group (last axis, in order) above zero; NaN unless two have five people.
+
+    The regression of ability on the number of the group, with a variance of its own in each: of two groups, Welch's
+    test.
+    """
+    used = groups.n >= FEWEST
+    n = np.where(used, groups.n, 0.0)
+    k = np.arange(n.shape[-1], dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = k - (n @ k / n.sum(axis=-1))[..., None]
+        weight = n * away / (n * away**2).sum(axis=-1)[..., None]
+        part = np.where(used, weight**2 * groups.variance / groups.n, 0.0)
+        slope = np.where(used, weight * groups.mean, 0.0).sum(axis=-1)
+        uncertain = np.where(used, part**2 / (groups.n - 1), 0.0).sum(axis=-1)
+        return _beyond(slope, part.sum(axis=-1), uncertain, used.sum(axis=-1) > 1)
+
+
+def _beyond(difference: Floats, variance: Floats, uncertain: Floats, enough: NDArray[np.bool_]) -> Floats:
+    """One-sided p of Student's t with the degrees of freedom of Satterthwaite, variance^2 / uncertain."""
+    t, df = difference / np.sqrt(variance), variance**2 / uncertain
     known = enough & np.isfinite(t) & np.isfinite(df)
     tail = student_two_sided(np.where(known, t, 0.0), np.where(known, df, 1.0)) / 2
     return np.where(known, np.where(t > 0, tail, 1 - tail), np.nan)
+
+
+# --------------------------------------------------------------------------------------------- every item
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,118 +105,239 @@ class ItemAnalysis:
 
     Attributes
     ----------
-    point_biserial : float array
-        Correlation of the answers with the share right of each person's other answers.
+    item_rest : float array
+        Correlation of the answers with the share of each person's other points.
     alpha_if_deleted : float array
-        Cronbach's alpha (KR-20) of the test without the item; NaN unless everybody answered every item.
-    right, wrong : Groups
-        Those who answered it right and wrong, by their other answers.
-    rest : Floats, 4 rows
-        Answers with a rest, and the sums of x, r and r^2 over them.
+        Cronbach's alpha of the test without the item, where there is an alpha (`cronbach_alpha`).
+    chose : Groups, items x categories
+        Those who gave each answer, by their other answers.
+    rest : Floats, 3 rows
+        Answers with a rest, and the sums of r and r^2 over them.
     """
 
-    point_biserial: Floats
+    item_rest: Floats
     alpha_if_deleted: Floats
-    right: Groups
-    wrong: Groups
+    chose: Groups
     rest: Floats
 
     @property
     def reversed_p(self) -> Floats:
-        """How sure it is that abler people fail the item: p-values, adjusted for asking of every item (Holm)."""
-        return holm(abler(self.wrong, self.right))
+        """How sure it is that abler people answer lower: p-values, adjusted for asking of every item (Holm)."""
+        return holm(1 - rises(self.chose))
 
 
-def item_analysis(responses: Responses, difficulty: Floats) -> ItemAnalysis:
-    """The classical analysis of every item; `difficulty` only tells how able the other answers make a person."""
-    m = responses.n_items
-    sums = responses.sum(_sums, difficulty)
-    n, x, r, r2, xr = sums[:5]
+def item_analysis(responses: Responses, thresholds: Floats) -> ItemAnalysis:
+    """The classical analysis of every item; thresholds only tell how able the other answers make a person."""
+    layout, beta = responses.thresholds, checked(responses, thresholds)
+    location = beta if layout.binary else layout.mean(beta)
+    kernel = _sums_of_right_and_wrong if layout.binary else _sums
+    (n, x, xx, r, rr, xr), by_category = responses.entries.sum(kernel, beta, location, layout)
     with np.errstate(divide="ignore", invalid="ignore"):
-        point = (n * xr - x * r) / (np.sqrt(n * x - x * x) * np.sqrt(np.maximum(n * r2 - r * r, 0)))
-    groups = [Groups.of(*part) for part in sums[5:].reshape(2, 3, m)]
-    return ItemAnalysis(
-        np.where(np.isfinite(point), point, np.nan), _alphas(responses, r, r2), groups[0], groups[1], sums[:4]
-    )
+        spread = np.sqrt(np.maximum(n * xx - x * x, 0)) * np.sqrt(np.maximum(n * rr - r * r, 0))
+        item_rest = np.where(spread > FLAT * np.maximum(n, 1), (n * xr - x * r) / spread, np.nan)
+    return ItemAnalysis(item_rest, _alphas(responses)[1], Groups.of(*by_category), np.array([n, r, rr]))
 
 
-def _sums(block: Block, difficulty: Floats) -> Floats:
-    m = len(difficulty)
-    total = np.zeros((11, m))
-    for _, _, rest, known in runs(block, difficulty):
+def _sums(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> tuple[Floats, Floats]:
+    """Over the answers with a rest, by item: 1, x, x^2, r, r^2, x r. By item and category, over the answers to items
+    with a difficulty: 1, the ability by the others, its square."""
+    m, width = layout.n_items, layout.widest + 1
+    _, item, x, points, most, _, _ = _rests(block, location, layout)
+    r = points / most
+    values = (None, x, x * x, r, r * r, x * r)
+    rest = np.array([np.bincount(item, weights=each, minlength=m) for each in values], dtype=np.float64)
+    _, item, x, points, most, mean, spread = _rests(answers_with_difficulty(block, beta), location, layout)
+    ability = prox(mean, spread, np.log((points + 0.5) / (most - points + 0.5)))
+    slot = item.astype(np.int64) * width + x.astype(np.int64)
+    sums = [np.bincount(slot, weights=each, minlength=m * width) for each in (None, ability, ability**2)]
+    return rest, np.array(sums, dtype=np.float64).reshape(3, m, width)
+
+
+def _rests(block: Block, location: Floats, layout: Thresholds) -> tuple[Any, ...]:
+    """Of every answer with others: person, item and answer; the points and the highest score on the others; and the
+    mean and the variance of their locations."""
+    rows = rows_of(block, layout)
+    _, item, category = answered_items(block, layout)
+    person = np.repeat(np.arange(block.n_persons), rows.counts)
+    kept = rows.counts[person] > 1
+    person, item, x = person[kept], item[kept], category[kept].astype(float)
+    others = rows.counts[person] - 1
+    own = location[rows.items]
+    total, squares = rows.sums(own), rows.sums(own**2)
+    mean = (total[person] - location[item]) / others
+    spread = np.maximum((squares[person] - location[item] ** 2) / others - mean**2, 0.0)
+    most = (rows.most[person] - layout.max_score[item]).astype(float)
+    return person, item, x, rows.scores[person] - x, most, mean, spread
+
+
+def _sums_of_right_and_wrong(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> tuple[Floats, Floats]:
+    m = layout.n_items
+    rest_sums, groups = np.zeros((6, m)), np.zeros((3, m, 2))
+    for _, _, rest, known in runs(block, beta):
         if rest.n_persons:
             right, share = rest.right().astype(np.float64), rest_shares(rest)
-            for row, value in zip(total, (None, right, share, share**2, right * share), strict=False):
-                row += np.bincount(rest.items, weights=value, minlength=m)
+            for k, value in ((0, None), (1, right), (3, share), (4, share**2), (5, right * share)):
+                rest_sums[k] += np.bincount(rest.items, weights=value, minlength=m)
         if known.n_persons:
-            ability = own_rest_ability(known, difficulty)
-            slot = known.items + m * ~known.right()
-            for k, value in enumerate((None, ability, ability**2)):
-                total[[5 + k, 8 + k]] += np.bincount(slot, weights=value, minlength=2 * m).reshape(2, m)
-    return total
+            ability = own_rest_ability(known, beta)
+            slot = 2 * known.items.astype(np.int64) + known.right()
+            for total, value in zip(groups, (None, ability, ability**2), strict=True):
+                total += np.bincount(slot, weights=value, minlength=2 * m).reshape(m, 2)
+    rest_sums[2] = rest_sums[1]  # x^2 is x
+    return rest_sums, groups
 
 
-def _alphas(responses: Responses, r: Floats, r2: Floats) -> Floats:
-    """Alpha of all items but one: k / (k - 1) (1 - sum p (1 - p) of the others / variance of the rest score)."""
-    alpha = np.full(responses.n_items, np.nan)
+# ------------------------------------------------------------------------------------------------- alpha
+
+
+def cronbach_alpha(responses: Responses, weights: Floats | None = None) -> float | None:
+    """alpha = k / (k - 1) (1 - sum of the items' variances / variance of the total), over the people who answered
+    every item; of right and wrong answers it is KR-20.
+
+    None for fewer than two items or people, for equal scores, and where fewer than half of the people answered all.
+    """
+    return _alphas(responses, weights)[0]
+
+
+def _alphas(responses: Responses, weights: Floats | None = None) -> tuple[float | None, Floats]:
+    """Alpha, and alpha of all items but one."""
+    without = np.full(responses.n_items, np.nan)
     asked = responses.item_counts > 0
-    m, n = int(asked.sum()), int(np.sum(responses.counts > 0))
-    if m < 3 or n < 2 or responses.n_responses != m * n:
-        return alpha
-    k = m - 1
-    p = responses.item_scores[asked] / n
-    variance = k * k * (r2[asked] / n - (r[asked] / n) ** 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = k / (k - 1) * (1 - (np.sum(p * (1 - p)) - p * (1 - p)) / variance)
-    alpha[asked] = np.where(np.isfinite(found), found, np.nan)
-    return alpha
+    complete = (responses.counts == asked.sum()) & (responses.counts > 0)
+    m, n = int(asked.sum()), int(complete.sum())
+    if m < 2 or n < 2 or n < COMPLETE * np.count_nonzero(responses.counts):
+        return None, without
+    weight = complete * (np.ones(len(complete)) if weights is None else weights)
+    weight = weight / weight.sum()
+    scores = responses.scores.astype(np.float64)
+    first, square, cross = responses.entries.sum(_with_score, responses.thresholds, persons=(weight, scores))
+    own = square - first**2
+    mean = float(weight @ scores)
+    total = float(weight @ (scores - mean) ** 2)
+    if total <= FLAT:
+        return None, without
+    if m > 2:
+        rest = total + own - 2 * (cross - first * mean)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = (m - 1) / (m - 2) * (1 - (own.sum() - own) / rest)
+        without[asked] = np.where(np.isfinite(found), found, np.nan)[asked]
+    return float(m / (m - 1) * (1 - own.sum() / total)), without
+
+
+def _with_score(block: Block, weight: Floats, scores: Floats, layout: Thresholds) -> Floats:
+    """Weighted sums over the answers to each item: x, x^2, x times the total score."""
+    indptr, item, category = answered_items(block, layout)
+    counts = np.diff(indptr)
+    x = np.repeat(weight, counts) * category
+    values = (x, x * category, x * np.repeat(scores, counts))
+    return np.array([np.bincount(item, weights=each, minlength=layout.n_items) for each in values], dtype=np.float64)
+
+
+# ------------------------------------------------------------------------- the table, and reversed items
 
 
 def item_analysis_columns(
     calibration: Calibration, responses: Responses, found: ItemAnalysis, discrimination: Floats | None = None
 ) -> Columns:
-    """`item, n, p_correct, point_biserial, alpha_if_deleted`, and `discrimination, omitted, not_reached` if known."""
+    """`item, n, p_correct` (in several categories `mean_score, max_score`), `item_rest, alpha_if_deleted`, where known
+    `discrimination, omitted, not_reached`, and in several categories `share_0, share_1, ...`."""
+    layout, n = responses.thresholds, responses.item_counts
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = responses.item_scores / responses.item_counts
-    columns: Columns = {
-        "item": calibration.labels,
-        "n": responses.item_counts,
-        "p_correct": share,
-        "point_biserial": found.point_biserial,
-        "alpha_if_deleted": found.alpha_if_deleted,
-    }
+        mean, shares = responses.item_scores / n, responses.category_counts / n[:, None]
+    columns: Columns = {"item": calibration.labels, "n": n}
+    columns |= {"p_correct": mean} if layout.binary else {"mean_score": mean, "max_score": layout.max_score}
+    columns |= {"item_rest": found.item_rest, "alpha_if_deleted": found.alpha_if_deleted}
     if discrimination is not None:
         columns["discrimination"] = np.where(calibration.measured, discrimination, np.nan)
     raw = responses.raw
     if raw is not None and raw.blanks is not None:
         blanks = np.array([raw.blanks.get(label, (0, 0)) for label in responses.items.tolist()], dtype=np.int64)
         columns |= {"omitted": blanks[:, 0], "not_reached": blanks[:, 1]}
+    if not layout.binary:
+        columns |= {f"share_{k}": shares[:, k] for k in range(shares.shape[1])}
     return columns
 
 
-def reversed_findings(calibration: Calibration, found: ItemAnalysis, explained: set[object]) -> tuple[Finding, ...]:
-    """A warning that names the items that abler people fail, but for those that are explained already."""
-    p = found.reversed_p
-    labels = calibration.labels.tolist()
+def reversed_findings(
+    calibration: Calibration,
+    found: ItemAnalysis,
+    explained: set[object] = frozenset(),  # type: ignore[assignment]
+) -> tuple[Finding, ...]:
+    """A warning that names the items that abler people answer lower, but for those that are explained already."""
+    labels = calibration.labels
     with np.errstate(invalid="ignore"):
-        hit = [k for k in np.flatnonzero(p < EACH).tolist() if labels[k] not in explained]
-    if not hit:
+        hit = np.flatnonzero(found.reversed_p < EACH)
+    hit = np.array([k for k in hit.tolist() if labels[k] not in explained], dtype=np.int64)
+    if not len(hit):
         return ()
-    hit.sort(key=lambda k: float(found.right.mean[k] - found.wrong.mean[k]))
-    named = [
-        f"{listed([labels[k]])} (mean ability on the other items {found.right.mean[k]:z.2f} of those who are right, "
-        f"{found.wrong.mean[k]:z.2f} of those who are wrong)"
-        for k in hit[:NAMED]
-    ]
-    more = f", and {len(hit) - NAMED:,} more" if len(hit) > NAMED else ""
-    items = "1 item" if len(hit) == 1 else f"{len(hit):,} items"
-    return (
-        Finding(
-            "reversed_items",
-            "warning",
-            f"Abler people fail {items}: {', '.join(named)}{more}.",
+    hit = hit[np.argsort(found.item_rest[hit], kind="stable")]
+    many = "1 item" if len(hit) == 1 else f"{len(hit):,} items"
+    how = f"correlation with the other items{' down to' if len(hit) > 1 else ''} {found.item_rest[hit[0]]:.2f}"
+    if calibration.layout.binary:
+        what = f"Abler people fail {many}: {listed(labels[hit])} ({how})."
+        remedy = (
             "Right and wrong may be swapped there, by a wrong key or by a statement that is worded the other way "
-            "round; correct that and calibrate again.",
-            tuple(labels[k] for k in hit),
-        ),
-    )
+            "round; correct that and calibrate again."
+        )
+    else:
+        what = f"Abler people answer {many} lower: {listed(labels[hit])} ({how})."
+        remedy = (
+            "A statement that is worded the other way round has its categories turned: name it in `reverse=` and "
+            "calibrate again."
+        )
+    return (Finding("reversed_items", "warning", what, remedy, tuple(labels[hit].tolist())),)
+
+
+# ---------------------------------------------------------------------- the rest of right and wrong answers
+
+
+def rest_ability(block: Block, difficulty: Floats, rest: Floats) -> Floats:
+    """PROX of every answer's rest: all other items of the person, `rest` of them right.
+
+    Every item has a difficulty, and everybody two answers or more.
+    """
+    n = np.repeat(block.counts, block.counts) - 1
+    return _prox(block, difficulty, np.log((rest + 0.5) / (n - rest + 0.5)))
+
+
+def _prox(block: Block, difficulty: Floats, logit: Floats) -> Floats:
+    b, starts = difficulty[block.items], block.indptr[:-1]
+    n = np.repeat(block.counts, block.counts) - 1
+    mean = (np.repeat(np.add.reduceat(b, starts), block.counts) - b) / n
+    spread = (np.repeat(np.add.reduceat(b * b, starts), block.counts) - b * b) / n - mean**2
+    return np.asarray(prox(mean, np.maximum(spread, 0), logit))
+
+
+def rest_shares(block: Block) -> Floats:
+    """The share of the person's other answers that are right, for every answer; everybody has two answers or more."""
+    return _of_halves(block, block.scores - 1, block.scores) / (np.repeat(block.counts, block.counts) - 1)
+
+
+def own_rest_ability(block: Block, difficulty: Floats) -> Floats:
+    """`rest_ability` with what the person did answer to the other items."""
+    n, right = block.counts - 1, block.scores
+    logits = [np.log((np.clip(rest, 0, n) + 0.5) / (n - np.clip(rest, 0, n) + 0.5)) for rest in (right - 1, right)]
+    return _prox(block, difficulty, _of_halves(block, *logits))
+
+
+def _of_halves(block: Block, if_right: Floats | Ints, if_wrong: Floats | Ints) -> Floats:
+    """For every answer what its person has for right answers, or for wrong ones."""
+    each = np.empty(2 * block.n_persons)
+    each[0::2], each[1::2] = if_right, if_wrong
+    return np.repeat(each, np.diff(block.bounds))
+
+
+def with_rest(block: Block) -> Block:
+    """The people who have two answers or more: somebody with a single one has no rest."""
+    return block if (block.counts > 1).all() else block.take(np.flatnonzero(block.counts > 1))
+
+
+def runs(block: Block, difficulty: Floats) -> Iterator[tuple[Ints, Block, Block, Block]]:
+    """People in runs that fit the cache: positions, all their answers, those with a rest, and of these those to items
+    with a difficulty."""
+    for start, stop in person_chunks(block.indptr, CACHED):
+        persons = np.arange(start, stop)
+        part = block.span(start, stop)
+        rest = with_rest(part)
+        known = answers_with_difficulty(part, difficulty)
+        yield persons, part, rest, rest if known is part else with_rest(known)

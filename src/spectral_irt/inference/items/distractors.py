@@ -27,8 +27,15 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.choices import BLANK, KEY, OTHER
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import NAMED, OptionError, listed
-from spectral_irt.inference.items.classical import FEWEST, Groups, ItemAnalysis, abler
-from spectral_irt.inference.items.rest import own_rest_ability, rest_shares, runs
+from spectral_irt.inference.items.classical import (
+    FEWEST,
+    Groups,
+    ItemAnalysis,
+    abler,
+    own_rest_ability,
+    rest_shares,
+    runs,
+)
 from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns
 
@@ -95,7 +102,7 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
     chose = Groups.of(rest_n, rest, rest2)
     others = Groups.of(*(each.sum(axis=1, keepdims=True) - each for each in (rest_n, rest, rest2)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        all_n, _, all_r, all_r2 = (each[:, None] for each in analysis.rest)
+        all_n, all_r, all_r2 = (each[:, None] for each in analysis.rest)
         point = (all_n * share - with_a_rest * all_r) / (
             np.sqrt(all_n * with_a_rest - with_a_rest**2) * np.sqrt(np.maximum(all_n * all_r2 - all_r**2, 0))
         )

@@ -11,8 +11,8 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.choices import BLANK, KEY, OTHER
 from spectral_irt.inference.fit.strata import wilson_interval
+from spectral_irt.inference.items.classical import own_rest_ability, with_rest
 from spectral_irt.inference.items.distractors import natural, require_options
-from spectral_irt.inference.items.rest import own_rest_ability, with_rest
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns
 

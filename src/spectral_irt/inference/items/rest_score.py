@@ -21,7 +21,7 @@ from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.items.rest import rest_ability, with_rest
+from spectral_irt.inference.items.classical import rest_ability, with_rest
 from spectral_irt.inference.probability import two_sided
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import answers_with_difficulty
@@ -66,9 +66,8 @@ def restscore_columns(
     ----------
     Goodman & Kruskal (1963), JASA 58; Kreiner (2011), Applied Psychological Measurement 35, 557-561.
     """
-    if sample is not None and sample < responses.n_persons:
-        chosen = generator(seed).choice(responses.n_persons, sample, replace=False)
-        responses = responses.take_persons(np.sort(chosen))
+    if sample is not None:
+        responses, _ = responses.sample(sample, generator(seed))
     if responses.n_responses > MOST_RESPONSES:
         raise OptionError(
             f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "

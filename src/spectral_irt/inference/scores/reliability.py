@@ -1,8 +1,11 @@
-"""How well the items tell persons apart, and persons the items: separation, reliability, information, targeting."""
+"""How well the items tell persons apart, and persons the items: reliability, separation, targeting.
+
+EAP (marginal) reliability is the squared correlation of posterior means with the abilities that they estimate.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +14,17 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.inference.fit.ordered_fit import cronbach_alpha
-from spectral_irt.inference.scores.marginal_reliability import Marginal
-from spectral_irt.persons.abilities import Abilities, Persons
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.items.classical import cronbach_alpha
+from spectral_irt.persons.abilities import Abilities, abilities, items_met
 
 SAME = 1e-9  # logits: people whose items differ by less met the same
 TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it is worth saying
+# Beyond so many responses a sample of the people is asked. From n of them the population is known to about a hundredth,
+# and the reliability rho to (1 - rho) sqrt(2 / n): where people are few each has many answers, and rho is near 1.
+ENOUGH = 100_000
+COPIES = 4  # of a person of mean weight: weights are then right to an eighth
+LEAST_SAMPLE = 200  # people, however many answers each has
 
 
 @dataclass(frozen=True)
@@ -93,8 +101,8 @@ class Reliability:
     eap_people, population_mean, population_sd : int, float or None, float or None
         People it was computed from (a sample where there are very many), and the normal population estimated from them.
     kr20 : float or None
-        Kuder-Richardson 20, which is Cronbach's alpha of right and wrong: the reliability of the raw score. For
-        complete data only.
+        Kuder-Richardson 20, which is Cronbach's alpha of right and wrong: the reliability of the raw score, over the
+        people who answered every item; None where these are fewer than half.
     alpha : float or None
         Cronbach's alpha of ordered answers, in the place of `kr20`.
     persons, items : Separation
@@ -257,15 +265,15 @@ def reliability(
     def of(measured: Floats, se: Floats, some: NDArray[np.bool_]) -> Separation:
         return separation(measured[some], se[some], None if weights is None else weights[some])
 
-    persons = of(found.ability, found.se, mixed)
+    persons, alpha = of(found.ability, found.se, mixed), cronbach_alpha(responses, weights)
     real, real_items = found.se * np.sqrt(np.fmax(person_infit, 1)), se * np.sqrt(np.fmax(item_infit, 1))
     return Reliability(
         eap_reliability=None if eap is None else eap.reliability,
         eap_people=0 if eap is None else eap.n,
         population_mean=None if eap is None else eap.mean,
         population_sd=None if eap is None else eap.sd,
-        kr20=kr20(responses, weights) if calibration.layout.binary else None,
-        alpha=None if calibration.layout.binary else cronbach_alpha(responses),
+        kr20=alpha if calibration.layout.binary else None,
+        alpha=None if calibration.layout.binary else alpha,
         persons=persons,
         persons_real=of(found.ability, real, mixed),
         persons_with_extremes=of(found.ability, found.se, answered),
@@ -281,25 +289,14 @@ def reliability(
     )
 
 
-def form_correlation(responses: Responses, difficulty: Floats, ability: Floats) -> float | None:
+def form_correlation(responses: Responses, thresholds: Floats, ability: Floats) -> float | None:
     """Correlation of ability with the mean difficulty of the items met; None where that is the same for all."""
-    if not responses.thresholds.binary:
-        met = np.where(responses.counts > 0, Persons.of(responses, difficulty).levels(), np.nan)
-    else:
-        met = responses.gather(_mean_difficulty, difficulty)
+    met = items_met(responses, thresholds)
     known = np.isfinite(met) & np.isfinite(ability)
     met, ability = met[known], ability[known]
     if len(met) < 2 or np.ptp(met) < SAME or np.ptp(ability) < SAME:
         return None
     return float(np.corrcoef(met, ability)[0, 1])
-
-
-def _mean_difficulty(block: Block, difficulty: Floats) -> Floats:
-    right, wrong = block.halves(len(difficulty))
-    known = np.isfinite(difficulty)
-    beta, one = np.where(known, difficulty, 0.0), known.astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return (right @ beta + wrong @ beta) / (right @ one + wrong @ one)
 
 
 def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
@@ -313,28 +310,75 @@ def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, f
     return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights) * n / (n - 1))) if n > 1 else np.nan
 
 
-def _weighted_right(block: Block, weights: Floats, n_items: int) -> Floats:
-    weight = weights[block.person_of_response()] * block.right()
-    return np.bincount(block.items, weights=weight, minlength=n_items).astype(np.float64)
+# ------------------------------------------------------------------------------------- EAP reliability
 
 
-def kr20(responses: Responses, weights: Floats | None = None) -> float | None:
-    """Kuder-Richardson 20 where everybody with answers answered every item; None otherwise.
+@dataclass(frozen=True)
+class Marginal:
+    """What `marginal_reliability` found.
 
-    m / (m - 1) (1 - sum p (1 - p) / variance of the scores)
+    Attributes
+    ----------
+    reliability : float
+        var(EAP) / (var(EAP) + mean posterior variance).
+    mean, sd : float
+        Of the normal population under which the answers are most likely.
+    n : int
+        People it was computed from.
     """
-    asked = responses.item_counts > 0
-    m, n = int(asked.sum()), int(np.sum(responses.counts > 0))
-    if m < 2 or n < 2 or responses.n_responses != m * n:
+
+    reliability: float
+    mean: float
+    sd: float
+    n: int
+
+
+def sample_of_people(responses: Responses, weights: Floats | None = None) -> Responses:
+    """The people who answered something; of very many, a sample that is taken evenly over the data.
+
+    With weights, everybody as often as their weight says among four times as many people, or as many as are enough.
+    """
+    someone = np.flatnonzero(responses.counts)
+    most = max(LEAST_SAMPLE, int(ENOUGH / max(responses.counts[someone].mean(), 1))) if len(someone) else 0
+    if weights is not None and len(someone):
+        number = max(len(someone), min(COPIES * len(someone), most))
+        upto = np.cumsum(weights[someone])
+        chosen = np.searchsorted(upto, (np.arange(number) + 0.5) / number * upto[-1])
+        together = responses.take_persons(someone).in_one_block()
+        chosen = np.minimum(chosen, len(someone) - 1)
+        copies = together.engine.prepare(Block.take, together.blocks, each=[[chosen]]).parts
+        return replace(together, blocks=copies, persons=np.arange(number), raw=None)
+    if len(someone) > most:
+        someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
+        return responses.take_persons(someone).in_one_block()
+    return responses if len(someone) == responses.n_persons else responses.take_persons(someone)
+
+
+def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floats | None = None) -> Marginal | None:
+    """EAP reliability under a normal population estimated from these people by marginal maximum likelihood.
+
+    Everybody with answers counts, extreme scores too. Where there are very many people it comes from a sample of them,
+    taken evenly over the data. None where a population cannot be estimated: too few people, who do not differ.
+
+    References
+    ----------
+    Bechger, Maris, Verstralen & Béguin (2003), Applied Psychological Measurement 27, 319-334; Adams (2005), Studies in
+    Educational Evaluation 31, 162-172.
+
+    Examples
+    --------
+    >>> from spectral_irt import ConditionalRasch, datasets
+    >>> lsat = datasets.load_lsat()
+    >>> round(marginal_reliability(lsat, ConditionalRasch().fit(lsat).difficulty_).reliability, 3)
+    0.294
+    """
+    try:
+        found = abilities(sample_of_people(responses, weights), difficulty, "eap")
+    except OptionError:  # too few people, who do not differ
         return None
-    there = responses.counts > 0
-    own = None if weights is None else weights[there]
-    if weights is None:
-        share = responses.item_scores[asked] / n
-    else:
-        share = responses.sum(_weighted_right, responses.n_items, persons=(weights,))[asked] / weights[there].sum()
-    scores = responses.scores[there].astype(np.float64)
-    variance = float(np.average((scores - np.average(scores, weights=own)) ** 2, weights=own))
-    if variance == 0:
+    answered = found.n > 0
+    if found.prior is None or answered.sum() < 2:
         return None
-    return float(m / (m - 1) * (1 - np.sum(share * (1 - share)) / variance))
+    spread, error = float(found.ability[answered].var()), float(np.mean(found.se[answered] ** 2))
+    number = int(answered.sum()) if weights is None else int(np.sum(responses.counts > 0))
+    return Marginal(spread / (spread + error), *found.prior, number)

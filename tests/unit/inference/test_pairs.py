@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from spectral_irt import ConditionalPartialCredit, simulate
 from spectral_irt.data import Responses
-from spectral_irt.inference.dimensions.pairs import apart, both, pair_residuals, pair_sums, rank_one
+from spectral_irt.inference.dimensions import pairs
+from spectral_irt.inference.dimensions.pairs import apart, both, pair_sums, rank_one
 
 Floats = NDArray[np.float64]
 BETA = np.array([-1.0, 0.3, 0.3, 2.0, -0.2])  # two are equal
@@ -56,11 +58,41 @@ def test_pair_sums_are_those_of_enumeration() -> None:
     half = np.arange(len(x)) % 2
     expected = by_enumeration(x, half)
     responses = Responses.from_wide(x)
-    beta = apart(BETA)
-    halves = pair_sums(pair_residuals(responses, beta, half), beta)
+    halves = pair_sums(responses, apart(BETA), half)[1]
     off = ~np.eye(5, dtype=bool)
     for found, wanted in zip(halves, expected["shared"], strict=True):
         np.testing.assert_allclose(found.shared[off], wanted[off], atol=1e-4)  # difficulties were moved by 1e-5
+
+
+def test_pair_sums_of_ordered_answers_by_enumeration() -> None:
+    data = simulate.partial_credit(150, thresholds=[[-0.5, 0.7], [0.2], [-1.0, 0.3, 1.1], [0.0, 0.4]], seed=3)
+    answers, layout = data.responses, data.responses.thresholds
+    beta = ConditionalPartialCredit().fit(answers).thresholds_  # where residuals add to zero for every item
+    every = np.array(list(product(*(range(k + 1) for k in layout.max_score))), dtype=float)
+    weight = np.exp(-layout.cumulated(beta)[np.arange(4), every.astype(int)].sum(axis=1))
+    shared = np.zeros((4, 4))
+    for row in answers.to_dense()[answers.mixed]:
+        same = every.sum(axis=1) == row.sum()
+        p = weight[same] / weight[same].sum()
+        mean = p @ every[same]
+        away = every[same] - mean
+        shared += np.outer(row - mean, row - mean) - away.T @ (away * p[:, None])
+    halves = pair_sums(answers, beta, np.arange(150) % 2)[1]
+    off = ~np.eye(4, dtype=bool)
+    np.testing.assert_allclose(both(*halves).shared[off], shared[off], atol=1e-6)
+
+
+def test_the_series_of_long_records_gives_the_exact_covariances(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = simulate.partial_credit(200, 14, categories=4, seed=5)
+    x = data.responses.to_dense()
+    x[np.random.default_rng(1).random(x.shape) < 0.2] = np.nan
+    answers, half = Responses.from_wide(x, ordered=True), np.arange(200) % 2
+    series = both(*pair_sums(answers, data.thresholds, half)[1])
+    monkeypatch.setattr(pairs, "LONG", np.inf)
+    exact = both(*pair_sums(answers, data.thresholds, half)[1])
+    # The standard error of S is about 10: its z is right to 0.001.
+    np.testing.assert_allclose(series.shared, exact.shared, atol=0.01)
+    assert np.abs(series.shared - exact.shared).max() > 0
 
 
 def test_variance_is_that_of_simulation() -> None:
@@ -69,8 +101,7 @@ def test_variance_is_that_of_simulation() -> None:
     every = np.array([x for x in product((0, 1), repeat=5) if sum(x) == 2], dtype=float)
     weight = np.exp(-every @ BETA)
     x = every[rng.choice(len(every), 20_000, p=weight / weight.sum())]
-    beta = apart(BETA)
-    halves = pair_sums(pair_residuals(Responses.from_wide(x), beta, np.arange(len(x)) % 2), beta)
+    halves = pair_sums(Responses.from_wide(x), apart(BETA), np.arange(len(x)) % 2)[1]
     mean, cov = given_score(BETA, 2)
     e = every - mean
     products = np.einsum("li,lj->lij", e, e)

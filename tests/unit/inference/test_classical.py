@@ -9,10 +9,17 @@ import pytest
 
 import spectral_irt as si
 from dense import AWKWARD
+from spectral_irt import simulate
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block
-from spectral_irt.inference.items.classical import Groups, abler, item_analysis, item_analysis_columns
-from spectral_irt.inference.scores.reliability import kr20
+from spectral_irt.inference.items.classical import (
+    Groups,
+    abler,
+    cronbach_alpha,
+    item_analysis,
+    item_analysis_columns,
+    rises,
+)
 
 
 def rasch(n: int, m: int, seed: int, *, share: float = 1.0, slope: object = 1.0) -> np.ndarray:
@@ -61,27 +68,63 @@ def test_statistics_are_their_definitions(case: str) -> None:
     beta = np.linspace(-1, 1, X.shape[1])
     found = item_analysis(Responses.from_wide(X), beta)
     for item in range(X.shape[1]):
-        assert found.point_biserial[item] == pytest.approx(correlation(rests(X, item)), abs=1e-12, nan_ok=True)
-        for right, group in ((1.0, found.right), (0.0, found.wrong)):
+        assert found.item_rest[item] == pytest.approx(correlation(rests(X, item)), abs=1e-12, nan_ok=True)
+        for right in (0, 1):
             values = rest_abilities(X, beta, item, right)
-            assert group.n[item] == len(values)
+            assert found.chose.n[item, right] == len(values)
             if len(values) > 1:
-                assert group.mean[item] == pytest.approx(np.mean(values), abs=1e-12)
-                assert group.variance[item] == pytest.approx(np.var(values, ddof=1), abs=1e-10)
+                assert found.chose.mean[item, right] == pytest.approx(np.mean(values), abs=1e-12)
+                assert found.chose.variance[item, right] == pytest.approx(np.var(values, ddof=1), abs=1e-10)
 
 
-def test_alpha_without_an_item_is_that_of_the_test_without_it() -> None:
-    X = rasch(150, 6, 3)
-    found = item_analysis(Responses.from_wide(X), np.zeros(6)).alpha_if_deleted
-    for item in range(6):
-        rest = np.delete(X, item, axis=1)
-        covariance = np.cov(rest.T)
-        alpha = 5 / 4 * (1 - np.trace(covariance) / covariance.sum())  # Cronbach's, from the covariance matrix
-        assert found[item] == pytest.approx(alpha, abs=1e-12)
-        assert found[item] == pytest.approx(kr20(Responses.from_wide(rest)), abs=1e-12)
+@pytest.mark.parametrize("categories", [2, 4])
+def test_alpha_over_the_people_who_answered_everything(categories: int) -> None:
+    """One rule for any number of categories; an answer that is missing leaves its person out, and no more."""
+    data = simulate.partial_credit(150, 6, categories=categories, seed=3).responses
+    X = data.to_dense()
     X[0, 0] = np.nan
-    assert np.isnan(item_analysis(Responses.from_wide(X), np.zeros(6)).alpha_if_deleted).all()
-    assert np.isnan(item_analysis(Responses.from_wide(X[:, :2]), np.zeros(2)).alpha_if_deleted).all()
+    whole = X[1:]
+
+    def alpha(table: np.ndarray) -> float:
+        covariance, k = np.cov(table.T), table.shape[1]
+        return float(k / (k - 1) * (1 - np.trace(covariance) / covariance.sum()))
+
+    answers = Responses.from_wide(X, ordered=categories > 2)
+    assert cronbach_alpha(answers) == pytest.approx(alpha(whole), abs=1e-12)
+    assert cronbach_alpha(answers, np.full(150, 2.0)) == pytest.approx(alpha(whole), abs=1e-12)
+    found = item_analysis(answers, np.zeros(answers.thresholds.n_entries)).alpha_if_deleted
+    for item in range(6):
+        assert found[item] == pytest.approx(alpha(np.delete(whole, item, axis=1)), abs=1e-12)
+    two = Responses.from_wide(X[:, :2], ordered=categories > 2)
+    assert np.isnan(item_analysis(two, np.zeros(two.thresholds.n_entries)).alpha_if_deleted).all()
+    X[: len(X) // 2 + 1, 0] = np.nan  # most of them lack an answer
+    assert cronbach_alpha(Responses.from_wide(X, ordered=categories > 2)) is None
+
+
+def test_ordered_answers_by_hand() -> None:
+    X = simulate.partial_credit(300, 5, categories=4, seed=2).responses.to_dense()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    answers = Responses.from_wide(X, ordered=True)
+    layout = answers.thresholds
+    beta = np.linspace(-1, 1, layout.n_entries)
+    beta[layout.item == 3] = np.nan  # of the rest, but not of the ability that it tells
+    found = item_analysis(answers, beta)
+    location, known = layout.mean(beta), np.array([0, 1, 2, 4])
+    pairs, abilities = [], []
+    for row in X:
+        if np.isnan(row[0]):
+            continue
+        others = [k for k in range(1, 5) if not np.isnan(row[k])]
+        if others:
+            pairs.append((row[0], sum(row[others]) / layout.max_score[others].sum()))
+        others = [k for k in others if k in known]
+        if others and row[0] == 2:
+            b, s, n = location[others], row[others].sum(), layout.max_score[others].sum()
+            abilities.append(b.mean() + np.sqrt(1 + b.var() / 2.89) * np.log((s + 0.5) / (n - s + 0.5)))
+    assert found.item_rest[0] == pytest.approx(correlation(pairs), abs=1e-12)
+    assert found.chose.n[0, 2] == len(abilities)
+    assert found.chose.mean[0, 2] == pytest.approx(np.mean(abilities), abs=1e-12)
+    assert found.chose.n[3].sum() == 0
 
 
 def test_blocks_do_not_matter_and_items_without_difficulty_make_nobody_able() -> None:
@@ -94,12 +137,12 @@ def test_blocks_do_not_matter_and_items_without_difficulty_make_nobody_able() ->
     assert isinstance(many.blocks[0], Block)
     assert len(many.blocks) == 4
     one, other = item_analysis(whole, beta), item_analysis(many, beta)
-    np.testing.assert_allclose(one.point_biserial, other.point_biserial, atol=1e-12)
-    np.testing.assert_allclose(one.right.mean, other.right.mean, atol=1e-12)
+    np.testing.assert_allclose(one.item_rest, other.item_rest, atol=1e-12)
+    np.testing.assert_allclose(one.chose.mean, other.chose.mean, atol=1e-12)
     kept = np.where(np.arange(8) == 3, np.nan, X)
-    assert one.right.mean[0] == pytest.approx(np.mean(rest_abilities(kept, beta, 0, 1.0)), abs=1e-12)
-    assert one.point_biserial[0] == pytest.approx(correlation(rests(X, 0)), abs=1e-12)  # the share counts all items
-    assert one.right.n[3] == 0
+    assert one.chose.mean[0, 1] == pytest.approx(np.mean(rest_abilities(kept, beta, 0, 1.0)), abs=1e-12)
+    assert one.item_rest[0] == pytest.approx(correlation(rests(X, 0)), abs=1e-12)  # the share counts all items
+    assert one.chose.n[3, 1] == 0
 
 
 def test_discrimination_is_one_newton_step_of_the_slope() -> None:
@@ -136,7 +179,7 @@ def test_the_table_counts_blanks_and_leaves_out_what_is_not_known() -> None:
     responses = Responses.from_wide(X)
     study = si.SpectralRasch().fit(responses).analyse(responses)
     columns = study.item_analysis_columns(discrimination=False)
-    assert list(columns) == ["item", "n", "p_correct", "point_biserial", "alpha_if_deleted", "omitted", "not_reached"]
+    assert list(columns) == ["item", "n", "p_correct", "item_rest", "alpha_if_deleted", "omitted", "not_reached"]
     assert columns["omitted"].tolist() == [2, 1, 1, 0, 4, 5, 0]
     assert columns["not_reached"].tolist() == [0, 0, 0, 1, 2, 2, 2]
     part = responses.take_persons(np.arange(4))  # their blanks were not counted
@@ -152,6 +195,8 @@ def test_welch() -> None:
     assert abler(a, b)[0] == pytest.approx(expected, abs=1e-12)
     assert abler(b, a)[0] == pytest.approx(1 - expected, abs=1e-12)
     assert np.isnan(abler(Groups(np.array([4.0]), a.mean, a.variance), b)[0])  # too few
+    both = Groups(*(np.stack([y, x], axis=1) for x, y in zip(vars(a).values(), vars(b).values(), strict=True)))
+    assert rises(both)[0] == pytest.approx(expected, abs=1e-12)  # of two groups, a slope is a difference
 
 
 def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not() -> None:
@@ -161,7 +206,7 @@ def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not(
     study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
     (found,) = study.item_findings()
     assert (found.code, found.severity, found.items) == ("reversed_items", "warning", (4,))
-    assert "Abler people fail 1 item: 4 (mean ability on the other items" in found.sentence
+    assert "Abler people fail 1 item: 4 (correlation with the other items -0." in found.sentence
     assert found in study.findings()
 
 
@@ -175,5 +220,5 @@ def test_forms_of_unlike_difficulty_turn_nothing_round() -> None:
     X[np.ix_(able, range(10))] = np.nan
     X[np.ix_(~able, range(14, 24))] = np.nan
     study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
-    assert (study.classical().point_biserial[10:14] < -0.1).any()  # which is why this does not decide
+    assert (study.classical().item_rest[10:14] < -0.1).any()  # which is why this does not decide
     assert not study.item_findings()

@@ -1,0 +1,173 @@
+"""Answers given the total score: mean, variance, third and fourth central moment of every answer, without abilities.
+
+Given the score, a person's answers depend on the thresholds alone. For right and wrong answers the mean is P = P(X = 1
+| score), and the moments are P, V = P (1 - P), V (1 - 2 P) and V (1 - 3 V): kernels form them as they go. In several
+categories they are computed once for all people with the same items and score, and kept.
+
+(The moments at an ability are those of `persons.residuals.answers_at`.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, part_given
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Rows, Thresholds, answered_items, rows_of
+from spectral_irt.model import above
+from spectral_irt.persons.abilities import Persons, answers_with_difficulty, checked
+from spectral_irt.persons.residuals import LEAST
+from spectral_irt.total_score import central_moments
+
+
+class Answers(NamedTuple):
+    """Answers x of people whose score is neither the lowest nor the highest: positions of person and item, x, and its
+    moments given the score."""
+
+    person: Ints
+    item: NDArray[np.int32]
+    x: Floats
+    mean: Floats
+    variance: Floats
+    third: Floats
+    fourth: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """What estimated thresholds take up of a sum over the answers to an item, in several categories.
+
+    With d_k = 1{x >= k} - P_k, and f = (x - E)^2 - V (for infit) or that over V (for outfit), sums over people.
+
+    Attributes
+    ----------
+    tilted : 2 x thresholds
+        Cov(f, d_k).
+    between : items x thresholds of one x thresholds of one
+        Cov(d_k, d_k').
+    expected : thresholds
+        P_k.
+    """
+
+    tilted: Floats
+    between: Floats
+    expected: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class GivenScore:
+    """What kernels need for the moments of answers; `of` makes it.
+
+    Attributes
+    ----------
+    beta : float array
+        A number for each threshold; NaN for items that are left out, of the score too.
+    series_from : float
+        Information of right and wrong answers from which a person's probabilities come from a series.
+    pattern : int array
+        Of each person; kernels want it beside the block.
+    indptr, moments : of patterns; 4 x answers of all patterns, by item within a pattern
+    directions : Directions
+        The last three in several categories only.
+    """
+
+    layout: Thresholds
+    beta: Floats
+    series_from: float
+    pattern: Ints
+    indptr: Ints | None = None
+    moments: Floats | None = None
+    directions: Directions | None = None
+
+    @classmethod
+    def of(cls, responses: Responses, thresholds: Floats, *, series_from: float = SERIES_FROM) -> GivenScore:
+        layout, beta = responses.thresholds, checked(responses, thresholds)
+        if layout.binary:
+            return cls(layout, beta, series_from, np.broadcast_to(np.int64(0), responses.n_persons))
+        people = Persons.of(responses, beta)
+        rows, own = _by_item(people.patterns.rows), people.steps
+        moments = np.zeros((4, len(rows.items)))
+        tilted, between, expected = (
+            np.zeros((2, own.n_entries + 1)),
+            np.zeros((own.n_items + 1, own.widest, own.widest)),
+            np.zeros(own.n_entries + 1),
+        )
+        parts = responses.engine.hold(pattern_parts(rows, people.patterns.count, own))
+        for which, inside, found, *sums in parts.map(_part, padded(own, people.thresholds), threshold_codes(own), own):
+            place = rows.indptr[which][:, None] + np.arange(inside.shape[1])
+            moments[:, place[inside]] = found[:, inside]
+            for total, more in zip((tilted, between, expected), sums, strict=True):
+                total += more
+        known = np.isfinite(layout.mean(beta))
+        at = layout.of_items(np.flatnonzero(known))
+        every = Directions(
+            np.zeros((2, layout.n_entries)),
+            np.zeros((layout.n_items, layout.widest, layout.widest)),
+            np.zeros(layout.n_entries),
+        )
+        every.tilted[:, at], every.expected[at] = tilted[:, :-1], expected[:-1]
+        every.between[known, : own.widest, : own.widest] = between[:-1]
+        return cls(layout, beta, series_from, people.patterns.of_person, rows.indptr, moments, every)
+
+
+def _by_item(rows: Rows) -> Rows:
+    """The same rows with the items of each in increasing order."""
+    order = np.argsort((np.repeat(np.arange(len(rows.counts)), rows.counts) << 32) + rows.items)
+    return Rows(rows.indptr, rows.items[order], rows.counts, rows.scores, rows.most)
+
+
+def _part(
+    part: PatternPart, cumulated: Floats, codes: Ints, layout: Thresholds
+) -> tuple[Ints, NDArray[np.bool_], Floats, Floats, Floats, Floats]:
+    """Moments of the answers of some patterns, 4 x patterns x items, and what they add to `Directions`."""
+    found = part_given(part, cumulated).p
+    p = np.concatenate([np.maximum(1 - found.sum(axis=0, keepdims=True), 0.0), found]).transpose(0, 2, 1)
+    k = np.arange(len(p), dtype=float)[:, None, None]
+    moments = np.array(central_moments(p.copy()))
+    mean, v = moments[0], np.maximum(moments[1], LEAST)
+    inside = np.arange(part.items.shape[1]) < part.counts[:, None]
+    weight = np.where(inside, part.people[:, None], 0.0)
+    passed = above(p, axis=0)
+    tilted = above(p * (k - mean) ** 2, axis=0) - v * passed
+    code, item = codes[part.items].transpose(2, 0, 1).ravel(), part.items.ravel()
+    size, width = layout.n_entries + 1, layout.widest
+
+    def by_threshold(values: Floats) -> Floats:
+        return np.bincount(code, weights=(weight * values).ravel(), minlength=size).astype(np.float64)
+
+    between = np.empty((layout.n_items + 1, width, width))
+    for a in range(width):
+        for b in range(a + 1):
+            both = weight * (passed[a] - passed[a] * passed[b])
+            between[:, a, b] = between[:, b, a] = np.bincount(item, both.ravel(), minlength=layout.n_items + 1)
+    sums = np.array([by_threshold(tilted), by_threshold(tilted / v)])
+    return part.which, inside, moments, sums, between, by_threshold(passed)
+
+
+def answers_given_score(block: Block, pattern: Ints, given: GivenScore) -> Answers:
+    """The answers of a block, with their moments."""
+    layout = given.layout
+    block = answers_with_difficulty(block, given.beta)
+    if layout.binary:
+        people = np.flatnonzero(block.informative)
+        block = block if len(people) == block.n_persons else block.take(people)
+        p = conditional_probabilities(block, given.beta, series_from=given.series_from)
+        v = p * (1 - p)
+        x = block.right().astype(np.float64)
+        return Answers(people[block.person_of_response()], block.items, x, p, v, v * (1 - 2 * p), v * (1 - 3 * v))
+    assert given.indptr is not None
+    assert given.moments is not None
+    rows = rows_of(block, layout)
+    _, item, category = answered_items(block, layout)
+    person = np.repeat(np.arange(block.n_persons), rows.counts)
+    order = np.argsort((person << 32) + item)
+    where = given.indptr[pattern[person]] + np.arange(len(person)) - rows.indptr[person]
+    kept = np.flatnonzero(rows.informative[person])
+    order, where = order[kept], where[kept]
+    return Answers(person[kept], item[order], category[order].astype(np.float64), *given.moments[:, where])
