@@ -11,7 +11,7 @@ from source import MODULES, ROOT, named, nodes
 # ------------------------------------------------------------------------------------------- labels
 
 # Where labels of two sources meet; and where the labels of one source are numbered as its pieces arrive.
-MATCHING = {"data/labels.py", "reading/label_codes.py", "eval_logs/collect.py"}
+MATCHING = {"data/labels.py", "reading/wide_builder.py", "eval_logs/collect.py"}
 
 
 def _called(node: ast.AST) -> str:

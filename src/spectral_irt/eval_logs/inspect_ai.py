@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import zstandard
 
 from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, printable
@@ -167,8 +166,5 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
     packed = info.compress_type == ZSTD  # which Python's zipfile does not unpack before version 3.14: taken as it is
     if packed:
         info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
-    try:
-        with archive.open(info) as opened:
-            return json.loads(whole(ZstdStream(opened) if packed else opened, file))
-    except zstandard.ZstdError as error:
-        raise zipfile.BadZipFile(str(error)) from None
+    with archive.open(info) as opened:
+        return json.loads(whole(ZstdStream(opened) if packed else opened, file))

@@ -19,8 +19,7 @@ import polars as pl
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, item_label, one_spelling, positions
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.reading.frame import Pieces, Table, by_position
-from spectral_irt.reading.label_codes import all_whole, plain_labels
+from spectral_irt.reading.frame import Pieces, Table, all_whole, by_position, plain_labels
 
 # fmt: off
 # Attributes that may well be coded 0 and 1: the name alone decides.

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -103,38 +103,28 @@ class CsvText:
         """Records as text columns, named by position."""
         if not piece.data:
             return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in range(len(columns))})
-        frame = self._parsed(piece, piece.data, sorted(columns))
-        # polars and `records_of` can differ only about quotation marks in the middle of a value.
-        if b'"' in piece.data and frame.height != len(records_of(piece.data, self.separator).ends):
-            raise self._unmatched_quotes(piece)
+        frame = self._parsed(piece, piece.data, sorted(columns), 1)
         return by_position(frame[:, np.searchsorted(sorted(columns), columns).tolist()])
 
     def cells_of(self, piece: RawPiece) -> pl.Series:
         """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""
         if not piece.data:
             return pl.Series([], dtype=pl.String)
-        cells = self._parsed(piece, _one_a_line(piece.data, self.separator), [0]).to_series()
-        if b'"' in piece.data:
-            n_records = len(records_of(piece.data, self.separator).ends)
-            if len(cells) != n_records * len(self.columns):
-                raise self._unmatched_quotes(piece)
-        return cells
+        lines = _one_a_line(piece.data, self.separator)
+        return self._parsed(piece, lines, [0], len(self.columns)).to_series()
 
-    def _parsed(self, piece: RawPiece, data: bytes, columns: list[int]) -> pl.DataFrame:
+    def _parsed(self, piece: RawPiece, data: bytes, columns: list[int], lines_each: int) -> pl.DataFrame:
+        how: dict[str, Any] = {"has_header": False, "infer_schema": False, "quote_char": '"'}
         try:
-            parsed = pl.read_csv(
-                io.BytesIO(data),
-                has_header=False,
-                infer_schema=False,
-                separator=self.separator,
-                quote_char='"',
-                columns=columns,
-            )
-            return parsed.with_columns(pl.all().str.replace(GUARDED, "$1")) if b"'" in data else parsed
+            parsed = pl.read_csv(io.BytesIO(data), separator=self.separator, columns=columns, **how)
         except pl.exceptions.PolarsError:
             if b'"' not in data:
                 raise
             raise self._unmatched_quotes(piece) from None
+        # polars and `records_of` can differ only about quotation marks in the middle of a value.
+        if b'"' in data and parsed.height != lines_each * len(records_of(piece.data, self.separator).ends):
+            raise self._unmatched_quotes(piece)
+        return parsed.with_columns(pl.all().str.replace(GUARDED, "$1")) if b"'" in data else parsed
 
     def _unmatched_quotes(self, piece: RawPiece) -> ReadError:
         first = piece.line + piece.data.count(b"\n", 0, piece.data.find(b'"'))

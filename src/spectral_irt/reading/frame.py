@@ -1,4 +1,8 @@
-"""Table: columns that can be read in pieces, from a file or from a dataframe of any library."""
+"""Table: columns that can be read in pieces, from a file or from a dataframe of any library.
+
+A label of a person or item is an integer or a text. Text that came without a type (CSV) becomes integers only when
+every label of its kind is a whole number written the plain way: "7" does, "007" keeps all of them text.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from numpy.typing import NDArray
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.labels import check_people, is_missing
+from spectral_irt.data.labels import NOT_ANSWERED, Labels, check_people, is_missing, label_array, nobody
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
-from spectral_irt.reading.label_codes import is_loose
 
 if TYPE_CHECKING:
     from spectral_irt.reading import LayoutOptions
@@ -29,7 +33,10 @@ LEAST_ROWS = 32  # a piece of a very wide table: every column has a cost of its 
 HEAD_ROWS = 200  # rows and columns looked at to tell what a table is
 HEAD_COLUMNS = 20
 
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
 Pieces = Iterator[tuple[pl.DataFrame, float]]
+RowNumbers = Sequence[int] | NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -279,3 +286,65 @@ def _index(frame: Any) -> pl.Series | None:
     check_people(plain, "the index of the dataframe")
     labels = series_of(plain)
     return labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)
+
+
+# ------------------------------------------------------------------ labels of people and items
+
+
+def is_whole(dtype: Any) -> bool:
+    """Whether a column of this type holds integer labels; any other type gives text."""
+    return dtype in _WHOLE
+
+
+def is_loose(dtype: Any) -> bool:
+    """Whole numbers in a type of their own (1.0, or too large for 64 bits): written as text first, as in CSV."""
+    return bool(dtype.is_numeric()) and not is_whole(dtype)
+
+
+def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
+    """The labels as Int64, or as text when `text` says so or the type demands it."""
+    dtype = column.dtype
+    if is_whole(dtype):
+        return column.cast(pl.String if text else pl.Int64)
+    if dtype == pl.String:
+        return column
+    if dtype.is_float():
+        whole = column.cast(pl.Int64, strict=False)
+        if (whole.cast(dtype) == column).all() and not column.is_nan().any():
+            return whole.cast(pl.String)
+    if dtype.is_nested() or dtype in (pl.Object, pl.Binary):
+        raise ReadError(f"{name} is of type {dtype}; labels are text or numbers.")
+    return column.cast(pl.String)
+
+
+def check_names(labels: pl.Series, where: str, rows: RowNumbers) -> None:
+    """Refuse people without a name; `rows` are the numbers of the rows, for the message."""
+    absent = unnamed(labels)
+    if absent.any():
+        raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
+
+
+def unnamed(labels: pl.Series) -> pl.Series:
+    """Which labels name nobody."""
+    absent = labels.is_null()
+    if labels.dtype == pl.String:
+        absent = absent | labels.str.strip_chars().is_in(NOT_ANSWERED).fill_null(True)
+    return absent
+
+
+def all_whole(labels: pl.Series) -> bool:
+    """Whether every text is a whole number written the plain way, so that nothing is lost by making it one."""
+    if labels.dtype != pl.String or not len(labels):
+        return False
+    return bool((labels.cast(pl.Int64, strict=False).cast(pl.String) == labels).fill_null(False).all())
+
+
+def settled(labels: pl.Series, *, loose: bool) -> pl.Series:
+    """Labels as they stay: loose ones become integers when all are whole numbers."""
+    return labels.cast(pl.Int64) if loose and all_whole(labels) else labels
+
+
+def labels_of(labels: pl.Series, *, loose: bool) -> Labels:
+    """Labels as `Responses` holds them."""
+    labels = settled(labels, loose=loose)
+    return label_array(labels.to_numpy() if labels.dtype == pl.Int64 else labels.to_list())

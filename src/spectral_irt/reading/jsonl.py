@@ -24,10 +24,9 @@ from spectral_irt.reading import LayoutOptions
 from spectral_irt.reading.attributes import ItemColumns, PersonColumns, attributes_among, named, parts_of
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
-from spectral_irt.reading.label_codes import ItemIndex, check_names
+from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, check_names, series_of
 from spectral_irt.reading.text_pieces import notes_on_encoding, numbered_lines
-from spectral_irt.reading.wide_builder import RowBatch, RowSource
+from spectral_irt.reading.wide_builder import ItemIndex, RowBatch, RowSource
 
 HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 21  # objects take many times the memory of their text

@@ -7,7 +7,7 @@ first, because a later row may change or belong to an earlier person.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -25,9 +25,30 @@ from spectral_irt.errors import DuplicateResponseError, ReadError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.attributes import ItemColumns, PersonColumns, check_named, together
 from spectral_irt.reading.columns import Long, Wide, find_layout, words_of
-from spectral_irt.reading.frame import LEAST_ROWS, Table
-from spectral_irt.reading.label_codes import ItemIndex, check_names, is_whole, labels_of, plain_labels
+from spectral_irt.reading.frame import LEAST_ROWS, Table, check_names, is_whole, labels_of, plain_labels
 from spectral_irt.reading.long_builder import LongTables, long_responses
+
+
+class ItemIndex:
+    """Item labels in order of appearance, and the code of each."""
+
+    def __init__(self) -> None:
+        self._code: dict[Any, int] = {}
+
+    def codes(self, labels: Iterable[Any]) -> NDArray[np.int32]:
+        """Codes of these labels; new ones are appended."""
+        labels = list(labels)
+        known = self._code
+        try:
+            return np.array([known[label] for label in labels], dtype=np.int32)
+        except KeyError:
+            for label in labels:
+                known.setdefault(label, len(known))
+            return np.array([known[label] for label in labels], dtype=np.int32)
+
+    @property
+    def labels(self) -> list[Any]:
+        return list(self._code)
 
 
 @dataclass(frozen=True)

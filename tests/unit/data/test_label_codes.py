@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt.reading import label_codes
-from spectral_irt.reading.label_codes import LabelCodes
+from spectral_irt.reading import long_builder
+from spectral_irt.reading.long_builder import LabelCodes
 
 
 def check(pieces: list[pl.Series]) -> LabelCodes:
@@ -24,7 +24,7 @@ def check(pieces: list[pl.Series]) -> LabelCodes:
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("kind", ["many rows of few", "all different", "far apart", "rows together", "one"])
 def test_codes_stand_for_labels(kind: str, text: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_codes, "SOME", 16)
+    monkeypatch.setattr(long_builder, "SOME", 16)
     rng = np.random.default_rng(8)
     pieces = [
         {
@@ -44,13 +44,13 @@ def test_nothing_and_then_something() -> None:
 
 
 def test_texts_of_one_hash_are_told_apart_by_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = label_codes._keys_of
+    honest = long_builder._keys_of
 
-    def alike(labels: pl.Series) -> label_codes.Keys:
+    def alike(labels: pl.Series) -> long_builder.LabelKeys:
         first, second = honest(labels)
         return first % np.uint64(3), second
 
-    monkeypatch.setattr(label_codes, "_keys_of", alike)
+    monkeypatch.setattr(long_builder, "_keys_of", alike)
     check([pl.Series([f"{k}" for k in range(200)]), pl.Series([f"{7 * k}" for k in range(100)])])
 
 
