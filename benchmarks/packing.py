@@ -1,6 +1,6 @@
 """From a file to packed blocks: CPU time per response, and against what polars needs to load the file and group it.
 
-    python benchmarks/packing.py [--rows 20000000] [--only strings,integers,grouped,wide,array]
+    python benchmarks/packing.py [--rows 20000000] [--only integers,ordered,strings,grouped,wide,array]
 
 The unit is a bare process in which polars loads the three columns and groups items and answers by a person code that is
 an integer already. Everything else is `spectral_irt.read` (or `Responses.from_wide`) in a process of its own; what
@@ -14,11 +14,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+import spectral_irt as si
 from measure import table
 
 IMPORT = "import polars, numpy, scipy.sparse, spectral_irt as si, sys; "
@@ -38,6 +40,15 @@ def cpu(program: str, file: Path) -> tuple[float, float]:
     if os.waitstatus_to_exitcode(status):
         raise SystemExit(f"{program} failed")
     return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9
+
+
+def peak(file: Path) -> float:
+    """Bytes a row that arrays take at most while a file is read, beyond those of the result."""
+    tracemalloc.start()
+    found = si.read(file)
+    after, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (most - after) / found.n_responses
 
 
 def answers(n_rows: int, rng: np.random.Generator) -> pl.DataFrame:
@@ -63,7 +74,7 @@ def named(frame: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--only", default="strings,integers,grouped,wide,array")
+    parser.add_argument("--only", default="integers,ordered,strings,grouped,wide,array")
     asked = parser.parse_args()
     wanted, rng = asked.only.split(","), np.random.default_rng(1)
     out: list[list[object]] = []
@@ -77,13 +88,18 @@ def main() -> None:
             out.append([title, f"{n:,}", seconds, 1e6 * seconds / n, "" if unit is None else seconds / unit, memory])
             return seconds
 
-        if {"strings", "integers", "grouped"} & set(wanted):
+        if {"integers", "ordered", "strings", "grouped"} & set(wanted):
             frame = answers(asked.rows, rng)
             n = frame.height
             frame.write_parquet(file)
             unit = measure("polars: load and group by an integer", n, LOAD, file, bare, None)
             if "integers" in wanted:
                 measure("integer labels, any order", n, READ, file, bare, unit)
+            if "ordered" in wanted:
+                graded = frame.with_columns(response=pl.Series(rng.integers(0, 5, n), dtype=pl.Int8))
+                graded.write_parquet(file)
+                measure("the same in five categories", n, READ, file, bare, unit)
+                print(f"five categories: {peak(file):.1f} bytes a row beyond what stays, of arrays")
             texts = named(frame, rng)
             if "strings" in wanted:
                 texts.write_parquet(file)

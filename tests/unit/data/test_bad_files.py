@@ -243,7 +243,7 @@ def test_columns_that_are_not_clear(tmp_path: Path, text: str, options: dict[str
     "text",
     [
         "item,ann,bob\nq1,1,0\nq2,0,1\n",
-        "x,person1,person2\nq1,1,0\nq2,0,1\n",
+        "x,user1,user2\nq1,1,0\nq2,0,1\n",
         "name,P1,P2\nitem 1,1,0\nitem 2,0,1\n",
         "Question,S_01,S_02\nWhat is this?,1,0\nAnd that?,0,1\n",
         "student1,student2,student3\n1,0,1\n0,1,1\n",
