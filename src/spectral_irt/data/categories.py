@@ -243,5 +243,5 @@ def looks_ordered(responses: Responses) -> bool:
     codes = responses.category_codes()
     seen = np.unique(codes[np.isfinite(codes)])
     whole = len(seen) and seen[0] in (0, 1) and seen[-1] - seen[0] == len(seen) - 1
-    many = int(np.sum(np.sum(responses.category_counts > 0, axis=1) > 2))
+    many = int(np.sum(np.isfinite(codes).sum(axis=1) > 2))  # unused categories were collapsed
     return bool(whole and len(seen) <= 10 and many >= 2 and 10 * many >= responses.n_items)

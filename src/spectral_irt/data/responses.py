@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt.data import block as kernels
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints, fingerprint_of
 from spectral_irt.data.labels import Labels as Labels
-from spectral_irt.data.labels import chosen_positions, label_array
+from spectral_irt.data.labels import chosen_positions
 from spectral_irt.data.packing import DUPLICATES, Duplicates, Repeats, Rows, in_pieces, pack_rows, slots_of
 from spectral_irt.data.thresholds import Thresholds, answers, counts_scores_most, dense, kinds_of_people
 from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
@@ -145,8 +145,9 @@ class Responses:
         layout = self.thresholds
         if layout.binary:
             return self
-        names = [f"{self.items[i]} [{k}]" for i, k in zip(layout.item.tolist(), layout.level.tolist(), strict=True)]
-        labels = label_array(names)
+        names = self.items.tolist()
+        pairs = zip(layout.item.tolist(), layout.level.tolist(), strict=True)
+        labels = np.array([f"{names[i]} [{k}]" for i, k in pairs], dtype=object)
         return replace(self, items=labels, thresholds=Thresholds.ones(len(labels)), codes=None, raw=None, notes=())
 
     def right_and_wrong_only(self) -> None:

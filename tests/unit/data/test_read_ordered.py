@@ -109,5 +109,5 @@ def test_repeated_answers(tmp_path):
     ],
 )
 def test_what_looks_ordered(columns, expected):
-    answers = read(pl.DataFrame({**columns}), items=list(columns), unused="keep")
+    answers = read(pl.DataFrame({**columns}), items=list(columns), ordered=True)
     assert looks_ordered(answers) is expected
