@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.plots import standard
+from spectral_irt.plots import all as standard
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 
 Cli = Callable[..., Any]
 WITH_A_KEY = "distractors"
-NAMES = sorted(f"{name}.{kind}" for name in standard.NAMES if name != WITH_A_KEY for kind in standard.KINDS)
+SHOWN = [name for name in standard.NAMES if name not in (WITH_A_KEY, "categories")]
+NAMES = sorted(f"{name}.{kind}" for name in SHOWN for kind in standard.KINDS)
 
 
 def names(folder: str) -> list[str]:

@@ -33,7 +33,7 @@ STATEMENTS = [
     "import spectral_irt",
     "from spectral_irt import simulate; simulate.rasch(10, 3, seed=1)",
     "from spectral_irt import datasets; datasets.load_lsat()",
-    "import spectral_irt.plots.plots, spectral_irt.plots.standard",
+    "import spectral_irt.plots.all, spectral_irt.plots.all",
 ]
 
 

@@ -33,7 +33,7 @@ from spectral_irt.tables import Columns
 if TYPE_CHECKING:
     from spectral_irt.data.block import Ints
     from spectral_irt.inference.items.links import ItemLinks
-    from spectral_irt.plots.plots import Plots
+    from spectral_irt.plots.all import Plots
 
 Tell = Callable[[str], None]
 
@@ -250,7 +250,7 @@ class Analysis(OfItems, ScoreTables, SharedItems):
     @property
     def plot(self) -> Plots:
         """Pictures: `study.plot.wright()`, `study.plot.icc("item 7")`; see `plots.plots.Plots`."""
-        from spectral_irt.plots.plots import Plots
+        from spectral_irt.plots.all import Plots
 
         return Plots(self)
 

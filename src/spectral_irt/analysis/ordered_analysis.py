@@ -34,7 +34,7 @@ from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
-    from spectral_irt.plots.ordered_plots import OrderedPlots
+    from spectral_irt.plots.all import Plots
 
 TABLES = (
     "items",
@@ -84,11 +84,11 @@ class OrderedAnalysis(OfOrderedItems):
     """
 
     @property
-    def plot(self) -> OrderedPlots:
-        """Pictures: `study.plot.wright()`, `study.plot.categories("item 7")`; see `OrderedPlots`."""
-        from spectral_irt.plots.ordered_plots import OrderedPlots
+    def plot(self) -> Plots:
+        """Pictures: `study.plot.wright()`, `study.plot.categories("item 7")`; see `Plots`."""
+        from spectral_irt.plots.all import Plots
 
-        return OrderedPlots(self)
+        return Plots(self)  # type: ignore[arg-type]
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Total scores on one form, and what they are on another of the same analysis; see `inference.equating`.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.data import Responses
     from spectral_irt.estimators.base import RaschEstimator
-    from spectral_irt.plots.standard import Pictures
+    from spectral_irt.plots.all import Pictures
     from spectral_irt.tables import Columns
 
 
@@ -233,7 +233,7 @@ class Job:
 
     def _picture_places(self) -> list[Path]:
         if self.wanted.plots is not None:
-            from spectral_irt.plots.standard import standard_paths
+            from spectral_irt.plots.all import standard_paths
 
             self.pictures_at = standard_paths(self.wanted.plots)
         return self.pictures_at
@@ -371,7 +371,7 @@ def job_of(
 
 
 def _draw(study: Analysis, progress: Progress) -> Pictures:
-    from spectral_irt.plots.standard import Pictures
+    from spectral_irt.plots.all import Pictures
 
     progress.say("pictures")
     return Pictures.of(study)

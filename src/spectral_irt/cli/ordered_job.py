@@ -130,10 +130,9 @@ class OrderedJob:
         """Where pictures go; an error when a file is in the way that we did not write."""
         if self.wanted.plots is None:
             return []
-        from spectral_irt.plots.ordered_plots import NAMES
-        from spectral_irt.plots.standard import standard_paths
+        from spectral_irt.plots.all import standard_paths
 
-        return standard_paths(self.wanted.plots, NAMES)
+        return standard_paths(self.wanted.plots)
 
     def read(self, progress: Progress) -> Responses:
         if self.seen is not None:
@@ -233,10 +232,10 @@ class OrderedJob:
         writers: Writers = {}
         stale: list[Path] = []
         if self.wanted.plots is not None:
-            from spectral_irt.plots.ordered_plots import ordered_pictures
+            from spectral_irt.plots.all import Pictures
 
             progress.say("pictures")
-            pictures = ordered_pictures(study)
+            pictures = Pictures.of(study)  # type: ignore[arg-type]
             writers |= pictures.writers(self.picture_places())
             self.left_out = pictures.left_out
         if self.wanted.report is not None:

@@ -13,7 +13,7 @@ from spectral_irt.analysis.record import record_head
 from spectral_irt.errors import OutputError, for_shell, listed
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.leaderboard.words import markdown
-from spectral_irt.plots.saving import write_figure
+from spectral_irt.plots.base import write_figure
 from spectral_irt.tables import Columns, write_csv, write_json
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, GRAY, INK, SMALL, dress, note, rows_height, whole_ticks
-from spectral_irt.plots.names import name_rows
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.labels import name_rows
+from spectral_irt.plots.style import BLUE, GRAY, INK, SMALL, dress, note, rows_height, whole_ticks
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

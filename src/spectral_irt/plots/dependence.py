@@ -9,9 +9,9 @@ import numpy as np
 
 from spectral_irt.data.responses import Labels
 from spectral_irt.inference.dimensions.q3 import EXCESS, LocalDependence
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, GRAY, INK, RED, SMALL, dress, note, room_for, rows_height
-from spectral_irt.plots.names import all_shown, as_is, name_rows, shown
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.labels import all_shown, as_is, name_rows, shown
+from spectral_irt.plots.style import BLUE, GRAY, INK, RED, SMALL, dress, note, room_for, rows_height
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -83,8 +83,8 @@ class ResidualCorrelations(Display):
         figure = ax.figure
         bar = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
         bar.outline.set_visible(False)
-        pairs_said = count(int(marked.sum()), "dependent pair")
-        ax.text(0.98, 0.98, f"mean Q3 {pairs.mean:.3f}\n{pairs_said} (stars)", **self._corner(ax))
+        dependent = count(int(marked.sum()), "dependent pair")
+        ax.text(0.98, 0.98, f"mean Q3 {pairs.mean:.3f}\n{dependent} (stars)", **self._corner(ax))
 
     @staticmethod
     def _corner(ax: Axes) -> dict[str, Any]:

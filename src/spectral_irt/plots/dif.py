@@ -10,10 +10,10 @@ import numpy as np
 from spectral_irt.calibration import Z95
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, Differential
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
-from spectral_irt.plots.look import SMALL as SMALL_PRINT
-from spectral_irt.plots.names import NAMED, name_points, name_rows, shown
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.labels import NAMED, name_points, name_rows, shown
+from spectral_irt.plots.style import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
+from spectral_irt.plots.style import SMALL as SMALL_PRINT
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

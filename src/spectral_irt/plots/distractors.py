@@ -13,12 +13,10 @@ from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.distractors import require_options
 from spectral_irt.inference.items.option_curves import STRATA
-from spectral_irt.plots.asking import item_position, known_abilities
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.icc import SHEET, sheet_of
-from spectral_irt.plots.look import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, root_of, unit
-from spectral_irt.plots.names import apart, as_is, shown
-from spectral_irt.plots.one_item import dress_small, item_title
+from spectral_irt.plots.base import Display, item_position, known_abilities
+from spectral_irt.plots.curves import SHEET, dress_small, item_title, sheet_of
+from spectral_irt.plots.labels import apart, as_is, shown
+from spectral_irt.plots.style import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, root_of, unit
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from spectral_irt.calibration import LOGITS, Scale, form_information
 from spectral_irt.data.block import Floats
-from spectral_irt.plots.asking import on_scale
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, PALE, RED, dress, note, unit
-from spectral_irt.plots.people import ability_edges
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.plots.base import Display, on_scale
+from spectral_irt.plots.style import BLUE, PALE, RED, ability_edges, dress, note, unit
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -27,19 +26,20 @@ BEYOND = 1.5  # logits shown beyond the items
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TestInformation(Display):
-    """I(theta) = sum of p (1 - p) over all items, and 1 / sqrt(I), the standard error of an ability there.
+    """I(theta) = the variance of the total score, and 1 / sqrt(I), the standard error of an ability there.
 
     Attributes
     ----------
-    difficulty : float array
-        Of the items, in logits.
+    layout, thresholds : Thresholds, float array
+        Of the items, in logits; of items that are right or wrong I(theta) = sum of p (1 - p).
     ability : float array
         Of people, where there are any: shown in gray, for where information is needed.
     """
 
     __test__ = False  # or pytest takes it for a test
 
-    difficulty: Floats
+    layout: Thresholds
+    thresholds: Floats
     ability: Floats
     scale: Scale = LOGITS
 
@@ -47,29 +47,22 @@ class TestInformation(Display):
     def of(cls, study: Analysis) -> TestInformation:
         calibration = study.calibration
         found = study.abilities().ability if study.responses.n_persons else np.zeros(0)
+        layout, thresholds = calibration.thresholds_of(on_scale(calibration))
         return cls(
-            difficulty=calibration.difficulty[on_scale(calibration)],
+            layout=layout,
+            thresholds=thresholds,
             ability=found[np.isfinite(found)],
             scale=calibration.scale,
             frame_kind=study.responses.frame_kind,
         )
 
-    def places(self) -> Floats:
-        """Where on the scale, in logits, the test measures."""
-        return self.difficulty
-
-    def informs(self, at: Floats) -> Floats:
-        """The information at these abilities."""
-        return form_information(self.difficulty, at)
-
     def columns(self) -> Columns:
         """`ability, information, se` as they are reported: on another scale, information is per its unit squared."""
-        places = self.places()
-        ends = np.array([places.min() - BEYOND, places.max() + BEYOND])
+        ends = np.array([self.thresholds.min() - BEYOND, self.thresholds.max() + BEYOND])
         if len(self.ability):
             ends = np.concatenate([ends, np.quantile(self.ability, [0.001, 0.999])])
         at = np.linspace(ends.min(), ends.max(), STEPS)
-        found = self.informs(at)
+        found = form_information(self.thresholds, at, self.layout)
         return {
             "ability": self.scale.measure(at),
             "information": found / self.scale.unit**2,
@@ -79,7 +72,7 @@ class TestInformation(Display):
     def draw(self, ax: Axes) -> None:
         table = self.columns()
         at, found, se = table["ability"], table["information"], table["se"]
-        dress(ax, "What the test tells about whom", f"ability ({unit(self.scale)})", "information (solid)")
+        dress(ax, "Test information and standard error", f"ability ({unit(self.scale)})", "information (solid)")
         if len(self.ability):
             shown = np.clip(self.scale.measure(self.ability), at[0], at[-1])
             heights, edges = np.histogram(shown, ability_edges(shown, at[0], at[-1]))
@@ -94,4 +87,4 @@ class TestInformation(Display):
         other.set_ylabel("standard error of ability (dashed)", color=RED)
         other.spines["top"].set_visible(False)
         people = f"; gray: {count(len(self.ability), 'person')}" if len(self.ability) else ""
-        note(ax, f"to somebody who answers all {count(len(self.difficulty), 'item')}{people}")
+        note(ax, f"to somebody who answers all {count(self.layout.n_items, 'item')}{people}")

@@ -10,9 +10,9 @@ import numpy as np
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.links import WEAK, ItemLinks
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, note
-from spectral_irt.plots.names import as_is, shown
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.labels import as_is, shown
+from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, note
 from spectral_irt.tables import Columns, make_table
 from spectral_irt.text import count
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, whole_ticks
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, whole_ticks
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -31,13 +31,13 @@ class ScoreDistribution(Display):
     ----------
     score, n : int arrays
         Right answers and answers of everybody who answered anything.
-    most : int array, optional
-        The highest score that each could have, where answers have more than two categories; else that is n.
+    highest : int array
+        The highest score that each could have; n, where answers are right or wrong.
     """
 
     score: Ints
     n: Ints
-    most: Ints | None = None
+    highest: Ints
 
     @classmethod
     def of(cls, study: Analysis) -> ScoreDistribution:
@@ -45,12 +45,17 @@ class ScoreDistribution(Display):
         some = answers.counts > 0
         if not some.any():
             raise OptionError("the analysis has no people with answers, so there are no scores to show.")
-        return cls(score=answers.scores[some], n=answers.counts[some], frame_kind=answers.frame_kind)
+        return cls(
+            score=answers.scores[some],
+            n=answers.counts[some],
+            highest=answers.most[some],
+            frame_kind=answers.frame_kind,
+        )
 
     @property
-    def highest(self) -> Ints:
-        """The highest score that each could have."""
-        return self.n if self.most is None else self.most
+    def binary(self) -> bool:
+        """Whether answers are right or wrong."""
+        return bool((self.highest == self.n).all())
 
     @property
     def alike(self) -> bool:
@@ -91,7 +96,7 @@ class ScoreDistribution(Display):
         else:
             left, wide = table["percent_low"].astype(float), 5.0
             mean = float((100 * self.score / self.highest).mean())
-            of = "right" if self.most is None else "of the highest score"
+            of = "right" if self.binary else "of the highest score"
             text = f"percent {of} (people answered {self.n.min():,} to {self.n.max():,} items)"
         look = {"align": "edge", "edgecolor": "white", "linewidth": 0.5}
         ax.bar(left, persons - extreme, wide, color=BLUE, **look)  # type: ignore[arg-type]
@@ -102,6 +107,6 @@ class ScoreDistribution(Display):
         whole_ticks(ax, "y")
         said = [f"{count(len(self.score), 'person')}, mean {mean:.1f}{'' if self.alike else '%'} (dashed)"]
         if extreme.any():
-            what = "everything right or wrong" if self.most is None else "the lowest or the highest score"
+            what = "everything right or wrong" if self.binary else "the lowest or the highest score"
             said.append(f"{int(extreme.sum()):,} extreme: {what} (hatched)")
         ax.text(0.01, 0.985, "\n".join(said), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, bbox=WHITE)

@@ -11,22 +11,21 @@ from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.data.block import Floats
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import listed
-from spectral_irt.plots.asking import known_abilities, on_scale
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import (
+from spectral_irt.plots.base import Display, known_abilities, on_scale
+from spectral_irt.plots.labels import all_shown, apart, as_is
+from spectral_irt.plots.style import (
     BLUE,
     GRAY,
     INK,
     RED,
     ROWS,
     SMALL,
+    ability_edges,
     dress,
     finite_range,
     room_for,
     unit,
 )
-from spectral_irt.plots.names import all_shown, apart, as_is
-from spectral_irt.plots.people import ability_edges
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -67,13 +66,19 @@ class WrightMap(Display):
     @classmethod
     def of(cls, study: Analysis) -> WrightMap:
         calibration, ability = study.calibration, known_abilities(study)
-        place = on_scale(calibration)
+        layout = calibration.layout
+        place = layout.of_items(on_scale(calibration))
+        labels = calibration.labels[layout.item[place]]
+        if not layout.binary:  # "q7 (2)" is the second threshold of item q7
+            labels = labels.astype(object)
+            labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, place.tolist(), strict=True)]
         return cls(
             ability=ability,
-            labels=calibration.labels[place],
-            difficulty=calibration.difficulty[place],
+            labels=labels,
+            difficulty=calibration.thresholds[place],
             left_out=study.responses.n_persons - len(ability),
             scale=calibration.scale,
+            what="item" if layout.binary else "threshold",
             frame_kind=study.responses.frame_kind,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
-from spectral_irt.plots.fit_map import FitMap
+from spectral_irt.plots.fit import FitMap
 from spectral_irt.report.blocks import How, Missing, Section, Table, Text, short, within
 from spectral_irt.report.commands import fit_command, how
 from spectral_irt.report.material import Material

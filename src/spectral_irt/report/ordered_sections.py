@@ -11,12 +11,10 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.plots.categories import CategoryCurves
-from spectral_irt.plots.expected import ExpectedScore
-from spectral_irt.plots.fit_map import FitMap
-from spectral_irt.plots.icc import sheet_of
+from spectral_irt.plots.all import worth_a_look
+from spectral_irt.plots.curves import CategoryCurves, ItemCurve, sheet_of
+from spectral_irt.plots.fit import FitMap
 from spectral_irt.plots.scores import ScoreDistribution
-from spectral_irt.plots.standard import worth_a_look
 from spectral_irt.plots.wright import WrightMap
 from spectral_irt.report.about import how_it_was_made, reliability_rows, share_missing
 from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short
@@ -273,7 +271,7 @@ def _category_curves(material: Material, k: int) -> CategoryCurves:
     return CategoryCurves(label=label, thresholds=beta, codes=np.arange(len(beta) + 1.0), scale=material.scale)
 
 
-def _expected(material: Material, k: int, strata: Columns | None) -> ExpectedScore:
+def _expected(material: Material, k: int, strata: Columns | None) -> ItemCurve:
     _, beta = form_of(material, np.array([k]))
     label = material.tables["items"]["item"][k]
     names = ("stratum", "n", "ability", "observed", "ci_low", "ci_high", "expected")
@@ -282,7 +280,7 @@ def _expected(material: Material, k: int, strata: Columns | None) -> ExpectedSco
     else:
         mine = np.flatnonzero(strata["item"] == label)
         own = {name: strata[name][mine] for name in names}
-    return ExpectedScore(label=label, thresholds=beta, strata=own, scale=material.scale)
+    return ItemCurve(label=label, thresholds=beta, se=0.0, strata=own, scale=material.scale)
 
 
 def people(material: Material) -> Section | Missing:
@@ -294,7 +292,7 @@ def people(material: Material) -> Section | Missing:
     if not some.any():
         return Missing("People", "There are no people with answers.")
     score, n, most = (persons[name][some].astype(int) for name in ("score", "n", "max_score"))
-    display = ScoreDistribution(score=score, n=n, most=most)
+    display = ScoreDistribution(score=score, n=n, highest=most)
     alt = f"Bars: how many people have which total score. {count(len(score), 'person', 'people')}"
     alt += f", scores from {score.min():,} to {score.max():,} of {most[0]:,}." if display.alike else "."
     blocks = [*spread_of_abilities(material, persons), picture(display, alt)]

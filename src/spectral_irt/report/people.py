@@ -45,7 +45,8 @@ def people(material: Material) -> Section | Missing:
     if not some.any():
         return Missing("People", "There are no people with answers.")
     blocks: list[Any] = spread_of_abilities(material, persons)
-    display = ScoreDistribution(score=persons["score"][some].astype(int), n=persons["n"][some].astype(int))
+    n = persons["n"][some].astype(int)
+    display = ScoreDistribution(score=persons["score"][some].astype(int), n=n, highest=n)
     score, n = display.score, display.n
     if display.alike:
         text = f"scores from {score.min()} to {score.max()} of {n[0]:,}, mean {score.mean():.1f}"

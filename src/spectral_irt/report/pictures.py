@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spectral_irt.report.blocks import Picture
 
 if TYPE_CHECKING:
-    from spectral_irt.plots.display import Display
+    from spectral_irt.plots.base import Display
 
 
 def picture(display: Display, alt: str, caption: str = "") -> Picture:

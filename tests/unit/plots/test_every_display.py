@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import spectral_irt as si
 from pictures import Picture
-from spectral_irt.plots.display import Display
+from spectral_irt.plots.base import Display
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 

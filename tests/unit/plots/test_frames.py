@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.plots.plots import Plots
+from spectral_irt.plots.all import Plots
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from spectral_irt.plots.names import MISSING, apart, shown
+from spectral_irt.plots.labels import MISSING, apart, shown
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 

@@ -11,9 +11,9 @@ from spectral_irt.analysis.parts import affordable
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, GREEN, INK, PALE, RED, SMALL, cloud, dress, note
-from spectral_irt.plots.names import NAMED, name_points
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.labels import NAMED, name_points
+from spectral_irt.plots.style import BLUE, GREEN, INK, PALE, RED, SMALL, cloud, dress, note
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -50,20 +50,21 @@ class FitMap(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> FitMap:
-        conditional = affordable(study.responses, writing=True).fit
-        found = study.item_fit_columns(conditional=conditional)
+        binary = study.calibration.layout.binary
+        conditional = not binary or affordable(study.responses, writing=True).fit
+        found = study.item_fit_columns(conditional=conditional) if binary else study.item_fit_columns()
         return cls.of_columns(found, conditional=conditional, frame_kind=study.responses.frame_kind)
 
     @classmethod
-    def of_columns(cls, found: Columns, *, conditional: bool, frame_kind: str | None) -> FitMap:
+    def of_columns(cls, found: Columns, *, conditional: bool, frame_kind: str | None = None) -> FitMap:
         """From the columns of `item_fit`."""
         kind = "_conditional" if conditional else ""
         infit, outfit = found[f"infit{kind}"], found[f"outfit{kind}"]
         some = np.isfinite(infit) & np.isfinite(outfit) & (infit > 0) & (outfit > 0)
         if not some.any():
             raise OptionError(
-                "no item has a fit to show: it takes people with both right and wrong answers, and items whose "
-                "difficulty rests on their own answers."
+                "no item has a fit to show: it takes people with neither the lowest nor the highest score, and items "
+                "whose difficulty rests on their own answers."
             )
         misfit = found.get("misfit", np.full(len(infit), "", dtype=object))
         named = ("item", "n", "infit", "outfit", "infit_z", "misfit")
@@ -109,7 +110,7 @@ class FitMap(Display):
         name_points(ax, infit[worst], outfit[worst], self.table["item"][worst].tolist(), among=(infit, outfit))
         (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
         beyond = int(((infit < left) | (infit > right) | (outfit < low) | (outfit > high)).sum())
-        said = [f"gray: infit within {MATERIAL:g} of 1, which does not matter"] if self.conditional else []
+        said = [f"gray: infit within {MATERIAL:g} of 1, negligible"] if self.conditional else []
         note(ax, "; ".join([*said, *([f"{count(beyond, 'item')} beyond the limits of the picture"] if beyond else [])]))
 
 

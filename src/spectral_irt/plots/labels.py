@@ -10,7 +10,7 @@ import numpy as np
 
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import printable
-from spectral_irt.plots.look import INK, SMALL, root_of
+from spectral_irt.plots.style import INK, SMALL, root_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

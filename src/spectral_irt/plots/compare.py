@@ -10,9 +10,9 @@ import numpy as np
 from spectral_irt.bank.bank import calibration_of
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.calibration import Z95
-from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, RED, SKY, SMALL, cloud, dress, finite_range
-from spectral_irt.plots.names import NAMED, name_points
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.labels import NAMED, name_points
+from spectral_irt.plots.style import BLUE, INK, RED, SKY, SMALL, cloud, dress, finite_range
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 

@@ -1,0 +1,209 @@
+"""`study.plot`: every picture of an analysis, and the standard set of them as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.errors import OptionError, for_shell
+from spectral_irt.files import write_each
+from spectral_irt.inference.dimensions.q3 import LocalDependence
+from spectral_irt.inference.fit.strata import STRATA
+from spectral_irt.inference.groups.dif import Differential
+from spectral_irt.inference.items.distractors import has_options
+from spectral_irt.inference.items.option_curves import STRATA as CURVE
+from spectral_irt.plots.base import refuse_foreign, write_figure
+from spectral_irt.plots.compare import Agreement
+from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
+from spectral_irt.plots.dependence import ResidualCorrelations
+from spectral_irt.plots.dif import DifferentialPlot
+from spectral_irt.plots.distractors import DistractorCurves, distractor_sheet
+from spectral_irt.plots.fit import FitMap
+from spectral_irt.plots.information import TestInformation
+from spectral_irt.plots.items import ItemIntervals, RankIntervals
+from spectral_irt.plots.links import LinkMap
+from spectral_irt.plots.scores import ScoreDistribution
+from spectral_irt.plots.wright import WrightMap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from spectral_irt.analysis import Analysis
+
+EVERY = ("wright", "items", "fit", "information", "scores")  # what every analysis has
+NAMES = (*EVERY, "icc", "categories", "distractors")  # of the standard set
+KINDS = ("svg", "png")
+
+
+class Plots:
+    """The displays of an analysis: each has `frame()`, its table, `plot(ax=None)`, which returns axes, `save(path)`.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> answers = datasets.load_lsat()
+    >>> study = SpectralRasch().fit(answers).analyse(answers)
+    >>> study.plot.icc("item3").frame()["n"].sum()
+    699
+    >>> study.plot.wright().plot().get_title(loc="left")
+    'People and items on one scale'
+    """
+
+    def __init__(self, study: Analysis) -> None:
+        self.study = study
+
+    def __repr__(self) -> str:
+        names = [name for name in vars(type(self)) if not name.startswith("_")]
+        return f"<Pictures of {self.study!r}: {', '.join(names)}>"
+
+    def wright(self) -> WrightMap:
+        """People and items (or their thresholds, where items have several) on one scale."""
+        return WrightMap.of(self.study)
+
+    def items(self) -> ItemIntervals:
+        """How hard each item is, with its 95% interval, from the hardest down."""
+        return ItemIntervals.of(self.study)
+
+    def icc(self, item: Any, *, strata: int = STRATA) -> ItemCurve:
+        """The expected answer to one item, and mean answers in strata of ability with 95% intervals."""
+        return ItemCurve.of(self.study, item, strata)
+
+    def categories(self, item: Any) -> CategoryCurves:
+        """The probability of each answer to one item, over the scale."""
+        return CategoryCurves.of(self.study, item)
+
+    def distractors(self, item: Any, *, strata: int = CURVE) -> DistractorCurves:
+        """Which option of one item people of each ability choose; for answers that were scored with a key."""
+        return DistractorCurves.of(self.study, item, strata)
+
+    def fit(self) -> FitMap:
+        """Infit against outfit of every item, and which items misfit."""
+        return FitMap.of(self.study)
+
+    def information(self) -> TestInformation:
+        """Information and standard error of an ability over the scale."""
+        return TestInformation.of(self.study)
+
+    def scores(self) -> ScoreDistribution:
+        """How many people have which score."""
+        return ScoreDistribution.of(self.study)
+
+    def dif(self, groups: Any, group: Any = None, **options: Any) -> DifferentialPlot:
+        """How much harder each item is for one group of people than for another.
+
+        Parameters
+        ----------
+        groups : labels of people, or what `study.dif` returned
+        group : label, optional
+            The focal group to show, where there are several; the first by default.
+        **options
+            Of `study.dif`.
+        """
+        found = groups if isinstance(groups, Differential) else self.study.dif(groups, **options)
+        return DifferentialPlot.of(found, group)
+
+    def against(self, other: Any, *, method: str = "robust") -> Agreement:
+        """The difficulties of another calibration (or bank, fit, analysis) against these, over the common items.
+
+        Parameters
+        ----------
+        method : "robust", "mean" or "mean-sigma"
+            How the other is brought to this scale; see `link`.
+        """
+        return Agreement.of(self.study, other, method)
+
+    def dependence(self, found: LocalDependence | None = None, **options: Any) -> ResidualCorrelations:
+        """Residual correlations of pairs of items; `found` or the options are those of `study.local_dependence`."""
+        return ResidualCorrelations.of(self.study.local_dependence(**options) if found is None else found)
+
+    def ranks(self, top: int = 10) -> RankIntervals:
+        """The hardest items with 95% intervals of their ranks, and the chance of being among the `top` hardest."""
+        return RankIntervals.of(self.study, top)
+
+    def links(self) -> LinkMap:
+        """Groups of items between which few people make a link."""
+        return LinkMap.of(self.study)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the standard set to a folder as SVG and PNG, complete or not at all; the paths."""
+        return write_each(Pictures.of(self.study).writers(standard_paths(Path(folder))))
+
+
+# -------------------------------------------------------------------------------------- the standard set
+
+
+def standard_paths(folder: Path) -> list[Path]:
+    """Where the pictures go; an error when one would take the place of a file that is not such a picture."""
+    targets = [folder / f"{name}.{kind}" for name in NAMES for kind in KINDS]
+    refuse_foreign(targets)
+    return targets
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Figures by name, and why others could not be drawn."""
+
+    figures: dict[str, Figure]
+    left_out: dict[str, str]
+
+    @classmethod
+    def of(cls, study: Analysis) -> Pictures:
+        """The standard set. What the data do not allow, such as intervals without standard errors, is left out."""
+        plot = Plots(study)
+        displays: dict[str, Callable[[], Any]] = {name: partial(_figure, plot, name) for name in EVERY}
+        displays["icc"] = lambda: curve_sheet(study)
+        if not study.calibration.layout.binary:
+            displays["categories"] = lambda: category_sheet(study)
+        elif has_options(study.responses):
+            displays["distractors"] = lambda: distractor_sheet(study)
+        figures, left_out = {}, {}
+        for name, draw in displays.items():
+            try:
+                figures[name] = draw()
+            except OptionError as error:
+                left_out[name] = for_shell(str(error))
+        if not figures:
+            raise OptionError(next(iter(left_out.values())))
+        return cls(figures, left_out)
+
+    def writers(self, targets: Iterable[Path]) -> dict[Path, Callable[[Path], None]]:
+        """What writes each of the targets, as a function of its draft."""
+        return {target: partial(self.write, target=target) for target in targets}
+
+    def write(self, draft: Path, target: Path) -> None:
+        """Write the figure that the target is named after; where it could not be drawn, remove the draft."""
+        if target.stem in self.figures:
+            write_figure(self.figures[target.stem], draft, target)
+        else:
+            draft.unlink()
+
+
+def _figure(plot: Plots, name: str) -> Any:
+    return getattr(plot, name)().plot().figure
+
+
+def curve_sheet(study: Analysis) -> Figure:
+    """Curves of all items that have a fit, or of the thirty that fit worst, and what was observed."""
+    labels, which = worth_a_look(FitMap.of(study))
+    what = "share of right answers" if study.calibration.layout.binary else "mean answer"
+    return sheet_of(
+        curves(study, labels), f"{which}: curves, and what was observed", "ability", what, study.calibration.scale
+    )
+
+
+def category_sheet(study: Analysis) -> Figure:
+    """Category curves of the same items."""
+    labels, which = worth_a_look(FitMap.of(study))
+    title = f"{which}: probability of each answer"
+    return sheet_of(category_curves(study, labels), title, "ability", "probability", study.calibration.scale)
+
+
+def worth_a_look(fit: FitMap) -> tuple[list[Any], str]:
+    """The items of a sheet, and which these are in words: all that have a fit, or the thirty that fit worst."""
+    labels = fit.table["item"]
+    if len(labels) <= SHEET:
+        return labels.tolist(), f"The {len(labels)} items"
+    return labels[fit.worst(SHEET)].tolist(), f"The {SHEET} items of {len(labels):,} that fit worst"

@@ -1,0 +1,185 @@
+"""What every picture is: a table and its drawing, and files of it; and what it needs of an analysis."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.errors import OptionError, OutputError, listed
+from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.plots.style import new_axes
+from spectral_irt.tables import Columns, make_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from spectral_irt.analysis import Analysis
+    from spectral_irt.calibration import Calibration
+
+CLOSE = 0.5  # likeness from which a name is suggested for another
+DPI = 150
+KINDS = ("svg", "png", "pdf")
+PROGRAM = "spectral-irt"  # written into every picture, so that it is known again as ours
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Display(ABC):
+    """What every display offers: `frame()`, `plot()`, `save()`; a notebook shows the picture."""
+
+    frame_kind: str | None = None
+
+    @abstractmethod
+    def columns(self) -> Columns:
+        """The columns of `frame`."""
+
+    @abstractmethod
+    def draw(self, ax: Axes) -> None:
+        """Draw into these axes."""
+
+    def size(self) -> tuple[float, float]:
+        """Inches of a figure of its own."""
+        return 6.4, 4.6
+
+    def frame(self) -> Any:
+        """The numbers of the picture as a dataframe of the library that the data came in."""
+        return make_table(self.columns(), self.frame_kind)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The picture, in these axes or in a figure of its own (`.figure` of what is returned)."""
+        ax = new_axes(*self.size()) if ax is None else ax
+        self.draw(ax)
+        return ax
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture as .svg, .png or .pdf; the same data give the same bytes."""
+        figure: Any = self.plot().figure
+        return save_figure(figure, Path(path))
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: {len(next(iter(self.columns().values()))):,} rows; frame(), plot(), save(path)>"
+        )
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        figure: Any = self.plot().figure
+        figure.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+
+# ---------------------------------------------------------------------------------------- files
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """The figure as .svg, .png or .pdf, complete or not at all."""
+    kind_of(path)
+    with all_or_nothing([path]) as (draft,), naming(path):
+        write_figure(figure, draft, path)
+    return path
+
+
+def kind_of(path: Path) -> str:
+    """What the ending of a name says, or an error."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in KINDS:
+        raise OptionError(f"{str(path)!r} ends in none of .svg, .png and .pdf, which say what a picture is written as.")
+    return kind
+
+
+def write_figure(figure: Figure, draft: Path, target: Path) -> None:
+    """Write the figure to `draft` as what the ending of `target` says."""
+    import matplotlib
+
+    kind = kind_of(target)
+    metadata: dict[str, dict[str, Any]] = {
+        "svg": {"Creator": PROGRAM, "Date": None},
+        "png": {"Software": PROGRAM},
+        "pdf": {"Creator": PROGRAM, "Producer": None, "CreationDate": None},
+    }
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # everything has its place now, and keeps it in the next file
+    with matplotlib.rc_context({"svg.hashsalt": PROGRAM, "svg.fonttype": "path"}):
+        figure.savefig(draft, format=kind, dpi=DPI, metadata=metadata[kind])
+
+
+def refuse_foreign(targets: list[Path]) -> None:
+    """An error when a picture would take the place of a file that we did not write."""
+    foreign = [str(path) for path in targets if path.is_file() and not is_ours(path)]
+    if foreign:
+        raise OutputError(
+            f"{listed(foreign)} would be replaced, and {PROGRAM} did not make it; choose another directory, or move it "
+            "away. Nothing was written."
+        )
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a picture says at its beginning that we made it."""
+    with path.open("rb") as file:
+        return PROGRAM.encode() in file.read(4_000)
+
+
+# ------------------------------------------------------------------------ what a picture needs
+
+
+def item_position(calibration: Calibration, item: Any) -> int:
+    """Where this item is; an error that suggests similar names when there is none of this name."""
+    place = int(positions([item], calibration.labels)[0])
+    if place >= 0:
+        return place
+    texts = [str(label) for label in calibration.labels.tolist()]
+    wanted = str(item)
+    by_folded: dict[str, str] = {}
+    for text in texts:
+        by_folded.setdefault(text.casefold(), text)
+    near = difflib.get_close_matches(wanted.casefold(), list(by_folded), n=3, cutoff=CLOSE)
+    if near:
+        hint = f"did you mean {' or '.join(repr(by_folded[one]) for one in near)}?"
+    else:
+        hint = f"the items are {listed(calibration.labels)}."
+    raise OptionError(f"there is no item {listed([item])}; {hint}")
+
+
+def on_scale(calibration: Calibration) -> Ints:
+    """Positions of the items that have a place on the common scale; an error when there is none."""
+    place = np.flatnonzero(calibration.known & (calibration.status != "apart"))
+    if not len(place):
+        raise OptionError(
+            "no item has a finite difficulty on a common scale, so there is nothing to show. Look at the status of the "
+            "items; an estimator with a prior gives every answered item a difficulty."
+        )
+    return place
+
+
+def with_errors(calibration: Calibration) -> Ints:
+    """Those that also have a finite standard error; an error when there is none."""
+    place = on_scale(calibration)
+    sure = place[np.isfinite(calibration.se[place])]
+    if not len(sure):
+        raise OptionError(
+            "no item has a finite standard error, so there are no intervals to show. Fit with standard errors, and use "
+            "items that are linked by people who answered several of them."
+        )
+    return sure
+
+
+def known_abilities(study: Analysis) -> Floats:
+    """Finite abilities of the people; an error when there is none."""
+    if not study.responses.n_persons:
+        raise OptionError("the analysis has no people, so their abilities cannot be shown. Give it responses.")
+    found = study.abilities().ability
+    known = found[np.isfinite(found)]
+    if not len(known):
+        raise OptionError(
+            "nobody has a finite ability, so people cannot be shown: nobody answered an item that has a difficulty, or "
+            "every score is extreme and abilities are by maximum likelihood ('ml'); 'wle' gives finite ones."
+        )
+    return known

@@ -1,0 +1,320 @@
+"""Curves of items: the expected answer and what was observed; the probability of each category; sheets of many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import LOGITS, Z95, Scale
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.inference.fit.strata import STRATA
+from spectral_irt.model import category_probabilities
+from spectral_irt.plots.base import Display, item_position, known_abilities
+from spectral_irt.plots.labels import all_shown, apart, as_is, shown
+from spectral_irt.plots.style import BLUE, INK, RED, dress, note, root_of, unit, whole_ticks
+from spectral_irt.tables import Columns
+from spectral_irt.text import count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from spectral_irt.analysis import Analysis
+    from spectral_irt.calibration import Calibration
+
+AROUND = 2.5  # logits shown beyond the outermost thresholds, at least
+POINTS = 201  # of a curve
+IN_A_SHEET = 24  # letters of a name over a small picture
+SHEET = 30  # curves on a sheet
+NAMED = 12  # category curves that get a name; of more, so many at equal distances
+SIZE = 9.0  # points: of these names
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))  # so that neighbors differ without color too
+HALVINGS = 60  # of a stretch of some tens of logits: to the last digit
+FAR = 40.0  # logits beyond the thresholds where the curve is at its end in every digit
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ItemCurve(Display):
+    """The model's expected answer to one item, and mean answers in strata of ability with 95% intervals.
+
+    Of an item that is right or wrong that is the item characteristic curve, and the share of right answers. A stratum
+    stands where the model expects the mean that it expects of these very people, given their scores. Under the model
+    the marks then lie on the curve but for chance, in a test of any length; at the people's estimated abilities they
+    would not.
+
+    Attributes
+    ----------
+    label
+        The item.
+    thresholds : float array
+        In logits.
+    se : float
+        Of the difficulty; a band is drawn around the curve of an item with one threshold.
+    strata : mapping of columns
+        `stratum, n, ability, observed, ci_low, ci_high, expected`; see `inference.fit.strata`.
+    """
+
+    label: Any
+    thresholds: Floats
+    se: float
+    strata: Columns
+    scale: Scale = LOGITS
+
+    @classmethod
+    def of(cls, study: Analysis, item: Any, strata: int = STRATA) -> ItemCurve:
+        return curves(study, [item], strata)[0]
+
+    def expected(self, at: Floats) -> Floats:
+        """The expected answer at these abilities, in categories counted from 0."""
+        p = probabilities(self.thresholds, at)
+        return p @ np.arange(p.shape[1])
+
+    @property
+    def place(self) -> Floats:
+        """Where the strata stand, in logits: by bisection, since the curve rises."""
+        wanted = self.strata["expected"]
+        if len(self.thresholds) == 1:  # in closed form
+            p = np.clip(wanted, 1e-12, 1 - 1e-12)
+            return self.thresholds[0] + np.log(p / (1 - p))
+        low = np.full(len(wanted), self.thresholds.min() - FAR)
+        high = np.full(len(wanted), self.thresholds.max() + FAR)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            above = self.expected(middle) > wanted
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return (low + high) / 2
+
+    def columns(self) -> Columns:
+        """`item, stratum, n, ability, observed, ci_low, ci_high, expected, place`.
+
+        Answers count from 0, the lowest category. `ability` is the mean of the estimates, `place` where the stratum
+        stands in the picture, both as reported.
+        """
+        label = np.empty(len(self.strata["n"]), dtype=object)
+        label[:] = [self.label] * len(label)
+        others = {name: values for name, values in self.strata.items() if name != "item"}
+        place, ability = self.scale.measure(self.place), self.scale.measure(others["ability"])
+        return {"item": label, **others, "ability": ability, "place": place}
+
+    def draw(self, ax: Axes, *, small: bool = False) -> None:
+        table, place, highest = self.columns(), self.place, len(self.thresholds)
+        low = min(self.thresholds.min() - AROUND, float(place.min(initial=np.inf)) - 0.4)
+        high = max(self.thresholds.max() + AROUND, float(place.max(initial=-np.inf)) + 0.4)
+        at = np.linspace(low, high, 161)
+        x = self.scale.measure(at)
+        if highest == 1:
+            band = [self.expected(at + sign * Z95 * self.se) for sign in (-1, 1)]
+            ax.fill_between(x, band[0], band[1], color=BLUE, alpha=0.25, linewidth=0)
+        ax.plot(x, self.expected(at), color=BLUE, linewidth=1.6)
+        bars = np.array([table["observed"] - table["ci_low"], table["ci_high"] - table["observed"]])
+        look: dict[str, Any] = {"markersize": 3 if small else 5, "elinewidth": 0.8 if small else 1.2}
+        ax.errorbar(table["place"], table["observed"], np.maximum(bars, 0), fmt="o", color=RED, **look)
+        ax.set_ylim(-0.03 * highest, 1.03 * highest)
+        ax.set_xlim(x[0], x[-1])
+        if highest > 1:
+            whole_ticks(ax, "y")
+        if small:
+            dress_small(ax, shares=highest == 1)
+            return
+        what = "share of right answers" if highest == 1 else "mean answer, 0 = lowest category"
+        dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", what, grid="both" if highest == 1 else "y")
+        if highest == 1:
+            ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
+        mark_thresholds(ax, self.scale.measure(self.thresholds))
+        people, groups = count(int(table["n"].sum()), "person"), count(len(place), "group")
+        dotted = "" if highest == 1 else "; dotted: thresholds"
+        note(ax, f"line: the model; marks: {people} in {groups} by ability, with 95% intervals{dotted}")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CategoryCurves(Display):
+    """P(X = k) ~ exp(k theta - sum_{v <= k} beta_v) of every category of one item.
+
+    Neighboring curves cross at the thresholds. Where these are out of order, the category between them is nowhere the
+    most likely answer.
+
+    Attributes
+    ----------
+    label
+        The item.
+    thresholds : float array
+        In logits.
+    codes : array
+        What stood in the data for each category.
+    """
+
+    label: Any
+    thresholds: Floats
+    codes: Floats
+    scale: Scale = LOGITS
+
+    @classmethod
+    def of(cls, study: Analysis, item: Any) -> CategoryCurves:
+        return category_curves(study, [item])[0]
+
+    @property
+    def at(self) -> Floats:
+        """Abilities at which the curves are drawn, in logits."""
+        return np.linspace(self.thresholds.min() - AROUND, self.thresholds.max() + AROUND, POINTS)
+
+    @property
+    def modal(self) -> NDArray[np.bool_]:
+        """Whether each category is the most likely one somewhere."""
+        total = np.concatenate([[0.0], np.cumsum(self.thresholds)])
+        return np.array([_on_the_hull(total, k) for k in range(len(total))])
+
+    def columns(self) -> Columns:
+        """`item, category, code, ability, probability`: a row for each category and point of its curve."""
+        at, size = self.at, len(self.thresholds) + 1
+        label = np.empty(size * len(at), dtype=object)
+        label[:] = [self.label] * len(label)
+        return {
+            "item": label,
+            "category": np.repeat(np.arange(size), len(at)),
+            "code": np.repeat(self.codes, len(at)),
+            "ability": np.tile(self.scale.measure(at), size),
+            "probability": probabilities(self.thresholds, at).T.ravel(),
+        }
+
+    def draw(self, ax: Axes, *, small: bool = False) -> None:
+        from matplotlib import colormaps
+
+        x, p = self.scale.measure(self.at), probabilities(self.thresholds, self.at)
+        size = p.shape[1]
+        colors = colormaps["viridis"](np.linspace(0, 0.75, size))  # from low to high; yellow is too pale on white
+        for k in range(size):
+            ax.plot(x, p[:, k], color=colors[k], linestyle=LINES[k % len(LINES)], linewidth=1.0 if small else 1.8)
+        ax.set_ylim(-0.03, 1.03)
+        ax.set_xlim(x[0], x[-1])
+        if small:
+            dress_small(ax)
+            return
+        dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "probability of the answer", grid="y")
+        mark_thresholds(ax, self.scale.measure(self.thresholds))
+        chosen = np.unique(np.linspace(0, size - 1, min(size, NAMED)).round().astype(int))
+        top = np.clip(p[:, chosen].argmax(axis=0), POINTS // 10, POINTS - 1 - POINTS // 10)  # clear of the frame
+        names = [f"{code:g}" for code in self.codes[chosen].tolist()]
+        room = 0.65 * SIZE * max(map(len, names)) + 3
+        gap = room / (ax.get_window_extent().width / root_of(ax).dpi * 72) * (x[-1] - x[0])
+        places = apart(x[top], gap, x[0] + gap, x[-1] - gap)
+        for k, name, place, peak in zip(chosen.tolist(), names, places.tolist(), top.tolist(), strict=True):
+            style: dict[str, Any] = {"fontsize": SIZE, "fontweight": "bold", "color": colors[k], "ha": "center"}
+            above = (0, 5) if 0 < k < size - 1 else (8 if k == 0 else -8, 5)
+            ax.annotate(name, (place, p[peak, k]), above, textcoords="offset points", **style)
+        hidden = self.codes[~self.modal]
+        said = f"; never the most likely answer: {', '.join(f'{code:g}' for code in hidden)}" if len(hidden) else ""
+        note(ax, f"numbers: the answers; dotted: thresholds, where neighbors are equally likely{said}")
+
+
+def _on_the_hull(total: Floats, k: int) -> bool:
+    """k theta - total_k is above all others for some theta: total lies below every chord over k."""
+    before = [(total[k] - total[j]) / (k - j) for j in range(k)]
+    after = [(total[j] - total[k]) / (j - k) for j in range(k + 1, len(total))]
+    return max(before, default=-np.inf) < min(after, default=np.inf)
+
+
+def probabilities(thresholds: Floats, at: Floats) -> Floats:
+    """P(X = k) of one item: a row for each ability."""
+    row = np.concatenate([[0.0], np.cumsum(thresholds)])
+    return category_probabilities(at, np.broadcast_to(row, (len(at), len(row))))
+
+
+def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:
+    """The curves of these items, one pass over the answers for all."""
+    if strata < 2:
+        raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
+    calibration = study.calibration
+    place = items_with_curves(calibration, items)
+    known_abilities(study)
+    found = study.strata_columns(place, strata)
+    return [
+        ItemCurve(
+            label=calibration.labels[k],
+            thresholds=calibration.thresholds_of(np.array([k]))[1],
+            se=float(np.nan_to_num(calibration.se[k], nan=0.0, posinf=0.0)),
+            strata={name: values[found["item"] == k] for name, values in found.items()},
+            scale=calibration.scale,
+            frame_kind=study.responses.frame_kind,
+        )
+        for k in place.tolist()
+    ]
+
+
+def category_curves(study: Analysis, items: Sequence[Any]) -> list[CategoryCurves]:
+    """The category curves of these items."""
+    calibration = study.calibration
+    return [
+        CategoryCurves(
+            label=calibration.labels[k],
+            thresholds=calibration.thresholds_of(np.array([k]))[1],
+            codes=calibration.codes[k, : calibration.layout.max_score[k] + 1],
+            scale=calibration.scale,
+            frame_kind=study.responses.frame_kind,
+        )
+        for k in items_with_curves(calibration, items).tolist()
+    ]
+
+
+def items_with_curves(calibration: Calibration, items: Sequence[Any]) -> Ints:
+    """Positions of these items; an error where one has no place on the common scale."""
+    place = np.array([item_position(calibration, item) for item in items], dtype=np.int64)
+    off = place[~(calibration.known & (calibration.status != "apart"))[place]]
+    if len(off):
+        what = ", ".join(f"{listed([calibration.labels[k]])} ({calibration.status[k]})" for k in off[:5].tolist())
+        raise OptionError(
+            f"no place on the common scale, and so no curve: {what}. Look at the findings of the fit for why."
+        )
+    return place
+
+
+# ----------------------------------------------------------------------------- what pictures of one item share
+
+
+def item_title(label: Any) -> str:
+    """The title of a picture of one item."""
+    name = shown(label, 60)
+    return name if name.casefold().startswith("item") else f"Item {name}"
+
+
+def mark_thresholds(ax: Axes, places: Floats) -> None:
+    for place in places.tolist():
+        ax.axvline(place, color=INK, linewidth=0.7, linestyle=":", zorder=0)
+
+
+def dress_small(ax: Axes, *, shares: bool = True) -> None:
+    """A picture of a sheet of many: without words, few ticks; `shares`: from 0 to 1."""
+    dress(ax, "", "", "")
+    ax.tick_params(labelsize=6.5, length=2)
+    if shares:
+        ax.set_yticks([0, 0.5, 1])
+    ax.locator_params(axis="x", nbins=4)
+
+
+def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, names: float = 0.0) -> Figure:
+    """Displays of many items, small, on one sheet with common axes; so many inches are free beside each for names."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    across = min(5, max(1, int(np.ceil(np.sqrt(len(every))))))
+    down = -(-len(every) // across)
+    wide, high = 1.9 * max(across, 3), 0.9 + 1.55 * down
+    figure = Figure(figsize=(wide, high))  # laid out by hand: that of matplotlib takes seconds for so many axes
+    FigureCanvasAgg(figure)
+    grid = np.ravel(figure.subplots(down, across, squeeze=False))
+    edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
+    figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
+    named = all_shown([curve.label for curve in every], IN_A_SHEET)
+    for ax, curve, name in zip(grid, every, named, strict=False):
+        curve.draw(ax, small=True)
+        ax.set_title(name, loc="left", fontsize=7.5, **as_is())
+    for ax in grid[len(every) :]:
+        ax.set_visible(False)
+    figure.suptitle(title, fontsize=10, y=1 - 0.1 / high, va="top", parse_math=False)
+    figure.supxlabel(f"{x} ({unit(scale)})", fontsize=8, y=0.1 / high, va="bottom")
+    figure.supylabel(y, fontsize=8, x=0.1 / wide, ha="left")
+    return figure
