@@ -23,8 +23,7 @@ _NAMES = {
     "estimators.conditional": "ConditionalRasch",
     "estimators.conditional_ordered": "ConditionalPartialCredit",
     "estimators.joint": "JointRasch",
-    "estimators.marginal": "MarginalRasch",
-    "estimators.marginal_ordered": "MarginalPartialCredit",
+    "estimators.marginal": "MarginalPartialCredit MarginalRasch",
     "estimators.pairwise": "PairwiseRasch",
     "estimators.rating_scale": "ConditionalRatingScale SpectralRatingScale",
     "estimators.reciprocal": "ChoppinRasch EigenvectorRasch",
@@ -70,8 +69,8 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch
     from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit as ConditionalPartialCredit
     from spectral_irt.estimators.joint import JointRasch as JointRasch
+    from spectral_irt.estimators.marginal import MarginalPartialCredit as MarginalPartialCredit
     from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch
-    from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit as MarginalPartialCredit
     from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch
     from spectral_irt.estimators.rating_scale import ConditionalRatingScale as ConditionalRatingScale
     from spectral_irt.estimators.rating_scale import SpectralRatingScale as SpectralRatingScale

@@ -16,7 +16,7 @@ from spectral_irt.analysis.shared_items import SharedItems
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.adaptive import is_adaptive
+from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.efficiency import error_over_floor
 from spectral_irt.inference.fit.item_fit import bootstrap_limits, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import ConditionalStatistics, conditional_statistics

@@ -26,7 +26,8 @@ from spectral_irt.analysis.record import (
     test_record,
 )
 from spectral_irt.data import Finding
-from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
+from spectral_irt.estimators.base import ADAPTIVE, FIXED
+from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.files import write_each
 from spectral_irt.inference.items.classical import reversed_findings
 from spectral_irt.inference.joint_errors import known_errors

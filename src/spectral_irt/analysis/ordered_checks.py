@@ -9,7 +9,7 @@ from spectral_irt.analysis.ordered_core import OfOrderedPeople
 from spectral_irt.analysis.score_tables import ScoreTables
 from spectral_irt.analysis.shared_items import SharedItems
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.estimators.adaptive import is_adaptive
+from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.fit.item_fit import bootstrap_limits, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import (
     ConditionalStatistics,

@@ -19,7 +19,8 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.engine.base import Engine
 from spectral_irt.errors import for_shell
-from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
+from spectral_irt.estimators.base import ADAPTIVE, FIXED
+from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.groups.hausman import HausmanTest
 from spectral_irt.inference.groups.score_test import RaoTest

@@ -14,7 +14,7 @@ from spectral_irt.analysis.shared_people import SharedPeople
 from spectral_irt.calibration import Scale
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.adaptive import is_adaptive
+from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.fit.item_fit import LEVEL
 from spectral_irt.inference.fit.mean_squares import ItemStatistics

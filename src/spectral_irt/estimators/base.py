@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 Tell = Callable[[str], None]
+FIXED, ADAPTIVE = DESIGNS = ("fixed", "adaptive")  # whether the answers decided what a person was asked next
 WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 
 SMALL_ALGEBRA = 1_000  # thresholds up to which one thread does a fit's matrices sooner than several have woken up

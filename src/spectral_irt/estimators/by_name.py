@@ -62,7 +62,7 @@ ORDERED = {
             "weighting regularization refine assume_equal_means se max_iter threads unused",
         ),
         "cml": Method("conditional_ordered:ConditionalPartialCredit", "max_iter threads unused"),
-        "mml": Method("marginal_ordered:MarginalPartialCredit", "max_iter threads unused"),
+        "mml": Method("marginal:MarginalPartialCredit", "max_iter threads unused"),
     },
     "rsm": {
         "spectral": Method("rating_scale:SpectralRatingScale", "max_iter threads unused"),

@@ -85,7 +85,9 @@ class Estimate:
             return self.item_se
         if layout.binary:
             return self.se
-        return np.full(layout.n_items, np.nan) if self.covariance is None else location_errors(layout, self.covariance)
+        if self.covariance is not None:
+            return location_errors(layout, self.covariance)
+        return np.sqrt(layout.mean(self.se**2) / layout.max_score)  # as if each threshold were known by itself
 
 
 def location_errors(layout: Thresholds, covariance: Floats) -> Floats:

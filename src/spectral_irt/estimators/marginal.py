@@ -1,46 +1,194 @@
-"""MarginalRasch: marginal maximum likelihood, abilities integrated out over a population."""
+"""MarginalRasch and MarginalPartialCredit: marginal maximum likelihood, abilities integrated out over a population.
+
+And designs in which answers decide what comes next. Conditional equations (the chain, conditional and pairwise
+likelihood) ask which of the items that a person was given were answered right, given how many. An adaptive test chose
+these items by the answers, so that the question has its answer built in. The marginal likelihood of all answers of a
+person factors: the choice, which depends on observed answers only, drops out.
+
+References
+----------
+Eggen & Verhelst (2011), Psicologica 32, 107-132. Zwitser & Maris (2015), Psychometrika 80, 65-84.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
-from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
-from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, convergence
+from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
+from spectral_irt.estimators.estimate import (
+    DENSE_ITEMS,
+    Estimate,
+    Kept,
+    convergence,
+    person_weights,
+    weights_finding,
+)
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,
     WIDE_SPREAD,
     MarginalFit,
-    choose_prior,
     free_population,
     marginal_difficulty,
 )
-from spectral_irt.estimators.marginal_groups import People, people_by_group, population_findings
-from spectral_irt.estimators.marginal_information import MarginalErrors, marginal_errors, marginal_information
-from spectral_irt.estimators.population import MOST, Population, abilities, enough_nodes
+from spectral_irt.estimators.marginal_information import (
+    MarginalErrors,
+    marginal_errors,
+    marginal_information,
+    score_covariance,
+)
+from spectral_irt.estimators.population import (
+    MOST,
+    Members,
+    People,
+    Population,
+    abilities,
+    enough_nodes,
+    people_by_group,
+    population_findings,
+)
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.tables import Columns
 
-Prior = Literal["auto", "normal", "free", "validation"]
-Quadrature = Literal["even", "hermite"]
-PRIORS, QUADRATURES = get_args(Prior), get_args(Quadrature)
+E = TypeVar("E", bound=RaschEstimator)
+Prior = Literal["auto", "normal", "free"]
+PRIORS = get_args(Prior)
+CODE = "adaptive_design"
+FREE_SHAPE = "takes abilities from a distribution of free shape"
 
-# The paper tries ten normal distributions and does not list them. These are the nine of its authors' script (means -1,
-# 0, 1 with sd 0.5, 1, 1.5) and the wide one of its misspecification experiment.
-TEN_NORMALS = (*((mu, sd) for mu in (0.0, -1.0, 1.0) for sd in (0.5, 1.0, 1.5)), (0.0, 2.0))
+
+class _Marginal(RaschEstimator):
+    """Marginal maximum likelihood for any number of thresholds."""
+
+    prior: str
+    sigma: float | None
+    nodes: int | None
+    tol: float
+    max_iter: int
+
+    def _check(self) -> None:
+        check_option("prior", self.prior, PRIORS)
+        if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
+            raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
+        if self.sigma is not None and self.prior not in ("auto", "normal"):
+            raise OptionError(f"sigma is fixed at {self.sigma!r}, which goes with prior='normal', not {self.prior!r}.")
+        if self.nodes is not None and self.nodes < 3:
+            raise OptionError(f"nodes is {self.nodes!r}; it must be 3 or more, or None.")
+
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        design: str = FIXED,
+        progress: Tell | None = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as in every estimator.
+
+        Parameters
+        ----------
+        groups : labels or mapping, optional
+            The group of each person, in their order or by their label; abilities have a mean and a standard deviation
+            for each. People without a label are a group of their own.
+        weights : numbers, optional
+            How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
+            them (a sandwich over people).
+        design : "fixed" or "adaptive"
+            Whether items were chosen by earlier answers. The estimate is the same, but for the shape of the population;
+            the calibration keeps in mind that nothing given the scores may be asked of such data.
+        """
+        check_option("design", design, DESIGNS)
+        return self._fitted(data, progress, groups=groups, weights=weights, design=design)
+
+    def _estimate(
+        self,
+        responses: Responses,
+        tell: Tell,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        design: str = FIXED,
+    ) -> Estimate:
+        self._check()
+        kept = _keep_mixed(responses)
+        rest = kept.responses
+        people = people_by_group(rest, groups)
+        each = None if weights is None else person_weights(responses, weights)
+        parts = [
+            Members(part, None if each is None else each[people.split.members(g)])
+            for g, part in enumerate(people.answers)
+        ]
+        if groups is not None and self.prior not in ("auto", "normal"):
+            raise OptionError(f"groups have normal populations; the prior cannot be {self.prior!r}.")
+        start = start_thresholds(rest)
+        fit = marginal_difficulty(
+            parts, start=start, sigma=self.sigma, nodes=self.nodes, tol=self.tol, max_iter=self.max_iter
+        )
+        asked = self.prior == "auto" and design == ADAPTIVE and groups is None and self.sigma is None
+        if self.prior == "free" or asked:
+            tell("a free distribution of abilities")
+            fit = free_population(parts[0], fit, start, max_iter=self.max_iter)
+        free = fit.populations[0].basis is not None
+        with_sigma = self.sigma is None
+        found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=with_sigma)
+        middle = None
+        if each is not None and found.dense:
+            middle = score_covariance(parts, fit.difficulty, fit.populations, found)
+        errors = marginal_errors(found, fit.populations, middle)
+        n_persons = int(np.sum(rest.counts > 0))
+        n_parameters = len(fit.difficulty) + len(found.own) - free  # of a free population one parameter is its origin
+        table = _population_columns(people, fit, errors, self.sigma)
+        nodes, shares = _mixture(parts, fit.populations)
+        alone = len(parts) == 1
+        everyone = Population(nodes, np.log(np.maximum(shares, 1e-300)))
+        ability, ability_se = np.empty(rest.n_persons), np.empty(rest.n_persons)
+        for g, (part, population) in enumerate(zip(parts, fit.populations, strict=True)):
+            there = people.split.members(g)
+            ability[there], ability_se[there] = part.responses.entries.gather(
+                abilities, fit.difficulty, population, part.layout
+            )
+        findings = [*people.findings, *([] if each is None else [weights_finding(each)])]
+        findings += _fit_findings(fit, np.asarray(table["sd"]), with_sigma, rest, self)
+        findings += population_findings(table, with_sigma) if groups is not None else []
+        findings += [adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
+        return kept.estimate(
+            fit.difficulty,
+            np.sqrt(np.maximum(errors.variance, 0)),
+            fit.n_iter,
+            fit.residual,
+            loglik=fit.loglik,
+            findings=findings,
+            covariance=errors.covariance,
+            extra={
+                "mu": fit.population.mean if alone else everyone.mean,
+                "sigma": float(table["sd"][0]) if alone else everyone.sd,
+                "sigma_se": float(table["sd_se"][0]) if alone else np.nan,
+                "population": table,
+                "aic": 2 * n_parameters - 2 * fit.loglik,
+                "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
+                "n_parameters": n_parameters,
+                "nodes": nodes,
+                "weights": shares,
+                "ability": ability,
+                "ability_se": ability_se,
+                **({} if each is None else {"weighted": (responses.persons, each)}),
+            },
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MarginalRasch(RaschEstimator):
+class MarginalRasch(_Marginal):
     """Difficulties by marginal maximum likelihood (MML): abilities are draws from a population that is estimated too.
 
     P(answers of person l) = integral of prod_i P(X_li | theta, beta_i) dF(theta),  F = N(mu, sigma^2) by default.
@@ -55,30 +203,21 @@ class MarginalRasch(RaschEstimator):
 
     Parameters
     ----------
-    prior : "auto", "normal", "free" or "validation"
+    prior : "auto", "normal" or "free"
         "normal": N(mu, sigma^2) with both estimated. "free": a smooth distribution of any shape, its log density a
-        polynomial of degree 4 or 6, where Akaike's criterion prefers that to a normal one. "validation": the one of
-        `priors` under which held-out people are likeliest (the paper's procedure), then all data with its sd. "auto"
-        (default): "free" for adaptive designs, where a wrong shape does most harm, "normal" for others and for groups.
+        polynomial of degree 4 or 6, where Akaike's criterion prefers that to a normal one. "auto" (default): "free" for
+        adaptive designs, where a wrong shape does most harm, "normal" for others and for groups.
     sigma : float, optional
         A fixed standard deviation of ability for prior="normal"; `sigma=1` is the paper's MMLE on synthetic data. The
         mean needs no fixing: difficulties average zero, and mu is where people then lie.
-    priors : sequence of (mean, sd), optional
-        Candidates for "validation"; default ten normal distributions.
-    validation : float
-        Share of people held out to choose a prior; a tenth, as in the paper.
     nodes : int, optional
-        Quadrature nodes. Default: as many as the person with most answers needs (whose posterior is narrowest), 41 to
-        401.
-    quadrature : "even" or "hermite"
-        Even nodes resolve narrow posteriors with fewer nodes; Gauss-Hermite is what other programs use.
+        Quadrature nodes, evenly spaced. Default: as many as the person with most answers needs (whose posterior is
+        narrowest), 41 to 401.
     tol, max_iter : float, int
         Stop when an EM step changes no parameter by more than `tol`; at most so many passes. (A free distribution
         stops when the gradient is a hundredth of a standard error.)
     threads, threshold
         As in every estimator.
-    random_state : int
-        Draws the validation people.
 
     Attributes
     ----------
@@ -93,13 +232,11 @@ class MarginalRasch(RaschEstimator):
         Posterior mean (EAP) and standard deviation.
     nodes_, weights_ : arrays
         The distribution of ability; of all groups together, where there are groups.
-    prior_, validation_loglik_
-        With prior="validation": the chosen (mean, sd), and the mean log-likelihood an answer under each candidate.
 
     Notes
     -----
     Standard errors invert the observed information (Louis 1982) of difficulties and of everything that describes the
-    populations. Beyond 5,000 items each item's own information is used alone.
+    populations. Beyond 5,000 thresholds each one's own information is used alone.
 
     References
     ----------
@@ -117,113 +254,49 @@ class MarginalRasch(RaschEstimator):
 
     prior: str = "auto"
     sigma: float | None = None
-    priors: Sequence[tuple[float, float]] | None = None
-    validation: float = 0.1
     nodes: int | None = None
-    quadrature: str = "even"
     tol: float = 1e-6
     max_iter: int = 500
     threads: int | None = None
     threshold: float | None = None
-    random_state: int = 0
 
-    def _check(self) -> None:
-        check_option("prior", self.prior, PRIORS)
-        check_option("quadrature", self.quadrature, QUADRATURES)
-        if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise OptionError(f"`sigma` is {self.sigma!r}; it must be positive, or None to estimate it.")
-        if self.sigma is not None and self.prior not in ("auto", "normal"):
-            raise OptionError(f"sigma is fixed at {self.sigma!r}, which goes with prior='normal', not {self.prior!r}.")
-        if self.nodes is not None and self.nodes < 3:
-            raise OptionError(f"`nodes` is {self.nodes!r}; it must be 3 or more, or None.")
-        if not 0 < self.validation < 1:
-            raise OptionError(f"`validation` is {self.validation!r}; it must be between 0 and 1.")
 
-    def fit(
-        self,
-        data: Any,
-        y: object = None,
-        *,
-        groups: Any = None,
-        design: str = FIXED,
-        progress: Tell | None = None,
-    ) -> Self:
-        """Calibrate the items; `data`, `y` and `progress` as in every estimator.
+@dataclass(kw_only=True, eq=False, repr=False)
+class MarginalPartialCredit(_Marginal):
+    """Thresholds of the partial credit model by marginal maximum likelihood (MML).
 
-        Parameters
-        ----------
-        groups : labels or mapping, optional
-            The group of each person, in their order or by their label; abilities have a mean and a standard deviation
-            for each. People without a label are a group of their own.
-        design : "fixed" or "adaptive"
-            Whether items were chosen by earlier answers. The numbers are the same; the calibration keeps in mind that
-            nothing given the scores may be asked of such data.
-        """
-        check_option("design", design, DESIGNS)
-        return self._fitted(data, progress, groups=groups, design=design)
+    On right and wrong answers the numbers of `MarginalRasch`, whose page has more about the method.
 
-    def _estimate(self, responses: Responses, tell: Tell, groups: Any = None, design: str = FIXED) -> Estimate:
-        self._check()
-        kept = _keep_mixed(responses)
-        rest = kept.responses
-        people = people_by_group(rest, groups)
-        if groups is not None and self.prior not in ("auto", "normal"):
-            raise OptionError(f"groups have normal populations; the prior cannot be {self.prior!r}.")
-        start = start_thresholds(rest)
-        options: dict[str, Any] = {"nodes": self.nodes, "quadrature": self.quadrature, "max_iter": self.max_iter}
-        extra: dict[str, Any] = {}
-        sigma = self.sigma
-        if self.prior == "validation":
-            priors = [(float(mu), float(sd)) for mu, sd in (self.priors or TEN_NORMALS)]
-            chosen, scores = choose_prior(
-                rest, priors, share=self.validation, seed=self.random_state, start=start, tol=1e-3, **options
-            )
-            extra |= {"prior": chosen, "validation_loglik": scores}
-            sigma = chosen[1]
-        fit = marginal_difficulty(people.answers, start=start, sigma=sigma, tol=self.tol, **options)
-        asked = self.prior == "auto" and design == ADAPTIVE and groups is None and sigma is None
-        if self.prior == "free" or asked:
-            fit = free_population(people.answers[0], fit, start, max_iter=self.max_iter)
-        free = fit.populations[0].basis is not None
-        with_sigma = sigma is None
-        found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=with_sigma)
-        errors = marginal_errors(found, fit.populations)
-        n_persons = int(np.sum(rest.counts > 0))
-        n_parameters = rest.n_items + len(found.own) - free  # of a free population one parameter is its origin
-        table = _population_columns(people, fit, errors, sigma)
-        nodes, weights = _mixture(people, fit.populations)
-        alone = len(people.answers) == 1
-        everyone = Population(nodes, np.log(np.maximum(weights, 1e-300)))
-        extra |= {
-            "mu": fit.population.mean if alone else everyone.mean,
-            "sigma": float(table["sd"][0]) if alone else everyone.sd,
-            "sigma_se": float(table["sd_se"][0]) if alone else np.nan,
-            "population": table,
-            "aic": 2 * n_parameters - 2 * fit.loglik,
-            "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
-            "n_parameters": n_parameters,
-            "nodes": nodes,
-            "weights": weights,
-        }
-        ability, ability_se = np.empty(rest.n_persons), np.empty(rest.n_persons)
-        for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
-            there = people.split.members(g)
-            ability[there], ability_se[there] = part.gather(abilities, fit.difficulty, population)
-        extra |= {"ability": ability, "ability_se": ability_se}
-        findings = [*people.findings]
-        findings += _fit_findings(fit, np.asarray(table["sd"]), with_sigma, rest, self)
-        findings += population_findings(table, with_sigma) if groups is not None else []
-        findings += [adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
-        return kept.estimate(
-            fit.difficulty,
-            np.sqrt(np.maximum(errors.variance, 0)),
-            fit.n_iter,
-            fit.residual,
-            loglik=fit.loglik,
-            findings=findings,
-            covariance=errors.covariance,
-            extra=extra,
-        )
+    Parameters
+    ----------
+    unused : "collapse", "error" or "keep"
+        As for `SpectralPartialCredit`.
+    prior, sigma, nodes, tol, max_iter, threads
+        As for `MarginalRasch`.
+
+    Attributes
+    ----------
+    thresholds_, threshold_se_, difficulty_, se_
+    mu_, sigma_, population_, loglik_, ability_ and others
+        As for `MarginalRasch`.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> fit = MarginalPartialCredit().fit(simulate.partial_credit(500, 5, categories=3, seed=1).responses)
+    >>> bool(0.7 < fit.sigma_ < 1.3)
+    True
+    """
+
+    several: ClassVar[bool] = True
+
+    prior: str = "auto"
+    sigma: float | None = None
+    nodes: int | None = None
+    unused: str = "collapse"
+    tol: float = 1e-6
+    max_iter: int = 500
+    threads: int | None = None
 
 
 def _population_columns(people: People, fit: MarginalFit, errors: MarginalErrors, sigma: float | None) -> Columns:
@@ -239,34 +312,37 @@ def _population_columns(people: People, fit: MarginalFit, errors: MarginalErrors
     }
 
 
-def _mixture(people: People, populations: Sequence[Population]) -> tuple[Floats, Floats]:
+def _mixture(parts: Sequence[Members], populations: Sequence[Population]) -> tuple[Floats, Floats]:
     """Nodes and weights of everybody."""
-    sizes = np.array([np.sum(part.counts > 0) for part in people.answers], dtype=float)
+    sizes = np.array([part.size for part in parts])
     weights = [np.exp(one.log_weights) * share for one, share in zip(populations, sizes / sizes.sum(), strict=True)]
     return np.concatenate([one.nodes for one in populations]), np.concatenate(weights)
 
 
 def _keep_mixed(responses: Responses) -> Kept:
-    """Items with right and wrong answers; the population ties them together even where no person does."""
-    design = examine(responses)
-    mixed = ~(design.unanswered | design.all_right | design.all_wrong)
+    """Items whose categories were all used; the population ties them together even where no person does."""
+    design, binary = examine(responses), responses.thresholds.binary
+    counts = responses.category_counts
+    mixed = (responses.item_counts > 0) & ((counts > 0) | np.isnan(counts)).all(axis=1)
+    what = "both right and wrong answers" if binary else "answers in all their categories"
+    other = "`SpectralRasch` or `VariationalRasch`" if binary else "`SpectralPartialCredit`"
     if mixed.sum() < 2:
         raise DesignError(
-            f"{responses.source}: fewer than two items have both right and wrong answers; marginal likelihood needs "
-            "them. Use `SpectralRasch` or `VariationalRasch`, whose prior on difficulties makes up for it."
+            f"{responses.source}: fewer than two items have {what}; marginal likelihood needs them. Use {other}, whose "
+            "prior on difficulties makes up for it."
         )
     shown = {"no_responses", "disconnected", "many_more_items_than_persons"}
     findings = [finding for finding in design.findings if finding.code in shown]
-    extreme = design.all_right | design.all_wrong
+    extreme = ~mixed & (responses.item_counts > 0)
     if extreme.any():
         names = responses.items[extreme]
+        why = "answered right by everyone or by no one" if binary else "with a category that nobody used"
         findings.append(
             Finding(
                 "items_left_out",
                 "warning",
-                f"{len(names):,} items answered right by everyone or by no one have no finite difficulty and are left "
-                f"out: {listed(names)}.",
-                "Use `SpectralRasch` or `VariationalRasch` for an estimate from a prior, or drop the items.",
+                f"{len(names):,} items {why} have no finite difficulty and are left out: {listed(names)}.",
+                f"Use {other} for an estimate from a prior, or drop the items.",
                 tuple(names.tolist()),
             )
         )
@@ -275,7 +351,7 @@ def _keep_mixed(responses: Responses) -> Kept:
 
 
 def _fit_findings(
-    fit: MarginalFit, sigmas: Floats, estimated: bool, responses: Responses, options: MarginalRasch
+    fit: MarginalFit, sigmas: Floats, estimated: bool, responses: Responses, options: _Marginal
 ) -> list[Finding]:
     asked = options.tol if fit.populations[0].basis is None else FREE_STEP
     found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
@@ -298,7 +374,8 @@ def _fit_findings(
                 "Nearly all people have all answers right or all wrong; difficulties are not to be trusted.",
             )
         )
-    wanted = enough_nodes(max(sigma, NO_SPREAD), int(responses.counts.max(initial=1)))
+    longest = int(responses.counts.max(initial=1)) * responses.thresholds.widest**2
+    wanted = enough_nodes(max(sigma, NO_SPREAD), longest)
     if options.nodes is None and wanted >= MOST:
         found.append(
             Finding(
@@ -309,7 +386,7 @@ def _fit_findings(
                 "More nodes show whether it matters.",
             )
         )
-    if responses.n_items > DENSE_ITEMS:
+    if responses.thresholds.n_entries > DENSE_ITEMS:
         found.append(
             Finding(
                 "approximate_se",
@@ -319,3 +396,47 @@ def _fit_findings(
             )
         )
     return found
+
+
+# ------------------------------------------------------------------------------------ adaptive designs
+
+
+def fit_adaptive(estimator: E, data: Any, *, groups: Any = None, weights: Any = None, progress: Any = None) -> E:
+    """Fit any estimator to an adaptive design: what it learns is what marginal likelihood finds, and says so.
+
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> fit = fit_adaptive(SpectralRasch(), datasets.load_lsat())
+    >>> fit.calibration_.provenance.estimator, fit.difficulty_.round(2).tolist()
+    ('MarginalRasch', [-1.26, 0.48, 1.24, 0.17, -0.62])
+    """
+    if estimator.several:
+        marginal: _Marginal = MarginalPartialCredit(threads=estimator.threads, unused=estimator.unused)
+    else:
+        marginal = MarginalRasch(threads=estimator.threads, threshold=estimator.threshold)
+    found = marginal.fit(data, groups=groups, weights=weights, design=ADAPTIVE, progress=progress)
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)  # nothing of an earlier fit survives
+    vars(estimator).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+    return estimator
+
+
+def is_adaptive(calibration: Calibration) -> bool:
+    """Whether the calibration was told that items were chosen by the answers."""
+    return any(finding.code == CODE for finding in calibration.findings)
+
+
+def adaptive_finding(grouped: bool, better: float) -> Finding:
+    """What a calibration of an adaptive design says about itself; `better`: AIC of a free distribution below normal."""
+    if grouped:
+        shape = "takes abilities as normal in each group"
+    elif better > 0:
+        shape = f"{FREE_SHAPE} (AIC {better:.1f} below that of a normal one)"
+    else:
+        shape = "takes abilities as normal (a distribution of free shape fits no better, by AIC)"
+    return Finding(
+        CODE,
+        "note",
+        "Items were chosen by the answers, as was said; difficulties come from marginal maximum likelihood, which "
+        f"{shape} and allows for any such choice.",
+        "" if grouped else "Where people come from several populations, say `groups=`.",
+    )

@@ -1,31 +1,45 @@
-"""How sure marginal likelihood is: Louis' observed information of difficulties and populations together."""
+"""How sure marginal likelihood is: Louis' observed information of thresholds and populations together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from spectral_irt.data import Block, Responses
+from spectral_irt.data import Block
 from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.estimators.estimate import DENSE_ITEMS, person_slices
 from spectral_irt.estimators.population import (
     CELLS,
+    Members,
     Population,
+    Several,
     answers_of,
     expected_passes,
     log_denominators,
+    marginal_scores,
+    members,
     passing,
+    population_scores,
     posterior,
 )
 from spectral_irt.numerics import gram
 
 
 def information(
-    block: Block, beta: Floats, population: Population, order: int, dense: bool, steps: Thresholds | None = None
+    block: Block,
+    beta: Floats,
+    population: Population,
+    order: int,
+    dense: bool,
+    layout: Thresholds | None = None,
+    *,
+    weight: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:
     """The block's share of the observed information of thresholds and population, by Louis' formula.
 
@@ -38,35 +52,43 @@ def information(
 
     Returns the thresholds' block (or its diagonal if not dense), the cross terms, and that of the population.
     """
-    table, p = log_denominators(beta, population, steps), passing(beta, population, steps)
+    table, p = log_denominators(beta, population, layout), passing(beta, population, layout)
     (n_items, k), size = table.shape, len(beta)
     scores = population_scores(population)
     counts, at_node = np.zeros((n_items, k)), np.zeros(k)
     lost = np.zeros((size, size)) if dense else np.zeros(size)
     cross, own = np.zeros((size, scores.shape[1])), np.zeros((scores.shape[1],) * 2)
     for start, stop in person_slices(block, CELLS // k):
-        post, _ = posterior(block, start, stop, beta, population, table, steps)
+        post, _ = posterior(block, start, stop, beta, population, table, layout)
         post[block.counts[start:stop] == 0] = 0
-        counts += answers_of(block, start, stop, n_items, steps)[0].T @ post
+        root = None if weight is None else np.sqrt(weight[start:stop, None])
+        projected = _polynomials(post, population.nodes, order)
+        if root is not None:
+            post = root**2 * post
+        counts += answers_of(block, start, stop, n_items, layout)[0].T @ post
         at_node += post.sum(axis=0)
-        for q in _polynomials(post, population.nodes, order):
-            c = expected_passes(block, start, stop, p, q, steps)
+        for q in projected if root is None else [root * q for q in projected]:
+            c = expected_passes(block, start, stop, p, q, layout)
             t = q @ scores
             lost += gram(c) if dense else np.bincount(c.indices, weights=c.data**2, minlength=size)
             cross -= c.T @ t
             own -= t.T @ t
-    return _given_ability(counts, p, dense, steps) - lost, cross, own + _of_population(at_node, population, scores)
+    return _given_ability(counts, p, dense, layout) - lost, cross, own + _of_population(at_node, population, scores)
 
 
-def _given_ability(counts: Floats, p: Floats, dense: bool, steps: Thresholds | None) -> Floats:
+def weighted_information(block: Block, weight: Floats, *args: Any) -> tuple[Floats, Floats, Floats]:
+    return information(block, *args, weight=weight)
+
+
+def _given_ability(counts: Floats, p: Floats, dense: bool, layout: Thresholds | None) -> Floats:
     """The information of the thresholds, or its diagonal, if abilities were seen."""
-    if steps is None or not dense:
-        each = counts if steps is None else counts[steps.item]
+    if layout is None or not dense:
+        each = counts if layout is None else counts[layout.item]
         alone = np.einsum("ik,ik->i", each, p * (1 - p))
         return np.diag(alone) if dense else alone
-    weighted = counts[steps.item] * p
+    weighted = counts[layout.item] * p
     higher = np.maximum(np.arange(len(p))[:, None], np.arange(len(p)))
-    same = steps.item[:, None] == steps.item
+    same = layout.item[:, None] == layout.item
     return np.where(same, weighted.sum(axis=1)[higher] - weighted @ p.T, 0.0)
 
 
@@ -79,17 +101,6 @@ def _of_population(at_node: Floats, population: Population, scores: Floats) -> F
     unit, z = 1 / population.sd, scores[:, 0] * population.sd
     between = 2 * unit * float(at_node @ z)
     return np.array([[unit**2 * float(at_node.sum()), between], [between, 2 * float(at_node @ z**2)]])
-
-
-def population_scores(population: Population) -> Floats:
-    """But for a constant the scores of the population's parameters at every node, given the ability.
-
-    z / sigma and z^2, of the mean and of log sigma; or the statistics of a free population.
-    """
-    if population.basis is not None:
-        return population.basis
-    z = (population.nodes - population.mean) / population.sd
-    return np.stack([z / population.sd, z**2], axis=1)
 
 
 def _polynomials(post: Floats, nodes: Floats, order: int) -> list[Floats]:
@@ -142,30 +153,25 @@ class MarginalInformation:
 
 
 def marginal_information(
-    groups: Sequence[Responses],
-    beta: Floats,
-    populations: Sequence[Population],
-    *,
-    with_sigma: bool,
-    steps: Thresholds | None = None,
+    responses: Several, beta: Floats, populations: Sequence[Population], *, with_sigma: bool
 ) -> MarginalInformation:
     """The information of all groups; an entry of the populations of which the data say nothing is left out."""
-    m, n_groups = len(beta), len(groups)
-    answers, people = (sum(numbers) for numbers in zip(*map(_size, groups), strict=True))
+    groups = members(responses)
+    m, n_groups, layout = len(beta), len(groups), groups[0].responses.thresholds
+    answers = sum(group.responses.n_responses for group in groups)
+    people = sum(int(np.sum(group.responses.counts > 0)) for group in groups)
     order = 3 if answers / max(people, 1) < 50 else 1  # with many answers posteriors are so narrow that all is straight
-    dense = m <= DENSE_ITEMS
-    weights = np.full(m, 1 / m) if steps is None else steps.averaging()
+    dense, weights = m <= DENSE_ITEMS, layout.averaging()
     basis = populations[0].basis
     if basis is not None:
-        (group,), (population,) = groups, populations
         order = max(order, basis.shape[1])  # statistics of this degree are then projected without a rest
-        items, cross, own = group.sum(information, beta, population, order, dense, steps)
+        items, cross, own = _sum(groups[0], beta, populations[0], order, dense)
         return MarginalInformation(items, cross, own, np.ones(len(own), dtype=bool), weights)
     items = np.zeros((m, m) if dense else m)
     cross, own = np.zeros((m, 2 * n_groups)), np.zeros((2 * n_groups, 2 * n_groups))
     for g, (group, population) in enumerate(zip(groups, populations, strict=True)):
         pair = [g, n_groups + g]  # its mean and its log sigma
-        more, cross[:, pair], own[np.ix_(pair, pair)] = group.sum(information, beta, population, order, dense, steps)
+        more, cross[:, pair], own[np.ix_(pair, pair)] = _sum(group, beta, population, order, dense)
         items = items + more
     there = np.diag(own) > 0
     there[0] = False
@@ -173,8 +179,39 @@ def marginal_information(
     return MarginalInformation(items, cross[:, there], own[np.ix_(there, there)], there, weights)
 
 
-def _size(group: Responses) -> tuple[int, int]:
-    return group.n_responses, int(np.sum(group.counts > 0))
+def _sum(people: Members, beta: Floats, population: Population, order: int, dense: bool) -> tuple[Floats, ...]:
+    found: tuple[Floats, ...] = people.sum(
+        information, weighted_information, beta, population, order, dense, people.layout
+    )
+    return found
+
+
+def score_covariance(
+    groups: Sequence[Members], beta: Floats, populations: Sequence[Population], found: MarginalInformation
+) -> Floats:
+    """Of the gradient where people have weights, which count twice in it: the middle of a sandwich."""
+    m, n_groups = len(beta), len(groups)
+    if populations[0].basis is not None:
+        return _squares(groups[0], beta, populations[0])
+    total = np.zeros((m + 2 * n_groups,) * 2)
+    for g, (group, population) in enumerate(zip(groups, populations, strict=True)):
+        mine = np.append(np.arange(m), [m + g, m + n_groups + g])
+        total[np.ix_(mine, mine)] += _squares(group, beta, population)
+    there = np.append(np.full(m, True), found.there)
+    return total[np.ix_(there, there)]
+
+
+def score_squares(
+    block: Block, weight: Floats, beta: Floats, population: Population, layout: Thresholds | None
+) -> Floats:
+    """The sum over people of the squared weight times s s', with s the scores of thresholds and population."""
+    scores, own = marginal_scores(block, beta, population, layout)
+    return gram(sparse.csr_array(sparse.diags_array(weight) @ sparse.hstack([scores, sparse.csr_array(own)])))
+
+
+def _squares(people: Members, beta: Floats, population: Population) -> Floats:
+    assert people.weights is not None
+    return people.responses.entries.sum(score_squares, beta, population, people.layout, persons=(people.weights,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +233,10 @@ class MarginalErrors:
     log_sigma_variance: Floats
 
 
-def marginal_errors(found: MarginalInformation, populations: Sequence[Population]) -> MarginalErrors:
-    """Standard errors, squared, from the information."""
+def marginal_errors(
+    found: MarginalInformation, populations: Sequence[Population], middle: Floats | None = None
+) -> MarginalErrors:
+    """Standard errors, squared, from the information; or with it on both sides of a sandwich."""
     m, n_groups = len(found.items), len(populations)
     free = populations[0].basis is not None
     others = np.full(2 * n_groups, np.nan)
@@ -207,9 +246,10 @@ def marginal_errors(found: MarginalInformation, populations: Sequence[Population
         others[:n_groups] = np.nan  # on the scale of the difficulties, whose covariances are not known
         return MarginalErrors(1 / np.maximum(found.items, 1e-300), None, others[:n_groups], others[n_groups:])
     cov = np.linalg.inv(found.whole())
+    cov = cov if middle is None else cov @ middle @ cov
     to_mean = cov[:, :m] @ found.weights  # covariance of everything with the mean difficulty
-    middle = found.weights @ to_mean[:m]
-    covariance = cov[:m, :m] - to_mean[:m, None] - to_mean[:m] + middle
+    of_mean = found.weights @ to_mean[:m]
+    covariance = cov[:m, :m] - to_mean[:m, None] - to_mean[:m] + of_mean
     variance = np.diag(covariance).copy()
     if free:
         mean, log_sigma = (float(slope @ cov @ slope) for slope in _moment_slopes(populations[0], found.weights))
@@ -218,7 +258,7 @@ def marginal_errors(found: MarginalInformation, populations: Sequence[Population
     means = np.zeros(2 * n_groups)
     means[found.there] = -2 * to_mean[m:]
     others[0] = 0.0
-    return MarginalErrors(variance, covariance, (others + means)[:n_groups] + middle, others[n_groups:].copy())
+    return MarginalErrors(variance, covariance, (others + means)[:n_groups] + of_mean, others[n_groups:].copy())
 
 
 def _moment_slopes(population: Population, weights: Floats) -> tuple[Floats, Floats]:

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, fit_adaptive, fit_ordered_adaptive
 from spectral_irt.estimators.anchored import Anchors, fit_beside
-from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
 from spectral_irt.estimators.estimate import WEIGHTED, Estimate, person_weights
 from spectral_irt.estimators.spectral_fit import spectral_fit
 
@@ -150,10 +149,10 @@ class SpectralRasch(RaschEstimator):
             deviation and reliability of the people.
         """
         check_option("design", design, DESIGNS)
-        if design == ADAPTIVE and weights is not None:
-            raise OptionError("weights are for a fixed design; marginal likelihood does not take them.")
         if design == ADAPTIVE:
-            return fit_adaptive(self, data, groups=groups, progress=progress)
+            from spectral_irt.estimators.marginal import fit_adaptive
+
+            return fit_adaptive(self, data, groups=groups, weights=weights, progress=progress)
         if groups is not None:
             raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
         return self._fitted(data, progress, weights=weights)
@@ -260,6 +259,7 @@ class SpectralPartialCredit(RaschEstimator):
         *,
         anchors: Any = None,
         design: str = FIXED,
+        groups: Any = None,
         weights: ArrayLike | None = None,
         progress: Tell | None = None,
     ) -> Self:
@@ -272,14 +272,20 @@ class SpectralPartialCredit(RaschEstimator):
         design : "fixed" or "adaptive"
             "adaptive" where the answers decided what a person was asked next, or when to stop: thresholds then come
             from marginal maximum likelihood (`MarginalPartialCredit`), and the findings say so.
+        groups : labels, optional
+            With an adaptive design, the population that each person is from.
         weights : numbers, optional
             How much each person counts, as for `SpectralRasch`.
         """
         check_option("design", design, DESIGNS)
         if design == ADAPTIVE:
-            if anchors is not None or weights is not None:
-                raise OptionError("anchors and weights are for a fixed design; leave them out.")
-            return fit_ordered_adaptive(self, data, progress=progress)
+            if anchors is not None:
+                raise OptionError("anchors are for a fixed design; leave them out.")
+            from spectral_irt.estimators.marginal import fit_adaptive
+
+            return fit_adaptive(self, data, groups=groups, weights=weights, progress=progress)
+        if groups is not None:
+            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
         return self._fitted(data, progress, anchors=anchors, weights=weights)
 
     def _estimate(

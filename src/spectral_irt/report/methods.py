@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.estimators.adaptive import CODE as ADAPTIVE_CODE
-from spectral_irt.estimators.adaptive import FREE_SHAPE
+from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
+from spectral_irt.estimators.marginal import FREE_SHAPE
 from spectral_irt.report.blocks import Lines, Section, Text, within
 from spectral_irt.report.commands import cli_name, groupings, in_categories, made
 from spectral_irt.report.material import Material

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from spectral_irt import ConditionalPartialCredit, MarginalPartialCredit, MarginalRasch, SpectralRasch, simulate
-from spectral_irt.estimators.marginal_em import passed
 from spectral_irt.estimators.marginal_information import information
-from spectral_irt.estimators.population import Population, expected_counts, normalized, passing
+from spectral_irt.estimators.population import Members, Population, expected_counts, normalized, passing
 
 CODE = "adaptive_design"
 
@@ -59,9 +58,13 @@ def test_skewed_abilities_of_ordered_answers():
 def test_both_kinds_of_answers_have_one_likelihood():
     """Louis' information for ordered answers: on right and wrong ones the numbers of `MarginalRasch`."""
     data = simulate.rasch(500, 12, design="two-stage", routing=4, ability=two_groups(500, 4), seed=34).responses
-    # A free shape is sought until the gradient is a hundredth of a standard error, from where each begins.
-    for how, close in (({}, 1e-6), ({"design": "adaptive"}, 0.01)):
-        ours, theirs = MarginalPartialCredit().fit(data, **how), MarginalRasch(tol=1e-7).fit(data, **how)
+    group, weight = np.arange(500) % 2, np.random.default_rng(1).uniform(0.5, 2, 500)
+    close = 1e-9
+    for how in ({}, {"design": "adaptive"}, {"groups": group}, {"weights": weight}):
+        ours, theirs = MarginalPartialCredit().fit(data, **how), MarginalRasch().fit(data, **how)
+        for name, column in theirs.population_.items():
+            np.testing.assert_array_equal(ours.population_[name], column)
+        np.testing.assert_array_equal(ours.ability_, theirs.ability_)
         np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=close)
         np.testing.assert_allclose(ours.se_, theirs.se_, rtol=10 * close)
         assert ours.loglik_ == pytest.approx(theirs.loglik_, abs=close)
@@ -88,7 +91,7 @@ def test_information_equals_second_differences():
     def gradient(x):
         population = at(x)
         counts, persons, loglik = entries.sum(expected_counts, x[:size], population, steps)
-        of_beta = (counts[steps.item] * passing(x[:size], population, steps)).sum(axis=1) - passed(entries, steps)
+        of_beta = (counts[steps.item] * passing(x[:size], population, steps)).sum(axis=1) - Members(data).passed()
         return np.append(of_beta, basis.T @ (persons - persons.sum() * np.exp(population.log_weights))), float(loglik)
 
     x = np.append(0.5 * np.random.default_rng(1).normal(size=size), [0.1, -0.1, 0.05, -0.1])

@@ -113,11 +113,10 @@ def test_slices_of_users_add_up(monkeypatch):
 
 
 def test_nodes_are_a_normal_distribution():
-    for quadrature in ("even", "hermite"):
-        population = normal_population(1.7, 41, quadrature, mu=0.3)
-        assert np.exp(population.log_weights).sum() == pytest.approx(1)
-        assert population.mean == pytest.approx(0.3)
-        assert population.sd == pytest.approx(1.7, rel=1e-6)
+    population = normal_population(1.7, 41, mu=0.3)
+    assert np.exp(population.log_weights).sum() == pytest.approx(1)
+    assert population.mean == pytest.approx(0.3)
+    assert population.sd == pytest.approx(1.7, rel=1e-6)
 
 
 def test_nodes_resolve_long_users():
@@ -189,26 +188,6 @@ def test_free_distribution_fits_at_least_as_well_and_finds_two_groups():
     assert free.weights_[near].sum() > 0.95
     z = (free.difficulty_ - data.difficulty) / free.se_
     assert 0.3 < np.mean(z**2) < 2.0
-
-
-def test_validation_chooses_the_right_spread_with_a_seed():
-    data = rasch(1500, 30, ability_sd=2.0, seed=7)
-    fit = MarginalRasch(prior="validation").fit(data.responses)
-    assert fit.prior_ == (0.0, 2.0)
-    assert fit.sigma_ == 2.0
-    assert len(fit.validation_loglik_) == 10
-    again = MarginalRasch(prior="validation").fit(data.responses)
-    assert np.array_equal(fit.difficulty_, again.difficulty_)
-    other = MarginalRasch(prior="validation", priors=[(0.0, 0.5), (0.0, 1.5)]).fit(data.responses)
-    assert other.prior_ == (0.0, 1.5)
-
-
-def test_hermite_nodes_agree():
-    data = rasch(500, 10, seed=9)
-    even = MarginalRasch().fit(data.responses)
-    hermite = MarginalRasch(quadrature="hermite", nodes=61).fit(data.responses)
-    np.testing.assert_allclose(even.difficulty_, hermite.difficulty_, atol=1e-5)
-    assert even.loglik_ == pytest.approx(hermite.loglik_, abs=1e-5)
 
 
 def test_blocks_threads_and_order_of_users_do_not_matter():
@@ -283,8 +262,6 @@ def test_too_few_passes_warn():
         {"sigma": -1.0},
         {"sigma": 1.0, "prior": "free"},
         {"nodes": 1},
-        {"quadrature": "simpson"},
-        {"validation": 1.5},
     ],
 )
 def test_bad_options_are_refused(options):

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from spectral_irt import Responses, simulate
 from spectral_irt.errors import DisconnectedDesignError, OptionError
-from spectral_irt.estimators.marginal import MarginalRasch
+from spectral_irt.estimators.marginal import MarginalPartialCredit, MarginalRasch
 
 
 def vertical(n=400, seed=0, gap=1.5):
@@ -136,3 +136,20 @@ def test_intervals_on_a_vertical_scale():
     assert 0.905 < np.mean(inside) < 0.995
     assert np.mean(alone) < 0.8
     assert np.std(means) == pytest.approx(1, abs=0.3)
+
+
+@pytest.mark.parametrize("categories", [2, 3])
+def test_weights_count_people(categories):
+    """Whole weights are people who come twice; errors are of the people there are, not of the weights."""
+    data = simulate.partial_credit(150, 6, categories=categories, seed=8).responses
+    table, weight = data.to_dense(), np.where(np.arange(150) % 3 == 0, 2.0, 1.0)
+    weighted = MarginalPartialCredit(tol=1e-9, nodes=81).fit(data, weights=weight)
+    twice = MarginalPartialCredit(tol=1e-9, nodes=81).fit(np.repeat(table, weight.astype(int), axis=0))
+    np.testing.assert_allclose(weighted.thresholds_, twice.thresholds_, atol=1e-6)
+    assert weighted.sigma_ == pytest.approx(twice.sigma_, abs=1e-6)
+    assert "weights" in [one.code for one in weighted.findings_]
+    assert np.all(weighted.threshold_se_ > twice.threshold_se_)
+    alike = MarginalPartialCredit().fit(data, weights=np.full(150, 3.0))
+    plain = MarginalPartialCredit().fit(data)
+    np.testing.assert_allclose(alike.thresholds_, plain.thresholds_, atol=1e-9)
+    np.testing.assert_allclose(alike.threshold_se_, plain.threshold_se_, rtol=0.35)  # a sandwich of 150 people

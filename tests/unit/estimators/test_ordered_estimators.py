@@ -12,7 +12,7 @@ from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit, conditional_thresholds
-from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
+from spectral_irt.estimators.marginal import MarginalPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 
@@ -116,7 +116,7 @@ def test_conditional_and_marginal_give_the_binary_estimate():
     assert abs(ours.loglik_ - theirs.loglik_) < 1e-8
     ours, theirs = MarginalPartialCredit().fit(data), MarginalRasch().fit(data)
     np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-5)
-    assert abs(ours.ability_sd_ - theirs.sigma_) < 1e-5
+    assert abs(ours.sigma_ - theirs.sigma_) < 1e-5
     assert abs(ours.loglik_ - theirs.loglik_) < 1e-6
 
 

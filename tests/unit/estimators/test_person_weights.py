@@ -80,5 +80,3 @@ def test_where_weights_have_no_place():
     data = simulate.rasch(60, 5, seed=1).responses
     with pytest.raises(OptionError, match="Newton steps only"):
         SpectralRasch(refine=False).fit(data, weights=np.ones(60))
-    with pytest.raises(OptionError, match="fixed design"):
-        SpectralRasch().fit(data, weights=np.ones(60), design="adaptive")

@@ -18,8 +18,7 @@ from spectral_irt import (
 )
 from spectral_irt.errors import DesignError, OptionError, for_shell
 from spectral_irt.estimators.marginal_information import marginal_information
-from spectral_irt.estimators.marginal_scores import marginal_scores
-from spectral_irt.estimators.population import log_denominators, normal_population, posterior
+from spectral_irt.estimators.population import log_denominators, marginal_scores, normal_population, posterior
 from spectral_irt.inference.groups.hausman import (
     CODE,
     MOST_THRESHOLDS,
@@ -66,7 +65,7 @@ def test_the_marginal_information_of_thresholds_is_the_curvature_of_the_likeliho
             corners = [s * t * loglik(x + s * e[i] + t * e[j]) for s in (1, -1) for t in (1, -1)]
             slow[i, j] = -sum(corners) / (4 * h * h)
     population = normal_population(np.exp(x[-1]), 121)
-    found = marginal_information([data.entries], x[:-1], [population], with_sigma=True, steps=layout)
+    found = marginal_information(data, x[:-1], [population], with_sigma=True)
     assert np.allclose(found.whole(), slow, atol=0.05)  # polynomials of third degree stand for the posterior
 
 

@@ -35,13 +35,11 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import by_label
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError
-from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE
+from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.estimators.marginal_em import free_population, marginal_difficulty
-from spectral_irt.estimators.marginal_groups import people_by_group
 from spectral_irt.estimators.marginal_information import marginal_information
-from spectral_irt.estimators.marginal_scores import marginal_scores
-from spectral_irt.estimators.population import Population
+from spectral_irt.estimators.population import Population, marginal_scores, people_by_group
 from spectral_irt.inference.groups.calibrations import location_covariance, model_like
 from spectral_irt.numerics import conjugate_gradients, gram
 from spectral_irt.sparse_kernels import csr
@@ -278,11 +276,11 @@ def _without_a_matrix(responses: Responses, beta: Floats, scores: Iterator[spars
 
 def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any, adaptive: bool) -> _Errors:
     people, layout = people_by_group(responses, groups), responses.thresholds
-    steps, parts = None if layout.binary else layout, [part.entries for part in people.answers]
-    fit = marginal_difficulty(parts, start=beta, tol=1e-4, max_iter=100, steps=steps)
+    parts = people.answers
+    fit = marginal_difficulty(parts, start=beta, tol=1e-4, max_iter=100)
     if adaptive and groups is None:  # the search begins at the estimate itself
-        fit = free_population(parts[0], fit, 2 * beta, steps=steps)
-    found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=True, steps=steps)
+        fit = free_population(parts[0], fit, 2 * beta)
+    found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=True)
     if not found.dense:
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "

@@ -40,9 +40,8 @@ from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_em import marginal_difficulty
-from spectral_irt.estimators.marginal_groups import people_by_group
-from spectral_irt.estimators.marginal_information import marginal_information, population_scores
-from spectral_irt.estimators.population import Population, log_denominators, passing
+from spectral_irt.estimators.marginal_information import marginal_information
+from spectral_irt.estimators.population import Population, log_denominators, passing, people_by_group, population_scores
 from spectral_irt.inference.groups.calibrations import location_covariance
 from spectral_irt.inference.groups.grouping import item_sets
 from spectral_irt.inference.probability import f_tail, two_sided
@@ -183,15 +182,15 @@ def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sam
 
 def _tested(sample: _Sample, n: int) -> HausmanTest:
     everyone, layout = sample.everyone, sample.everyone.thresholds
-    parts, steps = [part.entries for part in sample.populations], None if layout.binary else layout
+    parts = list(sample.populations)
     start = sample.start - float(layout.averaging() @ sample.start)
-    fit = marginal_difficulty(parts, start=start, tol=STEP, max_iter=PASSES, steps=steps)
+    fit = marginal_difficulty(parts, start=start, tol=STEP, max_iter=PASSES)
     beta = fit.difficulty
     patterns = [distinct_rows(part) for part in sample.populations]
     names, W = _directions(patterns, layout, beta)
     likelihood = ExactLikelihood(everyone)
     HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
-    found = marginal_information(parts, beta, fit.populations, with_sigma=True, steps=steps)
+    found = marginal_information(parts, beta, fit.populations, with_sigma=True)
     inverse: Any = np.linalg.inv(found.whole())
     B = inverse[:, : len(beta)] @ HW
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
@@ -267,12 +266,13 @@ def _contributions(
 ) -> Floats:
     """W' r_l of every person; `own` has what stands in the place of B for the mean and log sigma of the population."""
     layout, rows = part.thresholds, patterns.rows
+    several = None if layout.binary else layout
     answered = csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), layout.n_items)
-    log = rows.scores[:, None] * population.nodes - answered @ log_denominators(beta, population, layout)
+    log = rows.scores[:, None] * population.nodes - answered @ log_denominators(beta, population, several)
     log += population.log_weights
     weight = np.exp(log - log.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
-    passed = passing(beta, population, layout)
+    passed = passing(beta, population, several)
     given_all = np.empty((len(rows.counts), W.shape[1]))
     for k, column in enumerate(B.T):
         of_item = np.add.reduceat(passed * column[:, None], layout.first, axis=0)
