@@ -209,8 +209,9 @@ class ExactLikelihood:
     def share(self, point: Point) -> Floats:
         raise NotImplementedError  # there is no prior on exact likelihood
 
-    def exact_is_affordable(self) -> bool:
-        return bool(self.parts.sum(_exact_work, padded(self.layout, np.zeros(self.layout.n_entries))) <= EXACT_WORK)
+    def exact_is_affordable(self, work: float = EXACT_WORK) -> bool:
+        """Whether the exact information costs no more than so many multiplications."""
+        return bool(self.parts.sum(_exact_work, padded(self.layout, np.zeros(self.layout.n_entries))) <= work)
 
     def information(self, beta: Floats, *, exact: bool) -> Floats:
         """The information, thresholds x thresholds: from the probabilities of pairs, or matched."""

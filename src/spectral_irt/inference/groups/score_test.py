@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
@@ -33,6 +33,7 @@ from spectral_irt.inference.results import EACH, Result
 from spectral_irt.text import p_value
 
 LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
+EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), matched information
 DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
@@ -90,9 +91,13 @@ def ability_split(calibration: Calibration, responses: Responses, *, level: floa
     if not sizes.all():
         raise few
     found = [ExactLikelihood(half) for half in halves]
-    exact = all(one.exact_is_affordable() for one in found)
-    score = [-one.at(beta).gradient for one in found]  # observed less expected
-    information = [one.information(beta, exact=exact) for one in found]
+    if all(one.exact_is_affordable(EXACT_WORK) for one in found):
+        points: list[Any] = [one.at(beta) for one in found]
+        information = [one.information(beta, exact=True) for one in found]
+    else:
+        points = [Likelihood(half, beta, fine=True).at(beta) for half in halves]
+        information = [point.dense() for point in points]
+    score = [-point.gradient for point in points]  # observed less expected
     if design is not None:
         score, information = [design.T @ g for g in score], [design.T @ i @ design for i in information]
     part = information[0] @ np.linalg.pinv(information[0] + information[1], rcond=DIGITS, hermitian=True)
