@@ -102,7 +102,7 @@ class OrderedAnalysis(OfOrderedItems):
             for form in (first, second)
         )
         names = tuple(form if isinstance(form, str) else letter for form, letter in ((first, "A"), (second, "B")))
-        errors = known_errors(self.calibration.thresholds, self.calibration.threshold_se, None)[0]
+        errors = known_errors(self.calibration.thresholds, self.calibration.threshold_se, None, steps.averaging())[0]
         return equate_forms(
             self.calibration.thresholds,
             errors,

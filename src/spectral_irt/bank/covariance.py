@@ -132,7 +132,7 @@ def _of_fit(
         except OptionError:  # none was kept
             matrix = None
     if values is not None and se is not None:
-        return known_errors(values, se, matrix)
+        return known_errors(values, se, matrix, made.layout.averaging())
     se = np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se)
     return known_errors(made.difficulty, se, matrix)
 
@@ -142,14 +142,14 @@ def errors_of_steps(bank: OrderedBank) -> tuple[JointErrors, str]:
     se = np.where(np.isfinite(bank.threshold_se), bank.threshold_se, 0.0)
     linked = any(finding.code == LINKED for finding in bank.findings)
     if bank.step_matrix is None or bank.anchored.any():
-        return known_errors(bank.thresholds, bank.threshold_se, None)
+        return known_errors(bank.thresholds, bank.threshold_se, None, Thresholds(bank.steps.max_score).averaging())
     told = np.flatnonzero(np.isfinite(bank.thresholds) & (np.diag(bank.step_matrix) > 0))
     full = np.zeros_like(bank.step_matrix)
     inner = bank.step_matrix[np.ix_(told, told)]
     try:
         inverse = np.linalg.inv(inner + np.trace(inner) / len(inner) ** 2) if len(told) else inner
     except np.linalg.LinAlgError:
-        return known_errors(bank.thresholds, bank.threshold_se, None)
+        return known_errors(bank.thresholds, bank.threshold_se, None, Thresholds(bank.steps.max_score).averaging())
     weight = Thresholds(bank.steps.max_score).averaging()[told]
     weight = weight / weight.sum()
     cross = inverse @ weight

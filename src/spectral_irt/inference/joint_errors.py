@@ -45,30 +45,31 @@ class JointErrors:
         return cls(se**2, np.zeros(len(se)))
 
     @classmethod
-    def centered(cls, variance: Floats) -> JointErrors:
-        """Independent errors of these variances, after centering.
+    def centered(cls, variance: Floats, weights: Floats | None = None) -> JointErrors:
+        """Independent errors of these variances, after centering: their mean, by these weights, is zero.
 
         >>> JointErrors.centered(np.array([1.0, 2.0, 3.0])).times(np.ones(3)).round(12).tolist()  # the mean is 0
         [0.0, 0.0, 0.0]
         """
-        m = len(variance)
-        return cls(variance, -variance / m + variance.sum() / (2 * m**2))
+        w = np.full(len(variance), 1 / len(variance)) if weights is None else weights
+        return cls(variance, -w * variance + (w**2 @ variance) / 2)
 
     @classmethod
-    def after_centering(cls, se: Floats) -> JointErrors:
+    def after_centering(cls, se: Floats, weights: Floats | None = None) -> JointErrors:
         """The same, from the standard errors that the centered difficulties have.
 
-        se_i^2 = v_i (1 - 2/m) + sum(v) / m^2 is solved for v.
+        se_i^2 = v_i (1 - 2 w_i) + sum(w^2 v) is solved for v.
 
         >>> v = np.array([1.0, 2.0, 3.0])
         >>> JointErrors.after_centering(np.sqrt(JointErrors.centered(v).variance)).own.round(12).tolist()
         [1.0, 2.0, 3.0]
         """
-        m = len(se)
-        if m < 3:
+        w = np.full(len(se), 1 / max(len(se), 1)) if weights is None else weights
+        if len(se) < 3 or w.max() >= 0.5:
             return cls.independent(se)
-        total = (se**2).sum() / (1 - 1 / m)
-        return cls.centered(np.maximum((se**2 - total / m**2) / (1 - 2 / m), 0.0))
+        rest = 1 - 2 * w
+        common = (w**2 @ (se**2 / rest)) / (1 + (w**2 / rest).sum())
+        return cls.centered(np.maximum((se**2 - common) / rest, 0.0), weights)
 
     @property
     def variance(self) -> Floats:
@@ -165,10 +166,13 @@ class JointErrors:
 ZERO = 1e-6  # logits: a mean below this is one that was set to zero
 
 
-def known_errors(difficulty: Floats, se: Floats, matrix: Floats | None) -> tuple[JointErrors, str]:
+def known_errors(
+    difficulty: Floats, se: Floats, matrix: Floats | None, weights: Floats | None = None
+) -> tuple[JointErrors, str]:
     """What is known of the errors of a calibration, and by what: a "covariance", else standard errors ("independent").
 
-    Difficulties whose mean is not zero were not centered, but rest on something else. Without any errors it is "none".
+    Values whose mean is not zero were not centered, but rest on something else; of thresholds that mean is the one of
+    the items' locations, by the weights of `Thresholds.averaging`. Without any errors it is "none".
     """
     if matrix is not None:
         lacking = ~np.isfinite(np.diag(matrix))
@@ -178,8 +182,12 @@ def known_errors(difficulty: Floats, se: Floats, matrix: Floats | None) -> tuple
     known = np.isfinite(se)
     if not se[known].any():
         return JointErrors.independent(np.zeros(len(se))), "none"
-    centered = abs(float(np.nanmean(difficulty))) < ZERO
-    found = (JointErrors.after_centering if centered else JointErrors.independent)(se[known])
+    there = np.isfinite(difficulty)
+    w = np.ones(len(se)) if weights is None else weights
+    if abs(float(w[there] @ difficulty[there]) / w[there].sum()) < ZERO:
+        found = JointErrors.after_centering(se[known], None if weights is None else w[known] / w[known].sum())
+    else:
+        found = JointErrors.independent(se[known])
     own, common = np.zeros(len(se)), np.zeros(len(se))
     own[known], common[known] = found.own, found.common
     return JointErrors(own, common), "independent"

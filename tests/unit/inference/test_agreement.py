@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.inference.robust_center import agree, scatter
 
 
@@ -95,3 +96,18 @@ def test_differences_without_errors_are_judged_by_their_own_spread() -> None:
     same = agree(np.ones(5), JointErrors.independent(np.zeros(5)))
     assert same.agrees.all()
     assert same.center == 1
+
+
+def test_thresholds_of_items_with_unlike_numbers_of_categories_are_centered() -> None:
+    """The mean of the locations is zero, that of all thresholds is not: their errors are those of centered values."""
+    layout = Thresholds(np.array([1, 3, 2, 4]))
+    rng = np.random.default_rng(1)
+    weights, variance = layout.averaging(), rng.uniform(0.01, 0.05, layout.n_entries)
+    values = rng.normal(size=layout.n_entries)
+    values -= weights @ values
+    assert abs(values.mean()) > 0.01
+    whole = np.eye(layout.n_entries) - np.outer(np.ones(layout.n_entries), weights)
+    covariance = whole @ np.diag(variance) @ whole.T
+    found, _ = known_errors(values, np.sqrt(np.diag(covariance)), None, weights)
+    np.testing.assert_allclose(found.full(), covariance, atol=1e-12)
+    assert known_errors(values + 1, np.sqrt(variance), None, weights)[0].common.any() == 0  # not centered
