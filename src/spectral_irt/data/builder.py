@@ -18,7 +18,16 @@ from spectral_irt.data.categories import Settled, Used, settle
 from spectral_irt.data.choices import BLANK, BlankCounter, OptionCoder, RawAnswers
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import Labels, positions
-from spectral_irt.data.packing import Duplicates, Pile, Repeats, Rows, in_pieces, pack_rows, slots_of, stored
+from spectral_irt.data.packing import (
+    AnswerRows,
+    Duplicates,
+    Repeats,
+    SpillColumns,
+    in_pieces,
+    pack_rows,
+    slots_of,
+    stored,
+)
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Answers, Scoring, means_of
 from spectral_irt.data.thresholds import Thresholds
@@ -53,7 +62,7 @@ class ResponsesBuilder:
         self._options = OptionCoder()
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # of right and wrong answers
-        self._pile, self._used = Pile(), Used(scoring.bits)  # of answers in several categories
+        self._pile, self._used = SpillColumns(), Used(scoring.bits)  # of answers in several categories
         self._n_people = 0  # in the blocks, or in the pile
         self._forget()
 
@@ -115,22 +124,22 @@ class ResponsesBuilder:
         same = np.arange(len(items))
         settled = settle(self._used.of_items(same), items, self.scoring, self.source)
         final = self._used.renaming(settled, same)
-        rows_of = (Rows(*columns) for columns in self._pile.used_up())  # type: ignore[arg-type]
+        rows_of = (AnswerRows(*columns) for columns in self._pile.used_up())  # type: ignore[arg-type]
         pieces = (rows._replace(slots=final(rows.slots)) for rows in rows_of)
         return packed(pieces, counts, persons, items, self.scoring, self.duplicates, self.source, settled)
 
-    def _keep(self, rows: Rows) -> None:
+    def _keep(self, rows: AnswerRows) -> None:
         """Put answers in several categories on the pile, after those that were taken for right and wrong until now."""
         n_before = 0
         for block in self._blocks:
             row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
             slots = slots_of(np.asarray(block.items), 1 - (row & 1), self.scoring.bits)
-            self._add(Rows((row >> 1) + np.int32(n_before), slots))
+            self._add(AnswerRows((row >> 1) + np.int32(n_before), slots))
             n_before += block.n_persons
         self._blocks = []
         self._add(rows._replace(person=rows.person + np.int32(self._n_people)))
 
-    def _add(self, rows: Rows) -> None:
+    def _add(self, rows: AnswerRows) -> None:
         self._used.note(rows.slots)
         self._pile.add(*rows)
 
@@ -139,7 +148,7 @@ class ResponsesBuilder:
         n_persons: int,
         items: Labels,
         recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None,
-    ) -> tuple[Rows, bool]:
+    ) -> tuple[AnswerRows, bool]:
         """The answers that are waiting, scored, and whether they are right and wrong ones, of one bit each, as all
         before them; blank cells that count as wrong are in category 0."""
         blank_person, blank_item = zip(*self._wrong, strict=True) if self._wrong else ((), ())
@@ -159,7 +168,7 @@ class ResponsesBuilder:
         slots[:n] |= category
         if options is not None and len(item) > n:
             options = np.concatenate([options, np.full(len(item) - n, BLANK, dtype=np.uint8)])
-        return Rows(person.astype(np.int32, copy=False), slots, options), binary
+        return AnswerRows(person.astype(np.int32, copy=False), slots, options), binary
 
     def raw(self, items: Labels) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
         """What is known of the answers besides right and wrong, when all are packed; and what is odd about it."""
@@ -209,7 +218,7 @@ def refuse_blanks(scoring: Scoring, where: str) -> None:
 
 
 def packed(
-    pieces: Iterable[Rows],
+    pieces: Iterable[AnswerRows],
     counts: Ints,
     persons: Labels,
     items: Labels,

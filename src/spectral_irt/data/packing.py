@@ -72,7 +72,7 @@ def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1
 def pack_block(indptr: Ints, slots: NDArray[np.int32], thresholds: Thresholds = BINARY) -> Block:
     """One block from the slots of its people, none of them repeated."""
     person = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-    return _packed(Rows(person, slots), thresholds, len(indptr) - 1, 0, "error", Repeats())
+    return _packed(AnswerRows(person, slots), thresholds, len(indptr) - 1, 0, "error", Repeats())
 
 
 def slots_of(item: NDArray[np.integer[Any]], category: Any, bits: int) -> NDArray[np.int32]:
@@ -88,7 +88,7 @@ def slots_of(item: NDArray[np.integer[Any]], category: Any, bits: int) -> NDArra
     return slots
 
 
-class Rows(NamedTuple):
+class AnswerRows(NamedTuple):
     """Answers in the order of their arrival: the person and the slot of each; and, where they are kept, what was chosen
     and when it was (any numbers that order the answers)."""
 
@@ -97,15 +97,15 @@ class Rows(NamedTuple):
     options: NDArray[np.uint8] | None = None
     when: NDArray[Any] | None = None
 
-    def at(self, where: Any) -> Rows:
+    def at(self, where: Any) -> AnswerRows:
         """Some of the rows: a slice, or positions."""
         person, slots, options, when = self
         options, when = (None if each is None else each[where] for each in (options, when))
-        return Rows(person[where], slots[where], options, when)
+        return AnswerRows(person[where], slots[where], options, when)
 
 
 def pack_rows(
-    pieces: Iterable[Rows],
+    pieces: Iterable[AnswerRows],
     counts: Ints,
     thresholds: Thresholds = BINARY,
     *,
@@ -119,19 +119,19 @@ def pack_rows(
     chunks = list(person_chunks(limits_of(counts), entries=1 if thresholds.binary else 2))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
-    dealt, ends = Pile(), []
+    dealt, ends = SpillColumns(), []
     for piece in pieces:
         rows, limits = _dealt(piece, block_of, starts)
         dealt.add(*rows)
         ends.append(limits)
     for k, (start, stop) in enumerate(chunks):
-        own = [Rows(*dealt.part(p, slice(limits[k], limits[k + 1]))) for p, limits in enumerate(ends)]  # type: ignore[arg-type]
+        own = [AnswerRows(*dealt.part(p, slice(limits[k], limits[k + 1]))) for p, limits in enumerate(ends)]  # type: ignore[arg-type]
         rows = joined(own)
         rows = rows._replace(person=rows.person - np.int32(start))
         yield _packed(rows, thresholds, stop - start, start, duplicates, repeats)
 
 
-def in_pieces(rows: Rows) -> Iterator[Rows]:
+def in_pieces(rows: AnswerRows) -> Iterator[AnswerRows]:
     """Rows in pieces that are dealt out within a core's reach."""
     for start in range(0, len(rows.person), PIECE_ROWS):
         yield rows.at(slice(start, start + PIECE_ROWS))
@@ -142,7 +142,7 @@ def limits_of(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _dealt(rows: Rows, block_of: NDArray[np.int32], starts: Ints) -> tuple[Rows, list[int]]:
+def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple[AnswerRows, list[int]]:
     """The rows block by block, order of arrival kept within each; and where each block ends."""
     person, n_blocks = rows.person, len(starts)
     if n_blocks == 1:
@@ -152,7 +152,7 @@ def _dealt(rows: Rows, block_of: NDArray[np.int32], starts: Ints) -> tuple[Rows,
     block = block_of[person]
     if rows.options is None and rows.when is None:
         ends, person, slots = counting_sort(block, n_blocks, person, rows.slots)
-        return Rows(person, slots), ends.tolist()
+        return AnswerRows(person, slots), ends.tolist()
     ends, order, _ = counting_sort(block, n_blocks, np.arange(len(block), dtype=np.int32), _nothing(len(block)))
     return rows.at(order), ends.tolist()
 
@@ -161,15 +161,20 @@ def _nothing(size: int) -> NDArray[np.int8]:
     return np.empty(size, dtype=np.int8)
 
 
-def joined(parts: list[Rows]) -> Rows:
+def joined(parts: list[AnswerRows]) -> AnswerRows:
     """Rows one after the other."""
     if not parts:
-        return Rows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
-    return Rows(*_joined(parts))  # type: ignore[arg-type]
+        return AnswerRows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+    return AnswerRows(*_joined(parts))  # type: ignore[arg-type]
 
 
 def _packed(
-    rows: Rows, thresholds: Thresholds, n_persons: int, first_person: int, duplicates: Duplicates, repeats: Repeats
+    rows: AnswerRows,
+    thresholds: Thresholds,
+    n_persons: int,
+    first_person: int,
+    duplicates: Duplicates,
+    repeats: Repeats,
 ) -> Block:
     """One block: by person, then right before wrong, then item."""
     bits = thresholds.bits
@@ -213,7 +218,7 @@ def _entries(
     )
 
 
-def _keys(rows: Rows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
+def _keys(rows: AnswerRows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
     """Person, slot and option as one number, narrow if it can be: sorting that is twice as fast; and the bits of the
     latter two."""
     slot_bits = max(int(rows.slots.max(initial=1)).bit_length(), bits)
@@ -228,7 +233,7 @@ def _keys(rows: Rows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedint
     return key, slot_bits, low
 
 
-def _settle(rows: Rows, bits: int, *, keep_first: bool) -> Ints:
+def _settle(rows: AnswerRows, bits: int, *, keep_first: bool) -> Ints:
     """Positions of one answer of each (person, item), in this order: the first or the last."""
     pair = (rows.person.astype(np.int64) << 32) + (rows.slots >> bits)
     order = np.argsort(pair, kind="stable") if rows.when is None else np.lexsort((rows.when, pair))
@@ -236,13 +241,13 @@ def _settle(rows: Rows, bits: int, *, keep_first: bool) -> Ints:
     return order[new] if keep_first else order[np.concatenate([new[1:], [True]])]
 
 
-SHARE = 0.25  # of the room that the budget leaves; there are two piles at times, and half is for the blocks
+SHARE = 0.25  # of the room that the budget leaves; there are two of them at times, and half is for the blocks
 
 Column = NDArray[Any] | None
 Stored = tuple[np.dtype[Any], int, int]  # type, length and place in the file
 
 
-class Pile:
+class SpillColumns:
     """Pieces of several columns each, in order; a column that is not there is None in every piece."""
 
     def __init__(self, allowed: Budget | None = None) -> None:

@@ -18,7 +18,7 @@ from spectral_irt.data import block as kernels
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints, fingerprint_of
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import chosen_positions
-from spectral_irt.data.packing import DUPLICATES, Duplicates, Repeats, Rows, in_pieces, pack_rows, slots_of
+from spectral_irt.data.packing import DUPLICATES, AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
 from spectral_irt.data.thresholds import Thresholds, answers, counts_scores_most, dense, kinds_of_people
 from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
 from spectral_irt.engine.threads import LocalEngine
@@ -250,7 +250,7 @@ class Responses:
         """Responses from integer codes that point into the label arrays, and categories; rows in any order."""
         layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
-        rows, repeats = Rows(person.astype(np.int32, copy=False), slots), Repeats()
+        rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats()
         counts = np.bincount(person, minlength=len(persons))
         blocks = tuple(pack_rows(in_pieces(rows), counts, layout, duplicates=duplicates, repeats=repeats))
         if duplicates == "error":

@@ -26,7 +26,7 @@ from spectral_irt.data.builder import packed, raw_answers, refuse_blanks
 from spectral_irt.data.categories import Settled, Used, settle
 from spectral_irt.data.choices import OptionCoder
 from spectral_irt.data.labels import Labels
-from spectral_irt.data.packing import Pile, Rows, slots_of
+from spectral_irt.data.packing import AnswerRows, SpillColumns, slots_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Means, Scoring, means_from_sums
 from spectral_irt.data.value_check import Place, ValueCheck
@@ -334,7 +334,7 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     refuse_blanks(options.scoring, "here there is a row for each answer")
     check = ValueCheck(options.scoring)
     scorer = LongScorer(options.scoring, data)
-    pile = Pile()
+    pile = SpillColumns()
     for piece in one_ahead(data.pieces()):
         pile.add(*scorer.coded(piece, check))
         options.report(READ * piece.done)
@@ -407,13 +407,13 @@ class LongScorer:
 
 
 def _in_final_codes(
-    pile: Pile,
+    pile: SpillColumns,
     person_at: NDArray[np.int32],
     item_at: NDArray[np.int32],
     scoring: Scoring,
     used: Used | None,
     settled: Settled | None,
-) -> Iterator[Rows]:
+) -> Iterator[AnswerRows]:
     """The same answers with people and items numbered in order; the pile is used up."""
     means = _means(pile, person_at) if scoring.above_mean else None
     slot_at = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel()
@@ -422,14 +422,14 @@ def _in_final_codes(
         piece = CodedRows(*columns)  # type: ignore[arg-type]
         person = person_at[piece.person]
         if means is None:
-            yield Rows(person, final(piece.code), piece.options, piece.when)
+            yield AnswerRows(person, final(piece.code), piece.options, piece.when)
             continue
         item = item_at[piece.code]
         category = scoring.category(piece.values, items=item, persons=person, means=means)
-        yield Rows(person, 2 * item + category, None, piece.when)
+        yield AnswerRows(person, 2 * item + category, None, piece.when)
 
 
-def _counts(pile: Pile, person_at: NDArray[np.int32]) -> Ints:
+def _counts(pile: SpillColumns, person_at: NDArray[np.int32]) -> Ints:
     """Answers of each person, in the final order."""
     by_code = np.zeros(len(person_at), dtype=np.int64)
     for person, *_ in pile:
@@ -437,7 +437,7 @@ def _counts(pile: Pile, person_at: NDArray[np.int32]) -> Ints:
     return by_code[np.argsort(person_at)]
 
 
-def _means(pile: Pile, person_at: NDArray[np.int32]) -> Means:
+def _means(pile: SpillColumns, person_at: NDArray[np.int32]) -> Means:
     n = len(person_at)
     sums, sizes = np.zeros(n), np.zeros(n)
     for columns in pile:

@@ -25,7 +25,7 @@ def slots_of(answers: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarr
 
 def pack(indptr: Any, slots: Any, duplicates: str, repeats: Repeats) -> tuple[Any, ...]:
     counts = np.diff(indptr)
-    rows = packing.Rows(np.repeat(np.arange(len(counts), dtype=np.int32), counts), slots)
+    rows = packing.AnswerRows(np.repeat(np.arange(len(counts), dtype=np.int32), counts), slots)
     return tuple(packing.pack_rows([rows], counts, duplicates=duplicates, repeats=repeats))  # type: ignore[arg-type]
 
 

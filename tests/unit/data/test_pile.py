@@ -13,7 +13,7 @@ import pytest
 
 from spectral_irt import read, set_memory
 from spectral_irt.data import packing as piles
-from spectral_irt.data.packing import Pile
+from spectral_irt.data.packing import SpillColumns
 from spectral_irt.engine.memory import Budget
 from spectral_irt.errors import OutputError
 from spectral_irt.reading import frame as tabular
@@ -57,8 +57,8 @@ def test_a_file_between_gives_the_same_responses(
     answers(twice="duplicates" in options).write_parquet(file)
     monkeypatch.setattr(long_tables, "DEALT", 200)
     written = []
-    honest = Pile._written
-    monkeypatch.setattr(Pile, "_written", lambda self, column: (written.append(1), honest(self, column))[1])
+    honest = SpillColumns._written
+    monkeypatch.setattr(SpillColumns, "_written", lambda self, column: (written.append(1), honest(self, column))[1])
     spilled = read(file, **options)
     assert written
     set_memory("4GB")
@@ -74,7 +74,7 @@ def test_a_file_between_gives_the_same_responses(
 
 def test_parts_of_pieces(tmp_path: Path) -> None:
     for memory in ("1B", "4GB"):
-        pile = Pile(Budget(memory, tmp_path))
+        pile = SpillColumns(Budget(memory, tmp_path))
         for k in range(3):
             pile.add(np.arange(5) + 10 * k, None, np.full(5, k, dtype=np.uint8))
         assert pile.spilled == (memory == "1B")
