@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -183,31 +184,21 @@ def choose_columns(
 ) -> tuple[list[int], ItemColumns]:
     """The positions of the items among these columns, and what there is to say; `items` and `key` were said, if any."""
     names = [item_label(table.columns[k]) for k in candidates]
+    others: dict[str, tuple[Any, ...]] = {}
     if items:
-        kept = named(items, names)
-        return [k for k, meant in zip(candidates, kept, strict=True) if meant], ItemColumns(_pick(names, kept))
-    if key and (found := positions(names, key) >= 0).any():
-        chosen = ItemColumns(_pick(names, found), not_in_key=_pick(names, ~found))
-        return [k for k, known in zip(candidates, found, strict=True) if known], chosen
-    answers = [
-        not says_attribute(name) or are_answers(table.head(k)) for k, name in zip(candidates, names, strict=True)
-    ]
-    out, suspects = attributes_among(names, answers)
-    left_out = set(out)
-    rest = [n for n in range(len(names)) if n not in left_out]
-    sums = {rest[n] for n in _sums(table, [candidates[n] for n in rest])}
-    kept = [n not in sums and n not in left_out for n in range(len(names))]
-    chosen = ItemColumns(
-        _pick(names, kept),
-        attributes=tuple(names[n] for n in out),
-        totals=tuple(names[n] for n in sorted(sums)),
-        suspects=tuple(names[n] for n in suspects if n not in sums),
-    )
-    return [k for k, stays in zip(candidates, kept, strict=True) if stays], chosen
-
-
-def _pick(names: Sequence[Any], chosen: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+        kept: Any = named(items, names)
+    elif key and (kept := positions(names, key) >= 0).any():
+        others["not_in_key"] = tuple(compress(names, ~kept))
+    else:
+        answers = [not says_attribute(n) or are_answers(table.head(k)) for k, n in zip(candidates, names, strict=True)]
+        out, suspects = attributes_among(names, answers)
+        left_out = set(out)
+        rest = [n for n in range(len(names)) if n not in left_out]
+        sums = [rest[n] for n in _sums(table, [candidates[n] for n in rest])]
+        kept = [n not in sums and n not in left_out for n in range(len(names))]
+        kinds = {"attributes": out, "totals": sums, "suspects": [n for n in suspects if n not in sums]}
+        others = {kind: tuple(names[n] for n in where) for kind, where in kinds.items()}
+    return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)), **others)
 
 
 def _sums(table: Table, columns: Sequence[int]) -> list[int]:

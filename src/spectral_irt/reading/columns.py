@@ -61,10 +61,10 @@ _GENERAL = frozenset({"user", "person", "item"})
 _PLURALS = {"stimulus": "stimuli", "testtaker": "test takers", "llm": "LLMs"}
 
 
-def words_of(person: Any, item: Any) -> tuple[str, str]:
+def plural_words(person: Any, item: Any) -> tuple[str, str]:
     """What a long table calls those who answered and what they answered, in the plural.
 
-    >>> words_of("model", "prompt_id"), words_of("user_id", "item"), words_of("Student", "Aufgabe")
+    >>> plural_words("model", "prompt_id"), plural_words("user_id", "item"), plural_words("Student", "Aufgabe")
     (('models', 'prompts'), ('people', 'items'), ('students', 'items'))
     """
     return _word(person, _PEOPLE, "people"), _word(item, _THINGS, "items")

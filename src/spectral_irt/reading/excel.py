@@ -168,9 +168,8 @@ def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> 
 
 
 def _open(file: File, reader: Any, parts: dict[str, str], sheet: str) -> tuple[str, Any, HiddenCells | None]:
-    hidden = (
-        _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None
-    )  # before it is read: it may be too far
+    # Before it is read: it may reach too far.
+    hidden = _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None
     return sheet, reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), hidden
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean
-from spectral_irt.reading.sources import Found, expand
+from spectral_irt.reading.sources import SourceFile, expand
 from spectral_irt.reading.text_pieces import checked_encoding
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _state(file: File) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def recognized(found: Found) -> File:
+def recognized(found: SourceFile) -> File:
     """What kind of file this is; one that is elsewhere is known by its name."""
     if found.uri is None:
         file = recognize(found.path)

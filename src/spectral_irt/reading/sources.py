@@ -26,7 +26,7 @@ CHUNK = 1 << 20
 PATIENCE = 60  # seconds that a site may be silent
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """A file; `called` is its name in messages, and `uri` its address where the file itself is elsewhere."""
 
     path: Path
@@ -34,7 +34,7 @@ class Found(NamedTuple):
     uri: str | None = None
 
 
-def expand(path: Any, endings: tuple[str, ...]) -> list[Found]:
+def expand(path: Any, endings: tuple[str, ...]) -> list[SourceFile]:
     """The files that a path means; those of a folder are the ones whose names end like this."""
     try:
         text = os.path.expanduser(os.fspath(path))
@@ -45,7 +45,7 @@ def expand(path: Any, endings: tuple[str, ...]) -> list[Found]:
     if isinstance(text, bytes):
         text = os.fsdecode(text)
     if text == STANDARD_INPUT:
-        return [Found(_standard_input(), called="standard input")]
+        return [SourceFile(_standard_input(), called="standard input")]
     if "://" in text:
         return _at_address(text, endings)
     if not text or "\0" in text:
@@ -55,13 +55,13 @@ def expand(path: Any, endings: tuple[str, ...]) -> list[Found]:
         found = sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name))
         if not found:
             raise ReadError(f"no file matches {text!r}; check the pattern and the directory.")
-        return [Found(Path(name)) for name in found]
+        return [SourceFile(Path(name)) for name in found]
     if os.path.isdir(text):
         return _in_folder(Path(text), endings)
-    return [Found(Path(text))]
+    return [SourceFile(Path(text))]
 
 
-def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Found]:
+def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[SourceFile]:
     """The files in a folder and the folders in it; what begins with _ or . is for other programs."""
     inside = sorted(path for path in folder.rglob("*") if path.is_file())
     own = [path.relative_to(folder) for path in inside]
@@ -75,20 +75,20 @@ def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Found]:
             f"{str(folder)!r} is a directory, and no file in it is of a kind that is read here; name the files in it, "
             f"for instance {str(folder / '*.parquet')!r}."
         )
-    return [Found(folder / name, called=str(folder / name)) for name in kept]
+    return [SourceFile(folder / name, called=str(folder / name)) for name in kept]
 
 
 # ------------------------------------------------------------------ elsewhere
 
 
-def _at_address(text: str, endings: tuple[str, ...]) -> list[Found]:
+def _at_address(text: str, endings: tuple[str, ...]) -> list[SourceFile]:
     parts = urlsplit(text)
     if parts.scheme == "file":
         return expand(unquote(parts.path), endings)
     if parts.scheme in SITES:
-        return [Found(_fetched(text), called=_shown(text))]
+        return [SourceFile(_fetched(text), called=_shown(text))]
     if parts.scheme in STORES:
-        return [Found(Path(parts.path.rstrip("/") or "/"), called=_shown(text), uri=text)]
+        return [SourceFile(Path(parts.path.rstrip("/") or "/"), called=_shown(text), uri=text)]
     known = ", ".join(f"{scheme}://" for scheme in ("file", *SITES, *STORES))
     raise ReadError(
         f"{_shown(text)!r} is an address of an unknown kind; what is read is {known}. For a database say `sql=` and "

@@ -57,7 +57,8 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     try:
         for batch in _asked(connection, sql):
             if batch.height or types is None:
-                frame = batch if types is None else _cast(batch, types)
+                same = types in (None, batch.dtypes)  # types of later batches are those of the first
+                frame = batch if same else batch.cast(dict(zip(batch.columns, types, strict=True)))  # type: ignore[arg-type]
                 types = list(frame.dtypes)
                 if frame.height:
                     yield frame
@@ -97,21 +98,11 @@ def _asked(connection: Any, sql: str) -> Iterator[pl.DataFrame]:
 
 def _frame(batch: Any) -> pl.DataFrame:
     """A batch of Arrow as polars has it; what a database calls a type of its own (NUMERIC) as it is stored, as text."""
-    columns = [batch.column(k) for k in range(batch.num_columns)]
-    plain = [column.cast(_stored(column.type)) if _stored(column.type) is not None else column for column in columns]
-    series = [pl.Series(name, column) for name, column in zip(batch.schema.names, plain, strict=True)]
-    return pl.DataFrame(series)
-
-
-def _stored(dtype: Any) -> Any:
-    return getattr(dtype, "storage_type", None)
-
-
-def _cast(batch: pl.DataFrame, types: list[Any]) -> pl.DataFrame:
-    """Types of later batches are those of the first."""
-    if batch.dtypes == types:
-        return batch
-    return batch.cast(dict(zip(batch.columns, types, strict=True)))
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        stored = getattr(column.type, "storage_type", None)
+        columns.append(pl.Series(name, column if stored is None else column.cast(stored)))
+    return pl.DataFrame(columns)
 
 
 # ------------------------------------------------------------------ databases

@@ -24,7 +24,7 @@ from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.attributes import ItemColumns, PersonColumns, check_named, together
-from spectral_irt.reading.columns import Long, Wide, find_layout, words_of
+from spectral_irt.reading.columns import Long, Wide, find_layout, plural_words
 from spectral_irt.reading.frame import LEAST_ROWS, Table, check_names, is_whole, labels_of, plain_labels
 from spectral_irt.reading.long_builder import LongTables, long_responses
 
@@ -337,7 +337,7 @@ def _read_tables(tables: Sequence[Table], options: ReadOptions, about: PersonCol
         )
     if long:
         first = long[0][0].columns
-        words = words_of(first[long[0][1].person], first[long[0][1].item])
+        words = plural_words(first[long[0][1].person], first[long[0][1].item])
         return replace(long_responses(LongTables(long), options), words=words)
     names = [name for table in tables for name in table.columns]
     if not any(table.row_source for table in tables):

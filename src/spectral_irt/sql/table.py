@@ -23,7 +23,7 @@ from spectral_irt.errors import (
     listed,
 )
 from spectral_irt.reading import LayoutOptions
-from spectral_irt.reading.columns import Long, find_layout, words_of
+from spectral_irt.reading.columns import Long, find_layout, plural_words
 from spectral_irt.reading.frame import table_of_frame
 from spectral_irt.sql import queries
 from spectral_irt.sql.connection import Connection, connect
@@ -164,7 +164,7 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
         persons=np.broadcast_to(np.int64(0), n_persons),  # their labels stay; only how many they are is known
         source=given.source,
         notes=skipped,
-        words=words_of(given.names["person"], given.names["item"]),
+        words=plural_words(given.names["person"], given.names["item"]),
         engine=engine,
     )
 
