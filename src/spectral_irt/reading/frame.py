@@ -13,8 +13,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import polars as pl
 from numpy.typing import NDArray
@@ -32,6 +34,8 @@ PIECE_ROWS = 1_000_000
 LEAST_ROWS = 32  # a piece of a very wide table: every column has a cost of its own
 HEAD_ROWS = 200  # rows and columns looked at to tell what a table is
 HEAD_COLUMNS = 20
+_FOLDER = re.compile("([^=]+)=(.*)")
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
@@ -193,6 +197,42 @@ def table_of_frame(
         return frame.to_series(column).head(HEAD_ROWS)
 
     return Table(name, columns, list(frame.dtypes), head, pieces, row_labels=row_labels)
+
+
+def with_folders(table: Table, path: Path) -> Table:
+    """The table with a column for each folder such as year=2024 above its file, however the path is written."""
+    found = [one for one in map(_FOLDER.fullmatch, path.absolute().parent.parts) if one]
+    added = {one[1]: None if one[2] == _NO_VALUE else unquote(one[2]) for one in found}
+    if len(added) < len(found):
+        raise ReadError(f"{table.name}: the folders above it say the same name more than once. Rename them.")
+    constants = [pl.Series(name, [value], pl.String) for name, value in added.items() if name not in table.columns]
+    if not constants:
+        return table
+    own = len(table.columns)
+
+    def head(column: int) -> pl.Series:
+        return table.head(column) if column < own else constants[column - own].new_from_index(0, len(table.head(0)))
+
+    def pieces(columns: Sequence[int]) -> Pieces:
+        inside = [k for k in columns if k < own]
+        for frame, done in table.pieces(inside or [0]):
+            every = [
+                frame.to_series(inside.index(k)) if k < own else constants[k - own].new_from_index(0, frame.height)
+                for k in columns
+            ]
+            yield pl.DataFrame([one.alias(str(k)) for k, one in enumerate(every)]), done
+
+    n = len(constants)
+    return replace(
+        table,
+        columns=[*table.columns, *(one.name for one in constants)],
+        dtypes=[*table.dtypes, *[pl.String] * n],
+        untyped=[*table.untyped, *range(own, own + n)],
+        head=head,
+        pieces=pieces,
+        cells=None,
+        n_added=n,
+    )
 
 
 def series_of(values: list[Any]) -> pl.Series:

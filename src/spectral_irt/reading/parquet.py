@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import nullcontext
-from urllib.parse import unquote
 
 import polars as pl
 
@@ -23,7 +21,6 @@ from spectral_irt.reading.frame import (
     rows_in_a_piece,
 )
 
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 ELSEWHERE = (
     "Check the address, and the credentials, which polars takes from the environment (AWS_ACCESS_KEY_ID and the like) "
     "or from the configuration of the store's own program."
@@ -46,10 +43,6 @@ def open_table(file: File) -> Table:
         schema = lazy.collect_schema()
         if not len(schema):
             raise ReadError(f"{file.name} has no columns.")
-        added = [pl.lit(value).alias(name) for name, value in _folders(file) if name not in schema]
-        if added:
-            lazy = lazy.with_columns(added)
-            schema = lazy.collect_schema()
         first = by_position(lazy.select(pl.nth(range(min(len(schema), HEAD_COLUMNS)))).head(HEAD_ROWS).collect())
         n_rows = max(int(lazy.select(pl.len()).collect().item()), 1)
 
@@ -68,24 +61,10 @@ def open_table(file: File) -> Table:
                 seen += batch.height
                 yield by_position(batch), min(seen / n_rows, 1.0)
 
-    return Table(file.name, list(schema.names()), list(schema.dtypes()), head, pieces, n_added=len(added))
+    return Table(file.name, list(schema.names()), list(schema.dtypes()), head, pieces)
 
 
 def _is_stream(file: File) -> bool:
     """The Arrow stream format, which has no directory and must be read in one go."""
     with open(file.path, "rb") as opened:
         return opened.read(6) != b"ARROW1"
-
-
-def _folders(file: File) -> list[tuple[str, int | str | None]]:
-    """What folders such as year=2024 say about all rows, however the path is written; whole numbers as such."""
-    folders = () if file.uri else file.path.absolute().parent.parts  # of a store polars itself knows them
-    parts = [part.split("=", 1) for part in folders if "=" in part[1:]]
-    names = [name for name, _ in parts]
-    if len(set(names)) < len(names):
-        raise ReadError(f"{file.name}: the folders say {names[0]!r} more than once. Rename them.")
-    values = [None if value == _NO_VALUE else unquote(value) for _, value in parts]
-    return [
-        (name, int(value) if value and re.fullmatch(r"0|-?[1-9]\d{0,17}", value) else value)
-        for name, value in zip(names, values, strict=True)
-    ]
