@@ -101,7 +101,7 @@ def spreads(options: argparse.Namespace) -> Iterator[str]:
 def mcnemar(options: argparse.Namespace) -> Iterator[str]:
     yield "| prompts | pairs decided alike | by ability alone | by McNemar alone | opposite directions | same tiers |"
     yield "|---" * 6 + "|"
-    from spectral_irt.leaderboard.contrasts import tiers
+    from spectral_irt.leaderboard.pairs import tiers
 
     for n in options.sizes:
         rows = []

@@ -99,10 +99,6 @@ def leaderboard(
     person: Annotated[str | None, _logs("--person", metavar="COLUMN", help="Tables: which model it was.")] = None,
     item: Annotated[str | None, _logs("--item", metavar="COLUMN", help="Tables: which prompt it was.")] = None,
     response: Annotated[str | None, _logs("--response", metavar="COLUMN", help="Tables: the score.")] = None,
-    samples: Annotated[
-        Path | None,
-        _logs("--samples", parser=place, metavar="FILE", help="Write the answers by the schema of Every Eval Ever."),
-    ] = None,
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the draws behind ranks.")] = 0,
 ) -> None:
     """Rank models honestly: abilities with errors over prompts, ranks that hold together, tiers of equals.
@@ -118,8 +114,7 @@ def leaderboard(
       spectral-irt leaderboard answers.csv --person model --response correct
     """
     from spectral_irt.leaderboard import Leaderboard
-    from spectral_irt.leaderboard.folder import write_board
-    from spectral_irt.leaderboard.samples import write_samples
+    from spectral_irt.leaderboard.output import write_board
 
     of_tables = {"person": person, "item": item, "response": response}
     inputs: list[str] = [*files, *([prompts] if prompts else [])]
@@ -140,15 +135,9 @@ def leaderboard(
             **{name: value for name, value in of_tables.items() if value is not None},
         )
         board.tell = progress.say
-        written = [] if output is None else write_board(board, output, inputs=inputs)
-        if samples is not None:
-            written.append(write_samples(board.source, samples, inputs=inputs))
-        if report is not None:
-            from spectral_irt.leaderboard.page import write_page
-
-            written.append(write_page(board, report, inputs=inputs))
+        written = write_board(board, output, report, inputs=inputs)
         board.findings  # noqa: B018  # before the progress line goes
-    show(board, output or report or samples, written)
+    show(board, output or report, written)
 
 
 def show(board: Leaderboard, place: Path | None, written: list[Path]) -> None:
@@ -156,7 +145,7 @@ def show(board: Leaderboard, place: Path | None, written: list[Path]) -> None:
     from rich.text import Text
 
     from spectral_irt.errors import printable
-    from spectral_irt.leaderboard.words import headline_text
+    from spectral_irt.leaderboard.findings import headline_text
     from spectral_irt.terminal import console, say, shortened, show_findings
 
     out = console()

@@ -6,9 +6,7 @@ several results has a line for each, told apart by `evaluation_result_id`.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,22 +86,3 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
 
 def _number(value: Any) -> float | None:
     return number(value) if isinstance(value, bool | int | float) else None
-
-
-def lines_of(rows: Iterable[tuple[str, str, str, bool]]) -> Iterable[str]:
-    """Lines of a `_samples.jsonl` file for (model, benchmark, sample, right); texts that are not known stay empty."""
-    for model, benchmark, sample, is_right in rows:
-        one = {
-            "schema_version": SCHEMA,
-            "evaluation_id": f"{benchmark}/{model.replace('/', '_')}/spectral-irt",
-            "model_id": model,
-            "evaluation_name": benchmark,
-            "sample_id": sample,
-            "sample_hash": hashlib.sha256(f"{benchmark}/{sample}".encode()).hexdigest(),
-            "interaction_type": "single_turn",
-            "input": {"raw": "", "reference": []},
-            "output": {"raw": []},
-            "answer_attribution": [],
-            "evaluation": {"score": float(is_right), "is_correct": bool(is_right)},
-        }
-        yield json.dumps(one, ensure_ascii=False)

@@ -22,10 +22,17 @@ from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.inference.ranks.difficulty_distribution import LEAST_SE
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
 from spectral_irt.inference.ranks.items import covariance_among
-from spectral_irt.leaderboard.contrasts import Contrasts, compare_pairs, contrast_columns, tiers
-from spectral_irt.leaderboard.equal import answer_marks, made_equal, numbered
+from spectral_irt.leaderboard.findings import of_models, of_the_fit
+from spectral_irt.leaderboard.pairs import (
+    Contrasts,
+    answer_marks,
+    compare_pairs,
+    contrast_columns,
+    made_equal,
+    numbered,
+    tiers,
+)
 from spectral_irt.leaderboard.prompts import alike_prompts, model_families, prompt_columns, prompt_findings
-from spectral_irt.leaderboard.remarks import of_models, of_the_fit
 from spectral_irt.leaderboard.source import BENCHMARK, Source, read_source
 from spectral_irt.leaderboard.subjects import subject_columns
 from spectral_irt.numerics import generator
@@ -335,27 +342,27 @@ class Leaderboard:
 
     def markdown(self, most: int | None = None) -> str:
         """The leaderboard as a Markdown table with what is to be said about it."""
-        from spectral_irt.leaderboard.words import markdown
+        from spectral_irt.leaderboard.findings import markdown
 
         return markdown(self, most)
 
     def record(self) -> dict[str, Any]:
         """All of it as data: the content of `leaderboard.json`."""
-        from spectral_irt.leaderboard.folder import record
+        from spectral_irt.leaderboard.output import record
 
         return record(self)
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write tables, Markdown, JSON and the plot to a folder, complete or not at all; their paths."""
-        from spectral_irt.leaderboard.folder import write_board
+        from spectral_irt.leaderboard.output import write_board
 
         return write_board(self, Path(folder))
 
     def report(self, path: str | Path) -> Path:
         """Write one HTML page that needs no network."""
-        from spectral_irt.leaderboard.page import write_page
+        from spectral_irt.leaderboard.output import write_board
 
-        return write_page(self, Path(path))
+        return write_board(self, None, Path(path))[0]
 
 
 def _fit(by_prompt: Responses, se: str) -> SpectralRasch:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.errors import for_shell, printable
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.leaderboard.findings import headline_text, how_to_read
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
-from spectral_irt.leaderboard.words import headline_text, how_to_read
 from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, short
-from spectral_irt.report.page import check_place, rendered
+from spectral_irt.report.page import rendered
 from spectral_irt.report.pictures import picture
 from spectral_irt.tables import Columns
 
@@ -68,14 +65,6 @@ OF_SUBJECTS = (
     Column("se", "se", 2),
     Column("rank", "rank", 0),
 )
-
-
-def write_page(board: Leaderboard, path: Path, *, inputs: Iterable[str | Path] = ()) -> Path:
-    """The page as an HTML file, complete or not at all."""
-    check_place(path)
-    with all_or_nothing([path], inputs=inputs) as (draft,), naming(path):
-        draft.write_text(page(board), encoding="utf-8", newline="\n")
-    return path
 
 
 def page(board: Leaderboard) -> str:

@@ -166,7 +166,7 @@ class ShortList:
         answers = source.answers
         if isinstance(items, bool) or items != int(items) or not 2 <= items < answers.n_items:
             raise OptionError(
-                f"`n_items` is {items!r}; it is a number from 2 to {answers.n_items - 1:,}, all prompts but one."
+                f"`items` is {items!r}; it is a number from 2 to {answers.n_items - 1:,}, all prompts but one."
             )
         table = complete_models(answers)
         subject = None if by is None else source.attribute(by)
@@ -202,8 +202,8 @@ class ShortList:
     # ------------------------------------------------------------------------------------- what it says
 
     def score_columns(self, answers: Responses) -> Columns:
-        """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all "
-        "prompts."""
+        """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all
+        prompts."""
         place = positions(self.prompts.tolist(), answers.items.tolist())
         missing = self.prompts[place < 0]
         if len(missing) == len(self.prompts):

@@ -53,7 +53,7 @@ def all_shown(labels: Iterable[object], longest: int = LONGEST) -> list[str]:
     >>> all_shown(["a very long name of an item, form A", "a very long name of an item, form B"], 16)
     ['a very long na…A', 'a very long na…B']
     """
-    from spectral_irt.terminal.shortening import shortened
+    from spectral_irt.terminal.labels import shortened
 
     return [_in_the_font(text) for text in shortened(labels, longest, "…")]
 

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from label_families import FAMILIES
-from spectral_irt.terminal.shortening import LEAST, MARK, in_its_place, room_for, shortened
+from spectral_irt.terminal.labels import LEAST, MARK, in_its_place, room_for, shortened
 
 
 @pytest.mark.parametrize("labels", FAMILIES.values(), ids=list(FAMILIES))

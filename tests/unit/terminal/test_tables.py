@@ -12,8 +12,7 @@ from rich.console import Console
 from label_families import FAMILIES
 from spectral_irt.inference.ranks.people import person_ranks
 from spectral_irt.terminal import item_table, person_table, plain_table
-from spectral_irt.terminal.items import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose
-from spectral_irt.terminal.people import choose as choose_people
+from spectral_irt.terminal.tables import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose, choose_people
 
 
 def printed(table: object, width: int) -> list[str]:

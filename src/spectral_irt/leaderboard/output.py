@@ -12,8 +12,9 @@ from spectral_irt.analysis.folder import written_with
 from spectral_irt.analysis.record import record_head
 from spectral_irt.errors import OutputError, for_shell, listed
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.leaderboard.words import markdown
+from spectral_irt.leaderboard.findings import markdown
 from spectral_irt.plots.base import write_figure
+from spectral_irt.report.page import check_place
 from spectral_irt.tables import Columns, write_csv, write_json
 
 if TYPE_CHECKING:
@@ -93,15 +94,27 @@ def _plain(values: Any) -> Iterable[Any]:
     return found
 
 
-def write_board(board: Leaderboard, folder: Path, *, inputs: Iterable[str | Path] = ()) -> list[Path]:
-    """All files of a leaderboard."""
-    tables = tables_of(board)
-    targets = [folder / f"{name}.csv" for name in tables] + [folder / name for name in (RECORD, TEXT, PICTURE)]
-    stale = _stale(folder, targets)
-    with all_or_nothing(targets, inputs=inputs, stale=stale) as drafts:
-        for draft, target in zip(drafts, targets, strict=True):
+def write_board(
+    board: Leaderboard, folder: Path | None, report: Path | None = None, *, inputs: Iterable[str | Path] = ()
+) -> list[Path]:
+    """All files of a leaderboard in a folder, and its page: everything or nothing."""
+    from spectral_irt.leaderboard.page import page
+
+    tables = {} if folder is None else tables_of(board)
+    targets: list[Path] = []
+    stale: list[Path] = []
+    if folder is not None:
+        targets = [folder / f"{name}.csv" for name in tables] + [folder / name for name in (RECORD, TEXT, PICTURE)]
+        stale = _stale(folder, targets)
+    if report is not None:
+        check_place(report)
+    there = [*targets, *([] if report is None else [report])]
+    with all_or_nothing(there, inputs=inputs, stale=stale) as drafts:
+        for draft, target in zip(drafts, there, strict=True):
             with naming(target):
-                if target.suffix == ".csv":
+                if target == report:
+                    draft.write_text(page(board), encoding="utf-8", newline="\n")
+                elif target.suffix == ".csv":
                     write_csv(draft, tables[target.stem])
                 elif target.name == RECORD:
                     write_json(draft, {**record(board), "outputs": [path.name for path in targets]})
@@ -110,7 +123,7 @@ def write_board(board: Leaderboard, folder: Path, *, inputs: Iterable[str | Path
                 else:
                     figure: Any = board.plot.plot().figure
                     write_figure(figure, draft, target)
-    return targets
+    return there
 
 
 def _stale(folder: Path, targets: list[Path]) -> list[Path]:
