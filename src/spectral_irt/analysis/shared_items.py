@@ -18,7 +18,7 @@ from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.fit.item_fit import LEVEL
 from spectral_irt.inference.fit.mean_squares import ItemStatistics
-from spectral_irt.inference.groups.dif import MIN_USERS, Differential, differential
+from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differential
 from spectral_irt.inference.ranks.items import ranking_columns
 from spectral_irt.tables import Columns
 
@@ -69,7 +69,7 @@ class SharedItems(SharedPeople):
         *,
         reference: Any = None,
         anchors: str | Iterable[Any] = "purified",
-        min_people: int = MIN_USERS,
+        min_people: int = MIN_PEOPLE,
         level: float = LEVEL,
         nonuniform: bool = True,
     ) -> Differential:

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from spectral_irt.data import Finding
 from spectral_irt.tables import Columns, make_table
 
-# How often the checks of fit may alarm when the model holds: all of them together, hence each.
-TOGETHER = 0.05  # chance of any alarm at all when the model holds
+# How often the five checks of fit may alarm when the model holds: all of them together, hence each. Other warnings
+# (Hausman's test, reversed items, wrong keys) come besides, and are rarer than 1% because of their bars of size.
+TOGETHER = 0.05  # chance of any alarm of these when the model holds
 # Misfitting items; items harder for the less able than for the more able; dependent items; a second dimension; people.
 CHECKS = 5
 EACH = TOGETHER / CHECKS  # Bonferroni: the checks are not independent, and this holds whatever ties them

@@ -37,8 +37,8 @@ def checked(record: Mapping[str, Any]) -> str:
     """At which level the checks are made, in words."""
     level = within(record, "fit_checks", "level_each") or 0.01
     return (
-        f"Each check is made at {100 * level:g}%, so that data that fit the model are suspected of anything in about "
-        "5% of cases. In large data small departures are found too: look at how large they are."
+        f"Each of the five checks is made at {100 * level:g}%, so that one of them alarms in at most 5% of data sets "
+        "that fit the model. In large data small departures are found too: look at how large they are."
     )
 
 

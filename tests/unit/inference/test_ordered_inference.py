@@ -151,11 +151,11 @@ def test_items_that_differ_are_found_with_their_size(study):
     assert rows["item"][0] not in found.anchors
     np.testing.assert_allclose(rows["mh_delta"][0], rows["delta"][0], atol=3 * 2.35 * rows["se"][0])
     assert sum(rows["flagged"]) <= 2  # of nine without a difference, at 5% after adjustment
-    assert rows["uneven_p_bh"][1] < 1e-4
-    assert min(rows["uneven_p_bh"][2:]) > 0.01
+    assert rows["threshold_dif_p_bh"][1] < 1e-4
+    assert min(rows["threshold_dif_p_bh"][2:]) > 0.01
     steps = found.thresholds().filter(pl.col("item") == "q2")["contrast"].to_numpy()
     assert np.abs(steps - [-1, 0, 1]).max() < 0.7
-    assert {"differential_items", "uneven_thresholds"} <= {one.code for one in found.findings}
+    assert {"differential_items", "threshold_dif"} <= {one.code for one in found.findings}
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_a_category_that_a_group_does_not_use_does_no_harm(study):
     found = SpectralPartialCredit().fit(answers).analyse(answers).dif(group)
     assert len(found.items["item"]) == 10
     assert 4 not in found.steps["item"]  # its thresholds have no estimate in b
-    assert np.isnan(found.contrasts["uneven_p"][4])
+    assert np.isnan(found.contrasts["threshold_dif_p"][4])
 
 
 def test_mantel_by_hand():

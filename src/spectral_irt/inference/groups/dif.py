@@ -23,30 +23,29 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif_nonuniform import nonuniform_columns, nonuniform_findings
-from spectral_irt.inference.groups.differential_words import differential_findings, too_many_differ
-from spectral_irt.inference.groups.grouping import Split, by_label
-from spectral_irt.inference.groups.mantel_haenszel import matched_on
-from spectral_irt.inference.groups.ordered_differential import threshold_contrasts
+from spectral_irt.inference.groups.dif_thresholds import threshold_contrasts
+from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
+from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.wald import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.items.slopes import slope_shifts
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.inference.robust_center import agree
-from spectral_irt.tables import make_table
+from spectral_irt.tables import Columns, make_table
+from spectral_irt.text import p_value
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
 SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
 Z95_ONE_SIDED = 1.6448536269514722
-MIN_USERS = 30  # informative people: with fewer, standard errors of half a logit and more say nothing
-MATCHED = 0.5  # share of people with a match below which Mantel and Haenszel's ratio is not given
+MIN_PEOPLE = 30  # informative people: with fewer, standard errors of half a logit and more say nothing
 FEWEST_ANCHORS = 0.25  # of the items
+NAMED = 5  # items that a sentence names
+MOST = 0.4  # share of items that may differ, for the others to say where zero is
 APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
-
-Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,8 +107,8 @@ class Differential:
         """Of ordered answers, every threshold in every focal group against the reference group.
 
         `item, category, group, reference, threshold, threshold_reference, contrast, se, z, p, p_bh`, on the items that
-        have somebody in every category in each group; `table()` has `uneven, uneven_df, uneven_p, uneven_p_bh`, whether
-        the contrasts of an item's thresholds differ.
+        have somebody in every category in each group. `table()` has `threshold_dif, threshold_dif_df, threshold_dif_p,
+        threshold_dif_p_bh`: whether the contrasts of an item's thresholds differ.
         """
         return make_table(self.steps, self.groups.everyone.frame_kind)
 
@@ -135,7 +134,7 @@ def differential(
     *,
     reference: Any = None,
     anchors: str | Iterable[Any] = "purified",
-    min_people: int = MIN_USERS,
+    min_people: int = MIN_PEOPLE,
     level: float = 0.05,
     nonuniform: bool = True,
 ) -> Differential:
@@ -177,7 +176,7 @@ def differential(
     """
     if not 0 < level < 1:
         raise OptionError(f"`level` is {level}; it must lie between 0 and 1.")
-    split, findings = _large_enough(responses, by_label(responses, groups), min_people)
+    split, findings = large_enough(responses, by_label(responses, groups), min_people)
     focal = _focal_groups(split, reference)
     found = calibrate_groups(responses, split, locations_like(calibration))
     test = compare_groups(found)
@@ -188,64 +187,25 @@ def differential(
 
     base = _base(split.n_groups, focal)
     contrasts = _contrasts(centered, focal, base, level)
-    note = _add_mantel_haenszel(contrasts, centered, split, focal, base, chosen)
+    matched, note = matched_columns(found.everyone, split, focal, base, chosen, DELTA)
+    contrasts |= matched
     items = _overall(centered, level)
     by_slope = _explained_by_slopes(contrasts, items, centered, split, focal, base, chosen, level)
-    findings += [*found.findings, *note, *differential_findings(items, contrasts, centered, by_slope, level)]
+    findings += [*found.findings, *note, *_findings(items, contrasts, centered, by_slope, level)]
     if nonuniform:
         contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_people, level)
         findings += nonuniform_findings(contrasts)
     if isinstance(anchors, str):
-        findings += too_many_differ(items)
-    anchored, of_steps = found.items[chosen], {}
+        findings += _too_many_differ(items)
+    anchored, by_threshold = found.items[chosen], {}
     if not responses.thresholds.binary:
-        uneven = threshold_contrasts(calibration, responses, split, focal, base, found.items, chosen, level)
-        contrasts, of_steps = contrasts | uneven.items, uneven.steps
-        findings += uneven.findings
-    return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings), of_steps)
+        further = threshold_contrasts(calibration, responses, split, focal, base, found.items, chosen, level)
+        contrasts, by_threshold = contrasts | further.items, further.thresholds
+        findings += further.findings
+    return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings), by_threshold)
 
 
 # ------------------------------------------------------------------------------------------- groups
-
-
-def _large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split, list[Finding]]:
-    findings = []
-    alone = int((split.group < 0).sum())
-    if split.n_groups < 2:
-        what = f"a single level, {split.names[0]!r}" if split.names else "no level at all, only missing values"
-        raise DesignError(
-            f"{data.source}: the groups have {what}; differential functioning needs two groups or more. Check the "
-            "column of groups."
-        )
-    if alone:
-        findings.append(
-            Finding(
-                "persons_without_group",
-                "note",
-                f"{alone:,} of {data.n_persons:,} people are in no group and were left out of the comparison.",
-            )
-        )
-    sizes = np.bincount(split.group[data.mixed & (split.group >= 0)], minlength=split.n_groups)
-    small = sizes < min_people
-    if not small.any():
-        return split, findings
-    named = [f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few]
-    told = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
-    why = f"fewer than {min_people} people with both right and wrong answers"
-    if (~small).sum() < 2:
-        raise DesignError(
-            f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
-            "needed. Merge groups, or collect more answers."
-        )
-    findings.append(
-        Finding(
-            "small_groups",
-            "warning",
-            f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}.",
-            "Merge them with others.",
-        )
-    )
-    return split.keep(~small), findings
 
 
 def _focal_groups(split: Split, reference: Any) -> list[int]:
@@ -342,35 +302,6 @@ def _contrasts(groups: GroupCalibrations, focal: list[int], base: int, level: fl
     }
 
 
-def _add_mantel_haenszel(
-    contrasts: Columns, groups: GroupCalibrations, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_]
-) -> list[Finding]:
-    """Matched odds ratios beside the contrasts; a finding where too few people can be matched."""
-    inside = split.group[split.group >= 0]
-    columns: dict[str, list[Floats]] = {"mh_delta": [], "mh_se": [], "mh_p": []}
-    shares = []
-    for k in focal:
-        pair = (inside == k) | (inside == base)
-        log_odds, se, p, matched = matched_on(groups.everyone.take_persons(pair), inside[pair] == k, anchors)
-        shares.append(matched)
-        enough = 1.0 if matched >= MATCHED else np.nan
-        columns["mh_delta"].append(-DELTA * log_odds * enough)
-        columns["mh_se"].append(DELTA * se * enough)
-        columns["mh_p"].append(p * enough)
-    contrasts |= {name: np.concatenate(values) for name, values in columns.items()}
-    if min(shares) >= MATCHED:
-        return []
-    return [
-        Finding(
-            "not_matched",
-            "note",
-            f"Only {100 * min(shares):.0f}% of the people have a match in the other group (the same items and score), "
-            "so Mantel and Haenszel's statistic is not given.",
-            "It needs forms that many people took.",
-        )
-    ]
-
-
 def _explained_by_slopes(
     contrasts: Columns,
     items: Columns,
@@ -418,3 +349,95 @@ def _overall(groups: GroupCalibrations, level: float) -> Columns:
         "class": classes,
         "flagged": (classes != "A") & (p_bh < level),
     }
+
+
+# --------------------------------------------------------------------------------------- in sentences
+
+
+def _findings(
+    items: Columns, contrasts: Columns, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float
+) -> tuple[Finding, ...]:
+    """What both tables say, over all groups and against the reference; and which items only differ by their slopes."""
+    found = _finding(items, contrasts, groups, by_slope, level)
+    if not by_slope.any():
+        return (found,)
+    named = groups.items[_by_size(np.flatnonzero(by_slope), items)]
+    one = len(named) == 1
+    return (
+        found,
+        Finding(
+            "differences_by_slope",
+            "note",
+            f"{len(named):,} item{' differs' if one else 's differ'} between the groups as "
+            f"{'its slope predicts' if one else 'their slopes predict'} for groups of unlike ability, which is not "
+            f"counted as DIF: {listed(named)}.",
+            "A model with slopes (2PL, generalized partial credit) would fit better.",
+            tuple(named.tolist()),
+        ),
+    )
+
+
+def _finding(
+    items: Columns, contrasts: Columns, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float
+) -> Finding:
+    m = len(groups.items)
+    flagged, letter = (np.vstack([items[k], contrasts[k].reshape(-1, m)]) for k in ("flagged", "class"))
+    differs = flagged.any(axis=0)
+    between = f"between the groups {listed(groups.names)}"
+    if not differs.any():
+        seen = np.flatnonzero((letter != "A").any(axis=0) & ~by_slope)
+        if not len(seen):
+            which = "the other items" if by_slope.any() else f"all {m:,} items"
+            sentence = f"No DIF seen {between}: {which} are in class A (negligible)."
+        else:
+            one = len(seen) == 1
+            sentence = (
+                f"No DIF seen {between} by more than chance allows among {m:,} items. {len(seen):,} "
+                f"{'is' if one else 'are'} in class B or C when looked at alone, none with a p below {level:g} once "
+                f"adjusted: {_told(seen, items, letter, groups)}."
+            )
+        return Finding("no_differential_items", "note", sentence)
+    chosen = np.flatnonzero(differs)
+    where = np.where(flagged, letter, "A")
+    p = np.where(flagged, np.vstack([items["p_bh"], contrasts["p_bh"].reshape(-1, m)]), 1.0).min(axis=0)
+    return Finding(
+        "differential_items",
+        "warning",
+        f"DIF in {len(chosen):,} of {m:,} items {between}: {_told(chosen, items, where, groups, p)}.",
+        "Read them side by side; drop them, or calibrate them for each group on their own.",
+        tuple(groups.items[_by_size(chosen, items)].tolist()),
+    )
+
+
+def _too_many_differ(items: Columns) -> list[Finding]:
+    """That so many items differ that the others may be the odd ones."""
+    differ = int(items["flagged"].sum())
+    if differ <= MOST * len(items["item"]):
+        return []
+    return [
+        Finding(
+            "too_many_differ",
+            "warning",
+            f"{differ:,} of {len(items['item']):,} items differ between the groups: with so many, nobody can tell from "
+            "the answers alone which ones are harder for one group and which are easier for the other.",
+            "Center on items known to be fair: in Python, name them as the anchors of study.dif.",
+        )
+    ]
+
+
+def _by_size(chosen: Ints, items: Columns) -> Ints:
+    return chosen[np.argsort(-items["largest"][chosen], kind="stable")]
+
+
+def _told(chosen: Ints, items: Columns, letter: Any, groups: GroupCalibrations, p: Floats | None = None) -> str:
+    """The largest of them: 'q3' is harder for 'm' than for 'f' by 1.21 logits (class C, adjusted p < 0.001)."""
+    parts = []
+    for k in _by_size(chosen, items)[:NAMED]:
+        worst = max(letter[:, k])
+        than = "" if len(groups.names) == 2 else f" than for {items['easier_for'][k]!r}"
+        parts.append(
+            f"{listed(groups.items[[k]])} is harder for {items['harder_for'][k]!r}{than} by {items['largest'][k]:.2f} "
+            f"logits (class {worst}{'' if p is None else f', adjusted {p_value(p[k])}'})"
+        )
+    more = len(chosen) - len(parts)
+    return "; ".join(parts) + (f"; and {more:,} more" if more else "")

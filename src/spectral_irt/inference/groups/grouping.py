@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data import Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.labels import Split as Split
 from spectral_irt.data.labels import by_label as by_label
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import Persons, abilities
 
@@ -62,6 +62,50 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
         f"`split` is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each person, or a mapping "
         "from person to label."
     )
+
+
+# ---------------------------------------------------------------------------------- groups that can be compared
+
+
+def large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split, list[Finding]]:
+    """The groups with enough people to be compared, and findings about the others."""
+    findings = []
+    alone = int((split.group < 0).sum())
+    if split.n_groups < 2:
+        what = f"a single level, {split.names[0]!r}" if split.names else "no level at all, only missing values"
+        raise DesignError(
+            f"{data.source}: the groups have {what}; differential functioning needs two groups or more. Check the "
+            "column of groups."
+        )
+    if alone:
+        findings.append(
+            Finding(
+                "persons_without_group",
+                "note",
+                f"{alone:,} of {data.n_persons:,} people are in no group and were left out of the comparison.",
+            )
+        )
+    sizes = np.bincount(split.group[data.mixed & (split.group >= 0)], minlength=split.n_groups)
+    small = sizes < min_people
+    if not small.any():
+        return split, findings
+    named = [f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few]
+    told = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+    why = f"fewer than {min_people} people with both right and wrong answers"
+    if (~small).sum() < 2:
+        raise DesignError(
+            f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
+            "needed. Merge groups, or collect more answers."
+        )
+    findings.append(
+        Finding(
+            "small_groups",
+            "warning",
+            f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}.",
+            "Merge them with others.",
+        )
+    )
+    return split.keep(~small), findings
 
 
 # ------------------------------------------------------------------------------------ by raw score

@@ -6,8 +6,16 @@ to say. In each stratum k an item has a table of right and wrong by group, A_k B
     alpha = sum_k A_k D_k / N_k  /  sum_k B_k C_k / N_k,
 
 the common odds ratio; log alpha estimates how much harder the item is for the focal group. It needs no difficulties
-at all, which makes it a check on those that have them. Ordered answers have Mantel's statistic and Cox's estimate in
-its place (`ordered_differential.py`).
+at all, which makes it a check on those that have them.
+
+With more than two categories it is Mantel's statistic: in each stratum F is the sum of the focal group's answers, E and
+V are its mean and variance if the groups do not differ. sum (E - F) / sum V is Cox's estimate of the difference between
+the groups in logits. For right and wrong answers the first is kept, by which the delta scale is defined.
+
+References
+----------
+Mantel & Haenszel (1959), J. Nat. Cancer Inst. 22; Mantel (1963), JASA 58, 690-700; Holland & Thayer (1988); Robins,
+Breslow & Greenland (1986), Biometrics 42, 311-323.
 """
 
 from __future__ import annotations
@@ -16,16 +24,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from spectral_irt.data import Block, Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.groups.grouping import item_sets
-from spectral_irt.inference.groups.ordered_differential import mantel_sums
+from spectral_irt.inference.groups.grouping import Split, item_sets
 from spectral_irt.inference.probability import chi2_tail
+from spectral_irt.tables import Columns
 
-CELLS = 2_000_000  # strata x items at a time
 SINGLY = 50  # items that are not anchors, up to which each has a matching score of its own
+MATCHED = 0.5  # share of people with a match below which the ratio is not given
+FILLED = 4  # cells of strata and items per answer, up to which each has a place in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +43,11 @@ class MantelHaenszel:
     Attributes
     ----------
     log_odds, se : float arrays
-        log alpha: positive when the item is harder for the focal group; its standard error (Robins et al. 1986).
+        log alpha, or Cox's estimate: positive when the item is harder for the focal group; its standard error.
     statistic, p : float arrays
-        Chi-square with one degree of freedom and continuity correction.
+        Chi-square with one degree of freedom, and continuity correction where answers are right or wrong.
     matched : float
-        Share of the people of mixed success who have a match: equal items and score, other group.
+        Share of the people without an extreme score who have a match: equal items and score, other group.
     """
 
     log_odds: Floats
@@ -49,13 +57,17 @@ class MantelHaenszel:
     matched: float
 
 
-def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_]) -> MantelHaenszel:
-    """The common odds ratio of every item between the focal group and the others, given items answered and score.
+def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_], items: Ints | None = None) -> MantelHaenszel:
+    """The difference of every item between the focal group and the others, given items answered and score.
 
-    References
+    Parameters
     ----------
-    Mantel & Haenszel (1959), J. Nat. Cancer Inst. 22; Holland & Thayer (1988); Robins, Breslow & Greenland (1986),
-    Biometrics 42, 311-323.
+    responses
+        On which people are matched.
+    focal : bool array
+        Who is in the focal group.
+    items : int array, optional
+        Which of the items are asked for; by default all.
 
     Examples
     --------
@@ -65,29 +77,12 @@ def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_]) -> MantelHae
     [1.3863, -1.3863]
     """
     stratum, n_strata, matched = _match(responses, focal)
-    m = responses.n_items
+    asked = responses if items is None else responses.take_items(items)
     if not n_strata:
-        nothing = np.full(m, np.nan)
+        nothing = np.full(asked.n_items, np.nan)
         return MantelHaenszel(nothing, nothing, nothing, nothing, matched)
-    if not responses.thresholds.binary:
-        away, variance = mantel_sums(responses, stratum, focal)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.where(variance > 0, [away / variance, 1 / np.sqrt(variance), away**2 / variance], np.nan)
-        log_odds, se, statistic = found
-        return MantelHaenszel(log_odds, se, statistic, chi2_tail(statistic, 1), matched)
-    tables = _tables(responses, stratum, focal, n_strata)
-    sums = np.zeros((8, m))
-    step = max(1, CELLS // max(m, 1))
-    for start in range(0, n_strata, step):
-        sums += _sums(*(table[start : start + step].toarray() for table in tables))
-    r, s, pr, mixed, qs, right, expected, variance = sums
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_odds = np.log(r / s)
-        se = np.sqrt(pr / (2 * r**2) + mixed / (2 * r * s) + qs / (2 * s**2))
-        statistic = np.maximum(np.abs(right - expected) - 0.5, 0) ** 2 / variance
-    known = (r > 0) & (s > 0)
-    log_odds, se = np.where(known, log_odds, np.nan), np.where(known, se, np.nan)
-    statistic = np.where(variance > 0, statistic, np.nan)
+    cells = _cells(asked, stratum, focal, n_strata)
+    log_odds, se, statistic = (_odds_ratio if responses.thresholds.binary else _mean_scores)(cells, asked.n_items)
     return MantelHaenszel(log_odds, se, statistic, chi2_tail(statistic, 1), matched)
 
 
@@ -103,36 +98,65 @@ def _match(responses: Responses, focal: NDArray[np.bool_]) -> tuple[Ints, int, f
     return code[stratum], int(both.sum()), share
 
 
-def _tables(
-    responses: Responses, stratum: Ints, focal: NDArray[np.bool_], n_strata: int
-) -> tuple[sparse.csr_array, ...]:
-    """A, B, C, D: right and wrong answers of the reference group, then of the focal one; strata x items."""
-    tables = []
-    for group in (~focal, focal):
-        persons = np.flatnonzero(group & (stratum >= 0))
-        chosen = responses.take_persons(persons)
-        add = sparse.csr_array(
-            (np.ones(len(persons)), (stratum[persons], np.arange(len(persons)))), shape=(n_strata, len(persons))
-        )
-        for half in (0, 1):
-            answered = sparse.vstack(list(chosen.map(_half, responses.n_items, half)), format="csr")
-            tables.append(sparse.csr_array(add @ answered))
-    return tuple(tables)
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """An item in a stratum: answers and their sum and sum of squares, of all and of the focal group."""
+
+    item: Ints
+    n: Floats
+    n_focal: Floats
+    total: Floats
+    square: Floats
+    of_focal: Floats
+
+    def sums(self, values: Floats, n_items: int) -> Floats:
+        """Over the strata of each item."""
+        return np.bincount(self.item, weights=values, minlength=n_items).astype(np.float64)
 
 
-def _half(block: Block, n_items: int, which: int) -> sparse.csr_array:
-    return block.halves(n_items)[which]
+def _cells(responses: Responses, stratum: Ints, focal: NDArray[np.bool_], n_strata: int) -> _Cells:
+    person, item, category = responses.answers()
+    inside = stratum[person] >= 0
+    person, item, x = person[inside], item[inside].astype(np.int64), category[inside].astype(float)
+    of, m = stratum[person].astype(np.int64) * responses.n_items + item, responses.n_items
+    cell = np.arange(n_strata * m)
+    if len(cell) > FILLED * len(of):
+        cell, of = np.unique(of, return_inverse=True)
+    mine = focal[person].astype(float)
+    columns = (
+        np.bincount(of, weights=w, minlength=len(cell)).astype(np.float64) for w in (None, mine, x, x * x, mine * x)
+    )
+    return _Cells(cell % m, *columns)
 
 
-def _sums(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
-    """What the ratio, its variance and the test add up over strata; an item outside a stratum's set adds nothing."""
-    n = a + b + c + d
-    n = np.maximum(n, 2)  # where there is nobody all numerators are zero; with matched people n is at least two
-    r, s = a * d / n, b * c / n
-    p, q = (a + d) / n, (b + c) / n
-    expected = (a + b) * (a + c) / n
-    variance = (a + b) * (c + d) * (a + c) * (b + d) / (n * n * (n - 1))
-    return np.array([each.sum(axis=0) for each in (r, s, p * r, p * s + q * r, q * s, a, expected, variance)])
+def _odds_ratio(cells: _Cells, n_items: int) -> tuple[Floats, Floats, Floats]:
+    """Log odds ratio, its standard error by Robins et al., and chi-square with continuity correction."""
+    c, d = cells.of_focal, cells.n_focal - cells.of_focal
+    a, b = cells.total - c, cells.n - cells.n_focal - (cells.total - c)
+    n = np.maximum(cells.n, 2)  # where there is nobody all numerators are zero
+    r, s, p, q = a * d / n, b * c / n, (a + d) / n, (b + c) / n
+    expected, variance = (a + b) * (a + c) / n, (a + b) * (c + d) * (a + c) * (b + d) / (n * n * (n - 1))
+    each = (r, s, p * r, p * s + q * r, q * s, a, expected, variance)
+    R, S, pr, mixed, qs, right, awaited, spread = (cells.sums(one, n_items) for one in each)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_odds = np.log(R / S)
+        se = np.sqrt(pr / (2 * R**2) + mixed / (2 * R * S) + qs / (2 * S**2))
+        statistic = np.maximum(np.abs(right - awaited) - 0.5, 0) ** 2 / spread
+    known = (R > 0) & (S > 0)
+    return np.where(known, log_odds, np.nan), np.where(known, se, np.nan), np.where(spread > 0, statistic, np.nan)
+
+
+def _mean_scores(cells: _Cells, n_items: int) -> tuple[Floats, Floats, Floats]:
+    """Cox's estimate, its standard error, and Mantel's chi-square."""
+    n = np.maximum(cells.n, 2)
+    expected = cells.n_focal * cells.total / n
+    variance = cells.n_focal * (n - cells.n_focal) * (n * cells.square - cells.total**2) / (n * n * (n - 1))
+    more = cells.n > 1
+    away = cells.sums(np.where(more, expected - cells.of_focal, 0.0), n_items)
+    spread = cells.sums(np.where(more, variance, 0.0), n_items)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(spread > 0, [away / spread, 1 / np.sqrt(spread), away**2 / spread], np.nan)
+    return found[0], found[1], found[2]
 
 
 def matched_on(
@@ -142,16 +166,44 @@ def matched_on(
 
     Where more than 50 items are not anchors, those are matched on all items.
     """
-    others = np.flatnonzero(~anchors)
-    sets = [anchors] if len(others) else [np.ones(len(anchors), dtype=bool)]
+    every, others = np.arange(len(anchors)), np.flatnonzero(~anchors)
+    sets: list[tuple[Ints, Ints]] = [(every[anchors], every[anchors])]  # matched on these, asked for those
     if len(others) > SINGLY:
-        sets.append(np.ones(len(anchors), dtype=bool))
+        sets.append((every, others))
     else:
-        sets += [anchors | (np.arange(len(anchors)) == k) for k in others]
-    out, matched = np.full((3, len(anchors)), np.nan), 0.0
-    for k, chosen in enumerate(sets):
-        found = mantel_haenszel(responses if chosen.all() else responses.take_items(chosen), focal)
-        new = chosen if not k else chosen & ~anchors
-        out[:, new] = np.array([found.log_odds, found.se, found.p])[:, new[chosen]]
-        matched = matched if k else found.matched
-    return out[0], out[1], out[2], matched
+        sets += [(np.sort(np.append(every[anchors], k)), np.array([k])) for k in others]
+    out, shares = np.full((3, len(anchors)), np.nan), []
+    for matching, asked in sets:
+        found = mantel_haenszel(responses.take_items(matching), focal, np.searchsorted(matching, asked))
+        out[:, asked] = found.log_odds, found.se, found.p
+        shares.append(found.matched)
+    return out[0], out[1], out[2], shares[0]
+
+
+def matched_columns(
+    everyone: Responses, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_], scale: float
+) -> tuple[Columns, list[Finding]]:
+    """`mh_delta, mh_se, mh_p` of every item in every focal group; a finding where too few people can be matched.
+
+    `everyone` are the people of the split's groups; `scale` makes delta of logits.
+    """
+    inside = split.group[split.group >= 0]
+    columns, shares = np.full((3, len(focal), everyone.n_items), np.nan), []
+    for row, k in enumerate(focal):
+        pair = (inside == k) | (inside == base)
+        log_odds, se, p, matched = matched_on(everyone.take_persons(pair), inside[pair] == k, anchors)
+        shares.append(matched)
+        if matched >= MATCHED:
+            columns[:, row] = -scale * log_odds, scale * se, p
+    found: Columns = dict(zip(("mh_delta", "mh_se", "mh_p"), columns.reshape(3, -1), strict=True))
+    if min(shares) >= MATCHED:
+        return found, []
+    return found, [
+        Finding(
+            "not_matched",
+            "note",
+            f"Only {100 * min(shares):.0f}% of the people have a match in the other group (the same items and score), "
+            "so Mantel and Haenszel's statistic is not given.",
+            "It needs forms that many people took.",
+        )
+    ]

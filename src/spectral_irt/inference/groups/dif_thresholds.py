@@ -1,16 +1,12 @@
-"""Differential functioning of ordered answers beyond the location: threshold by threshold, and matched on the score.
+"""Differential functioning beyond the location of an item: threshold by threshold.
 
-The location of an item (all its thresholds together, `differential.py`) says whether it is harder for a group. Each
+The location of an item (all its thresholds together, `dif.py`) says whether it is harder for a group. Each
 threshold on its own says where: people of one group may hesitate before the highest category only. Thresholds are
 estimated in each group by itself, and centered on the same anchors as the locations,
 
     contrast_ik = (b_ik - mean location of the anchors) in the focal group - the same in the reference group,
 
 and a chi-square with K - 1 degrees of freedom asks whether the K contrasts of an item are the same.
-
-Mantel's statistic is Mantel and Haenszel's for scores in place of right and wrong: in each stratum of people with the
-same items and total score, F is the sum of the focal group's answers, E and V are its mean and variance if the groups
-do not differ. (E - F) / V, summed over strata, is Cox's estimate of the difference between the groups in logits.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import DesignError, listed
@@ -36,44 +32,23 @@ NAMED = 5
 DIGITS = 1e-9
 
 
-def mantel_sums(responses: Responses, stratum: Ints, focal: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """E - F and V of every item, summed over strata (-1: a person in none)."""
-    person, item, category = responses.answers()
-    inside = stratum[person] >= 0
-    person, item, x = person[inside], item[inside].astype(np.int64), category[inside].astype(float)
-    cell, of = np.unique(stratum[person].astype(np.int64) * responses.n_items + item, return_inverse=True)
-    mine = focal[person].astype(float)
-    n, n_focal, total, square, of_focal = (
-        np.bincount(of, weights=w, minlength=len(cell)) for w in (None, mine, x, x * x, mine * x)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        expected = n_focal * total / n
-        variance = n_focal * (n - n_focal) * (n * square - total**2) / (n * n * (n - 1))
-    where = cell % responses.n_items
-    away, spread = (
-        np.bincount(where, weights=np.where(n > 1, each, 0.0), minlength=responses.n_items)
-        for each in (expected - of_focal, variance)
-    )
-    return away.astype(np.float64), spread.astype(np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class ThresholdContrasts:
     """What `threshold_contrasts` found.
 
     Attributes
     ----------
-    steps : columns
+    thresholds : columns
         A row for each threshold and focal group: `item, category, group, reference, threshold, threshold_reference,
         contrast, se, z, p, p_bh`.
     items : columns
-        For each item and focal group, in the order of the contrasts of items: `uneven, uneven_df, uneven_p,
-        uneven_p_bh`, whether the contrasts of its thresholds differ; NaN for items that have one threshold, or not all
-        categories in each group.
+        For each item and focal group, in the order of the contrasts of items: `threshold_dif, threshold_dif_df,
+        threshold_dif_p, threshold_dif_p_bh`, whether the contrasts of its thresholds differ; NaN for items that have
+        one threshold, or not all categories in each group.
     findings : tuple of Finding
     """
 
-    steps: Columns
+    thresholds: Columns
     items: Columns
     findings: tuple[Finding, ...]
 
@@ -96,12 +71,13 @@ def threshold_contrasts(
         The items whose locations are compared, and which of them these are centered on.
     """
     m = len(items)
-    uneven, df, p = np.full((len(focal), m), np.nan), np.zeros((len(focal), m)), np.full((len(focal), m), np.nan)
+    statistic, df, p = np.full((len(focal), m), np.nan), np.zeros((len(focal), m)), np.full((len(focal), m), np.nan)
     parts: list[Columns] = []
     groups = None
     if model_like(calibration).scales is None and responses.thresholds.widest > 1:
         try:
-            groups = calibrate_groups(_of(responses, items), split, GroupModel())
+            kept = positions(responses.items, items) >= 0
+            groups = calibrate_groups(responses.take_items(kept), split, GroupModel())
         except DesignError:  # too few items have all their categories in each group
             groups = None
     if groups is not None:
@@ -110,34 +86,29 @@ def threshold_contrasts(
         for row, k in enumerate(focal):
             contrast, covariance = _apart(groups, k, base, base_weight)
             parts.append(_rows(groups, k, base, contrast, covariance))
-            uneven[row, place], df[row, place] = _unevenness(groups, contrast, covariance)
+            statistic[row, place], df[row, place] = _unlike(groups, contrast, covariance)
             p[row, place] = np.where(
-                df[row, place] > 0, chi2_tail(uneven[row, place], np.maximum(df[row, place], 1)), np.nan
+                df[row, place] > 0, chi2_tail(statistic[row, place], np.maximum(df[row, place], 1)), np.nan
             )
-    steps = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-    if steps:
-        steps["p_bh"] = benjamini_hochberg(steps["p"])
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    if rows:
+        rows["p_bh"] = benjamini_hochberg(rows["p"])
     p_bh, known = np.full(p.size, np.nan), np.isfinite(p.ravel())
     p_bh[known] = benjamini_hochberg(p.ravel()[known])
     columns: Columns = {
-        "uneven": uneven.ravel(),
-        "uneven_df": df.ravel().astype(np.int64),
-        "uneven_p": p.ravel(),
-        "uneven_p_bh": p_bh,
+        "threshold_dif": statistic.ravel(),
+        "threshold_dif_df": df.ravel().astype(np.int64),
+        "threshold_dif_p": p.ravel(),
+        "threshold_dif_p_bh": p_bh,
     }
-    return ThresholdContrasts(steps, columns, _findings(steps, columns, np.tile(items, len(focal)), level))
-
-
-def _of(responses: Responses, items: NDArray[Any]) -> Responses:
-    kept = positions(responses.items, items) >= 0
-    return responses if kept.all() else responses.take_items(kept)
+    return ThresholdContrasts(rows, columns, _findings(rows, columns, np.tile(items, len(focal)), level))
 
 
 def _weights(groups: GroupCalibrations, anchors: NDArray[np.bool_]) -> Floats:
     """Weights of the thresholds in the mean location of the anchors; of all items where none is left."""
     chosen = anchors if anchors.any() else np.ones(len(anchors), dtype=bool)
-    steps = groups.layout
-    return chosen[steps.item] / (chosen.sum() * steps.max_score[steps.item])
+    layout = groups.layout
+    return chosen[layout.item] / (chosen.sum() * layout.max_score[layout.item])
 
 
 def _apart(groups: GroupCalibrations, k: int, base: int, weight: Floats) -> tuple[Floats, Floats]:
@@ -149,16 +120,16 @@ def _apart(groups: GroupCalibrations, k: int, base: int, weight: Floats) -> tupl
 
 
 def _rows(groups: GroupCalibrations, k: int, base: int, contrast: Floats, covariance: Floats) -> Columns:
-    steps = groups.layout
+    layout = groups.layout
     se = np.sqrt(np.maximum(np.diag(covariance), 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(se > 0, contrast / se, 0.0)
     names = np.array(groups.names, dtype=object)
     return {
-        "item": groups.everyone.items[steps.item],
-        "category": steps.level,
-        "group": np.repeat(names[[k]], steps.n_entries),
-        "reference": np.repeat(names[[base]], steps.n_entries),
+        "item": groups.everyone.items[layout.item],
+        "category": layout.level,
+        "group": np.repeat(names[[k]], layout.n_entries),
+        "reference": np.repeat(names[[base]], layout.n_entries),
         "threshold": groups.thresholds[k],
         "threshold_reference": groups.thresholds[base],
         "contrast": contrast,
@@ -168,39 +139,39 @@ def _rows(groups: GroupCalibrations, k: int, base: int, contrast: Floats, covari
     }
 
 
-def _unevenness(groups: GroupCalibrations, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+def _unlike(groups: GroupCalibrations, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Of every item: how far the contrasts of its thresholds are from their mean, and the degrees of freedom."""
-    steps = groups.layout
-    found, df = np.full(steps.n_items, np.nan), np.zeros(steps.n_items)
-    for i in np.flatnonzero(steps.max_score > 1):
-        mine = slice(steps.first[i], steps.first[i] + steps.max_score[i])
+    layout = groups.layout
+    found, df = np.full(layout.n_items, np.nan), np.zeros(layout.n_items)
+    for i in np.flatnonzero(layout.max_score > 1):
+        mine = slice(layout.first[i], layout.first[i] + layout.max_score[i])
         inverse = np.linalg.pinv(covariance[mine, mine], rcond=DIGITS, hermitian=True)
         one = inverse.sum(axis=1)
         d = contrast[mine]
         found[i] = float(d @ inverse @ d - (one @ d) ** 2 / one.sum())
-        df[i] = steps.max_score[i] - 1
+        df[i] = layout.max_score[i] - 1
     return found, df
 
 
-def _findings(steps: Columns, columns: Columns, items: NDArray[Any], level: float) -> tuple[Finding, ...]:
-    rows = np.flatnonzero(columns["uneven_p_bh"] < level)
+def _findings(thresholds: Columns, columns: Columns, items: NDArray[Any], level: float) -> tuple[Finding, ...]:
+    rows = np.flatnonzero(columns["threshold_dif_p_bh"] < level)
     if not len(rows):
         return ()
-    rows = rows[np.argsort(columns["uneven_p"][rows], kind="stable")]
+    rows = rows[np.argsort(columns["threshold_dif_p"][rows], kind="stable")]
     named = list(dict.fromkeys(items[rows].tolist()))
     told = []
     for item in named[:NAMED]:
-        mine = np.flatnonzero(positions(steps["item"], [item]) >= 0)
-        most = mine[np.argmax(np.abs(steps["z"][mine]))]
+        mine = np.flatnonzero(positions(thresholds["item"], [item]) >= 0)
+        most = mine[np.argmax(np.abs(thresholds["z"][mine]))]
         told.append(
-            f"{listed([item])} above all at category {steps['category'][most]} ({steps['contrast'][most]:+.2f} logits "
-            f"for {steps['group'][most]!r})"
+            f"{listed([item])} above all at category {thresholds['category'][most]} "
+            f"({thresholds['contrast'][most]:+.2f} logits for {thresholds['group'][most]!r})"
         )
     more = f"; and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
     one = len(named) == 1
     return (
         Finding(
-            "uneven_thresholds",
+            "threshold_dif",
             "warning",
             f"{len(named):,} item{' has' if one else 's have'} thresholds that differ between the groups by unequal "
             f"amounts: {'; '.join(told)}{more}.",
