@@ -1,0 +1,103 @@
+"""Right and wrong is the case of one threshold: anchors and weights of answers in categories do what theirs do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectral_irt import AnchoredRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.prior import LocationPrior, Prior
+from spectral_irt.conditional.errors import too_regular
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import newton
+
+
+@pytest.fixture(scope="module")
+def credit():
+    return simulate.partial_credit(700, 8, categories=4, seed=2)
+
+
+def anchors_of(data, items):
+    layout = data.responses.thresholds
+    return {i: data.thresholds[layout.first[i] : layout.first[i] + layout.max_score[i]].tolist() for i in items}
+
+
+@pytest.mark.parametrize("se", ["dense", "one-pass", "information", "none"])
+@pytest.mark.parametrize("regularization", ["auto", 0, 3.0])
+def test_the_same_answers_and_anchors_give_the_same_numbers(se, regularization):
+    table = simulate.rasch(150, 14, design="sampled", p=0.5, seed=4).responses.to_dense()
+    table[:, 5] = np.where(np.isnan(table[:, 5]), np.nan, 1)  # everybody right
+    options = {"se": se, "regularization": regularization}
+    rasch = AnchoredRasch({0: 0.5, 1: -1.0, 2: 0.2}, **options).fit(table)
+    credit = SpectralPartialCredit(**options).fit(Responses.from_wide(table), anchors={0: [0.5], 1: [-1.0], 2: [0.2]})
+    np.testing.assert_array_equal(credit.thresholds_, rasch.difficulty_)
+    np.testing.assert_array_equal(credit.se_, rasch.se_)
+    assert credit.findings_ == rasch.findings_
+    assert credit.status_.tolist() == rasch.status_.tolist()
+    np.testing.assert_array_equal(credit.calibration_.further["displacement"], rasch.displacement_)
+
+
+def test_anchors_link_forms_that_share_nobody(credit):
+    """Two forms without common people, anchors in each: their data alone have no common scale."""
+    table = credit.responses.to_dense()
+    table[:350, 4:], table[350:, :4] = np.nan, np.nan
+    fit = SpectralPartialCredit(regularization=0).fit(table, anchors=anchors_of(credit, (0, 4)))
+    assert np.isfinite(fit.se_).all()
+    assert np.max(np.abs(fit.thresholds_ - credit.thresholds)[3:12]) < 0.6
+    assert np.max(np.abs(fit.thresholds_ - credit.thresholds)[15:]) < 0.6
+
+
+def test_options_count_beside_anchors(credit):
+    table, anchors = credit.responses.to_dense()[:60], anchors_of(credit, (0, 1))
+    fits = {r: SpectralPartialCredit(regularization=r).fit(table, anchors=anchors) for r in (0, 5.0, 1e6)}
+    spread = {r: np.nanstd(fit.difficulty_[2:]) for r, fit in fits.items()}
+    assert spread[0] > 1.05 * spread[5.0] > 1.1 * spread[1e6]
+    nothing = SpectralPartialCredit(se="none").fit(table, anchors=anchors)
+    assert nothing.se_method_ == "none"
+    assert np.isnan(nothing.se_[2:]).all()
+    model = SpectralPartialCredit(se="information").fit(table, anchors=anchors)
+    assert model.se_method_ == "information"
+    assert not np.allclose(model.se_[2:], SpectralPartialCredit().fit(table, anchors=anchors).se_[2:], rtol=1e-3)
+
+
+def test_a_displaced_anchor_is_found_in_categories(credit):
+    anchors = anchors_of(credit, (0, 1, 2, 3))
+    anchors[2] = [value + 1.0 for value in anchors[2]]
+    fit = AnchoredRasch(anchors).fit(credit.responses)
+    assert fit.displacement_[2] == pytest.approx(-1.0, abs=0.3)
+    assert np.max(np.abs(fit.displacement_[[0, 1, 3]])) < 0.5
+    free = SpectralPartialCredit().fit(credit.responses, anchors={k: anchors[k] for k in (0, 1, 3)})
+    assert fit.displacement_[2] == pytest.approx(
+        free.difficulty_[2] - np.mean(anchors[2]), abs=0.1
+    )  # its thresholds move alike
+    assert fit.displacement_se_[2] == pytest.approx(free.se_[2], rel=0.15)
+    assert next(one for one in fit.findings_ if one.code == "displaced_anchors").items == (2,)
+
+
+def test_weights_that_repeat_people_are_people_repeated(credit):
+    table = credit.responses.to_dense()[:300]
+    weights = np.where(np.arange(300) < 100, 3.0, 1.0)
+    weighted = SpectralPartialCredit(regularization=0).fit(table, weights=weights)
+    repeated = SpectralPartialCredit(regularization=0).fit(np.repeat(table, weights.astype(int), axis=0))
+    np.testing.assert_allclose(weighted.thresholds_, repeated.thresholds_, atol=1e-4)
+    assert np.all(weighted.se_ > repeated.se_)  # of fewer people
+    probed = SpectralPartialCredit(regularization=0, se="multiplier").fit(table, weights=weights)
+    np.testing.assert_allclose(probed.se_, weighted.se_, rtol=0.15)  # noise of the probes
+
+
+def test_people_of_little_weight_are_not_too_regular():
+    """Squared scores go with the square of a weight, the information with the weight itself."""
+    data = simulate.rasch(600, 12, design="sampled", p=0.5, seed=3)
+    weights = np.where(np.arange(600) < 300, 0.2, 1.8)
+    table = data.responses.to_dense()
+    table[300:, :6] = np.nan  # these items are answered by people of little weight alone
+    responses = Responses.from_wide(table)
+    prior = Prior.of_items(responses.thresholds, LocationPrior(Neighbors(responses), 1.0, np.ones(12), False))
+    start = data.difficulty - data.difficulty.mean()
+    found = newton(Likelihood(responses, start, weights=weights), start, prior=prior)
+    lacking = too_regular(found, found.point.score_gram().diagonal()) / np.asarray(found.noise)
+    assert np.max(lacking) < 0.35  # by chance; without regard to the weights 0.8
+    errors = SpectralRasch(regularization=1.0).fit(responses, weights=weights).se_
+    alone = SpectralRasch(regularization=1.0).fit(Responses.from_wide(table[:300])).se_
+    assert np.all(errors[:6] < 2.0 * alone[:6])

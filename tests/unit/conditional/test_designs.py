@@ -1,0 +1,147 @@
+"""Newton steps for thresholds of a linear form, beta = A eta, against conditional likelihood by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+
+from spectral_irt import Responses
+from spectral_irt.conditional import newton as module
+from spectral_irt.conditional.errors import Matrices
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
+from spectral_irt.conditional.newton import newton, parameters
+
+MAX_SCORES = (1, 2, 3, 1, 2)
+
+
+def answers(max_scores=MAX_SCORES, people=150):
+    """A table with holes, every category of every item used."""
+    rng = np.random.default_rng(3)
+    beta = [np.sort(rng.normal(size=k)) for k in max_scores]
+    table = np.empty((people, len(max_scores)))
+    for i, own in enumerate(beta):
+        logits = np.concatenate([np.zeros((people, 1)), np.cumsum(rng.normal(size=(people, 1)) - own, axis=1)], axis=1)
+        p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        table[:, i] = (rng.random((people, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    table[rng.random(table.shape) < 0.15] = np.nan
+    return table
+
+
+class Enumerated:
+    """Log-likelihood, scores of people and information by going through all answers with the same score."""
+
+    def __init__(self, table, max_scores):
+        first = np.concatenate([[0], np.cumsum(max_scores)])
+        self.rows = []
+        for row in table:
+            seen = np.flatnonzero(~np.isnan(row))
+            ways = itertools.product(*(range(max_scores[i] + 1) for i in seen))
+            alike = [way for way in ways if sum(way) == np.nansum(row)]
+            passed = np.zeros((len(alike), first[-1]))
+            for k, way in enumerate(alike):
+                for i, x in zip(seen, way, strict=True):
+                    passed[k, first[i] : first[i] + x] = 1
+            mine = alike.index(tuple(int(row[i]) for i in seen))
+            self.rows.append((passed, passed[mine]))
+
+    def at(self, beta):
+        loglik, scores, information = 0.0, [], 0.0
+        for passed, mine in self.rows:
+            weight = np.exp(-passed @ beta)
+            p = weight / weight.sum()
+            loglik += -mine @ beta - np.log(weight.sum())
+            expected = p @ passed
+            scores.append(expected - mine)
+            information = information + (passed.T * p) @ passed - np.outer(expected, expected)
+        return loglik, np.array(scores), information
+
+    def best(self, design, start, free):
+        """The parameters that maximize it, some free, by a general optimizer."""
+
+        def down(values):
+            eta = start.copy()
+            eta[free] = values
+            loglik, scores, _ = self.at(design @ eta)
+            return -loglik, -(design.T @ scores.sum(axis=0))[free]
+
+        eta = start.copy()
+        eta[free] = optimize.minimize(down, start[free], jac=True, method="BFGS", options={"gtol": 1e-9}).x
+        return eta
+
+
+def designs():
+    """Random sparse ones that fix the scale, some of whose parameters may be held; and one that leaves it open."""
+    rng, n = np.random.default_rng(8), sum(MAX_SCORES)
+    random = rng.normal(size=(n, 5)) * (rng.random((n, 5)) < 0.6)
+    open_scale = np.column_stack([np.ones(n), random[:, :3]])
+    none = np.zeros(5, dtype=bool)
+    return {
+        "random": (random, none),
+        "some fixed": (random, np.array([False, True, False, False, True])),
+        "scale left open": (open_scale, none[:4]),
+    }
+
+
+@pytest.mark.parametrize("name", designs())
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_design_is_what_enumeration_finds(name, exact):
+    design, fixed = designs()[name]
+    table = answers()
+    responses = Responses.from_wide(table, ordered=True)
+    assert tuple(responses.thresholds.max_score) == MAX_SCORES
+    truth = Enumerated(table, MAX_SCORES)
+    start = np.where(fixed, 0.4, 0.0)
+    best = design @ truth.best(design, start, ~fixed)
+    a = sparse.csr_array(design)
+    likelihood = ExactLikelihood(responses) if exact else Likelihood(responses, design @ start)
+    options = {"tol": 1e-9} if exact else {}
+    found = newton(likelihood, start, design=a, fixed=fixed if fixed.any() else None, **options)
+    level = best.mean() - found.beta.mean() if name == "scale left open" else 0.0
+    np.testing.assert_allclose(found.beta + level, best, atol=1e-5)
+    np.testing.assert_allclose(found.eta[fixed], 0.4)
+    if exact:
+        assert found.point.loglik == pytest.approx(truth.at(best)[0], abs=1e-6)
+    _, scores, information = truth.at(found.point.beta)
+    np.testing.assert_allclose(found.point.gradient, scores.sum(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found.point.score_gram(), scores.T @ scores, atol=1e-4)
+    mine = design[:, ~fixed]
+    inverse = mine @ np.linalg.pinv(mine.T @ information @ mine, rcond=1e-9) @ mine.T
+    if name == "scale left open":  # errors of differences from the mean
+        center = np.eye(len(best)) - 1 / len(best)
+        inverse = center @ inverse
+    covariance = inverse @ scores.T @ scores @ inverse.T
+    ours = Matrices.of(found).covariance()
+    ours = center @ ours @ center if name == "scale left open" else ours
+    np.testing.assert_allclose(np.sqrt(np.diag(ours)), np.sqrt(np.diag(covariance)), rtol=0.06)  # H is matched
+
+
+def test_the_identity_is_no_design():
+    responses = Responses.from_wide(answers(), ordered=True)
+    start = np.zeros(responses.thresholds.n_entries)
+    plain = newton(Likelihood(responses, start), start)
+    written = newton(Likelihood(responses, start), start, design=sparse.eye_array(len(start), format="csr"))
+    np.testing.assert_allclose(written.beta - written.beta.mean(), plain.beta, atol=1e-4)
+    np.testing.assert_allclose(Matrices.of(written).covariance(), Matrices.of(plain).covariance(), atol=1e-4)
+    np.testing.assert_allclose(parameters(written.design, plain.beta), plain.beta, atol=1e-10)
+
+
+def test_a_budget_that_ends_on_the_way_back_returns_the_last_good_point(monkeypatch):
+    """What belongs to a point that was rejected must not be returned."""
+    responses = Responses.from_wide(answers((1,) * 6), ordered=True)
+    start = np.zeros(6)
+    real, calls = module._too_far, []
+
+    def never_good(here, gain, accepted, step):
+        calls.append(real(here, gain, accepted, step))
+        return True
+
+    monkeypatch.setattr(module, "_too_far", never_good)
+    found = newton(Likelihood(responses, start), start, max_evaluations=4)
+    assert len(calls) == 3
+    np.testing.assert_array_equal(found.beta, start)
+    np.testing.assert_array_equal(found.point.beta, found.beta)
+    np.testing.assert_allclose(found.point.gradient, Likelihood(responses, start).at(start).gradient)
+    assert found.move > 0.04  # far from the end, which a finding says
