@@ -18,7 +18,7 @@ from measure import cost
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError
-from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
+from spectral_irt.estimators.conditional import ConditionalPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 from two_phase import TwoPhase

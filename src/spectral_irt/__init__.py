@@ -20,8 +20,7 @@ _NAMES = {
     "chain.paper": "",
     "datasets": "",
     "engine": "set_memory",
-    "estimators.conditional": "ConditionalRasch",
-    "estimators.conditional_ordered": "ConditionalPartialCredit",
+    "estimators.conditional": "ConditionalPartialCredit ConditionalRasch",
     "estimators.joint": "JointRasch",
     "estimators.marginal": "MarginalPartialCredit MarginalRasch",
     "estimators.pairwise": "PairwiseRasch",
@@ -66,8 +65,8 @@ if TYPE_CHECKING:
     from spectral_irt.data import Responses as Responses
     from spectral_irt.data.arrays import open_responses as open_responses
     from spectral_irt.engine import set_memory as set_memory
+    from spectral_irt.estimators.conditional import ConditionalPartialCredit as ConditionalPartialCredit
     from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch
-    from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit as ConditionalPartialCredit
     from spectral_irt.estimators.joint import JointRasch as JointRasch
     from spectral_irt.estimators.marginal import MarginalPartialCredit as MarginalPartialCredit
     from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch

@@ -10,7 +10,7 @@ import pytest
 from spectral_irt import ConditionalPartialCredit, ConditionalRasch, ConditionalRatingScale, Responses, simulate
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data.design import estimable
-from spectral_irt.estimators.conditional_ordered import conditional_thresholds
+from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.inference.groups.andersen import andersen
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
 from spectral_irt.inference.groups.dif import differential

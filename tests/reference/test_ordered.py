@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
+from spectral_irt.estimators.conditional import ConditionalPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale
 
 HERE = Path(__file__).parent

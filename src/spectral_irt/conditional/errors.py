@@ -58,7 +58,7 @@ class Matrices:
             lacking = np.sqrt(too_regular(found, np.diag(meat)))
             meat = meat + pull + lacking[:, None] * bread * lacking
             bread = bread + penalty
-        return cls(bread, meat, _inverse(found, bread), single)
+        return cls(bread, meat, free_inverse(found, bread), single)
 
     def covariance(self, robust: bool = True) -> Floats:
         """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
@@ -73,7 +73,8 @@ class Matrices:
         return follow @ errors @ follow.T
 
 
-def _inverse(found: Newton, bread: Floats) -> Floats:
+def free_inverse(found: Newton, bread: Floats) -> Floats:
+    """The inverse of this H on the free thresholds, centered within parts; A (A' H A)^-1 A' with a design."""
     if found.design is None and found.fixed is None:
         return centered_inverse(bread, found.floating)
     if found.design is None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from spectral_irt.conditional.contour import Contour, Given, chances, rough_tilt
 from spectral_irt.conditional.information import matched_factors
@@ -133,21 +132,6 @@ class Exact:
 
 
 # --------------------------------------------------------------------------------- blocks of people
-
-
-def pattern_sums(part: PatternPart, beta: Floats) -> tuple[sparse.csr_array, tuple[float, Floats]]:
-    """sqrt(weight) c of the matched information; and the sums over people of log gamma and of P(X_i = 1 | s)."""
-    m = len(beta)
-    found = part_given(part, padded(Thresholds.ones(m), beta))
-    p = found.p[0]
-    inside = np.arange(len(p)) < part.counts[:, None]
-    indptr = np.concatenate([[0], np.cumsum(part.counts)]).astype(np.int32)
-    items = part.items[inside]
-    piece = csr(
-        indptr, items.astype(np.int32), (matched_factors(p * (1 - p), part.counts) * np.sqrt(part.people)).T[inside], m
-    )
-    expected = np.bincount(items, weights=(p * part.people).T[inside], minlength=m).astype(np.float64)
-    return piece, (float(part.people @ found.log_gamma), expected)
 
 
 def rough_ability(block: Block, places: Ints, beta: Floats) -> tuple[Floats, Floats]:

@@ -14,7 +14,7 @@ A person's information matrix is the covariance of the answers given the score. 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,11 +27,7 @@ from spectral_irt.conditional.patterns import PatternPart, columns_of
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import conjugate_gradients, gram
 
-DENSE_ITEMS = 5_000  # 200 MB for a matrix; beyond, standard errors come from random multipliers
-EXACT_WORK = 5e7  # pairs of items, summed over patterns, up to which the exact form is used: a few seconds
-MULTIPLIERS = 100  # random right-hand sides; the control variate leaves about 1% of noise where items mix well
 CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
 SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, above, pattern by pattern
 
@@ -170,66 +166,6 @@ def from_levels(layout: Thresholds, values: Floats) -> Floats:
     return values[:, 0] if layout.binary else values[layout.item, layout.level - 1]
 
 
-class Information:
-    """The matched information of all people, as an operator.
-
-    Parameters
-    ----------
-    pieces : list of csr matrices, patterns x items
-        sqrt(weight) c of every pattern.
-    """
-
-    def __init__(self, pieces: Prepared, n_items: int) -> None:
-        self.pieces = pieces
-        self.n_items = n_items
-        self.degree = pieces.sum(_degree)
-        self.diagonal = self.degree - pieces.sum(_square)
-
-    def __matmul__(self, y: Floats) -> Floats:
-        degree = self.degree if y.ndim == 1 else self.degree[:, None]
-        return degree * y - self.pieces.sum(_apply, y)
-
-    def dense(self) -> Floats:
-        """All of it; for up to a few thousand items."""
-        return np.diag(self.degree) - self.pieces.sum(gram)
-
-    def draw(self, noise: np.random.Generator, columns: int) -> Floats:
-        """Columns of random numbers with this matrix as their covariance."""
-        seeds = self.pieces.seeds(int(noise.integers(2**63)))
-        return self.pieces.sum(_draw, columns, each=[seeds])
-
-
-def _apply(piece: sparse.csr_array, y: Floats) -> Floats:
-    return piece.T @ (piece @ y)
-
-
-def _draw(piece: sparse.csr_array, seed: np.random.SeedSequence, columns: int) -> Floats:
-    """y - c_i / C sum_j y_j with y_i = sqrt(C c_i) times a random sign, C = sum c: covariance diag(C c) - c c'."""
-    noise = np.random.default_rng(seed)
-    total = np.asarray(piece.sum(axis=1)).ravel()
-    scale = np.sqrt(piece.data * np.repeat(total, np.diff(piece.indptr)))
-    out = np.empty((piece.shape[1], columns))
-    for column in range(columns):
-        signs = noise.integers(0, 2, len(scale), dtype=np.int8)
-        y = sparse.csr_array((np.where(signs, scale, -scale), piece.indices, piece.indptr), shape=piece.shape)
-        shared = np.divide(y.sum(axis=1), total, out=np.zeros(len(total)), where=total > 0)
-        out[:, column] = y.sum(axis=0) - piece.T @ shared
-    return out
-
-
-def _degree(piece: sparse.csr_array) -> Floats:
-    return piece.T @ np.asarray(piece.sum(axis=1)).ravel()
-
-
-def _square(piece: sparse.csr_array) -> Floats:
-    return np.bincount(piece.indices, weights=piece.data**2, minlength=piece.shape[1]).astype(np.float64)
-
-
-def solve(matrix: Information, b: Floats, *, tol: float) -> tuple[Floats, int]:
-    """y with `matrix @ y = b` and mean zero, and the steps taken; one or many right-hand sides."""
-    return conjugate_gradients(matrix.__matmul__, matrix.diagonal, b, tol=tol)
-
-
 # --------------------------------------------------------------------------------- the exact form
 
 
@@ -279,36 +215,3 @@ def exact_information(part: PatternPart, cumulated: Floats, codes: Ints, n_steps
 def exact_work(part: PatternPart) -> float:
     """Pairs of items that the exact information adds up."""
     return float(part.items.size * part.items.shape[1])
-
-
-# ------------------------------------------------------------------------- variances of many items
-
-
-def multiplier_variance(
-    information: Information,
-    *,
-    diagonal: Floats,
-    apply: Callable[[Floats], Floats],
-    draw: Callable[[np.random.Generator, int], Floats],
-    seed: int = 0,
-) -> Floats:
-    """Diagonal of H^+ M H^+ for the information H and a matrix M known by its diagonal, products and random draws.
-
-    Random b with covariance M are solved for; what the diagonal of H alone would give for the same b is known exactly
-    and corrects them (a control variate), so that little noise is left where items mix well.
-    """
-    m = information.n_items
-    inverse = 1 / information.diagonal
-    known = inverse**2 * diagonal
-    cross = inverse * apply(inverse)  # row sums of D^-1 M D^-1
-    known = known - 2 * cross / m + cross.sum() / m**2
-    noise = np.random.default_rng(seed)
-    surplus: Any = 0.0
-    done, step = 0, max(1, min(MULTIPLIERS, 2_000_000 // m))
-    while done < MULTIPLIERS:
-        b = draw(noise, min(step, MULTIPLIERS - done))
-        rough = inverse[:, None] * b
-        rough -= rough.mean(axis=0)
-        surplus = surplus + (solve(information, b, tol=1e-3)[0] ** 2 - rough**2).sum(axis=1)
-        done += b.shape[1]
-    return np.maximum(known + surplus / MULTIPLIERS, known / 10)

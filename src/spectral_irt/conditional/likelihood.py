@@ -22,10 +22,10 @@ from scipy import sparse
 from spectral_irt.conditional.binary_rows import BinaryPoint, SharedRows, answers_to_items
 from spectral_irt.conditional.binary_rows import prepare_people as binary_people
 from spectral_irt.conditional.contour import n_points
-from spectral_irt.conditional.information import Point, balanced, exact_information
+from spectral_irt.conditional.information import Point, balanced, exact_information, exact_work
 from spectral_irt.conditional.pattern_rows import PatternRows, residuals
 from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
-from spectral_irt.conditional.table_point import TablePoint
+from spectral_irt.conditional.table_point import TablePoint, item_squares
 from spectral_irt.conditional.table_rows import prepare_people as table_people
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.responses import Responses
@@ -38,6 +38,7 @@ FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
 ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
 KEPT = 8  # bytes of an answer that are kept; where these are few, twice that
 EXACT_WORK = 2e10  # multiplications that the exact information may cost
+EXACT_PAIRS = 5e7  # pairs of items, summed over patterns, that it may have: a few seconds
 
 
 class Likelihood:
@@ -174,7 +175,7 @@ class ExactPoint(Point):
         return self.scores.sum(gram)
 
     def score_blocks(self) -> Floats:
-        raise NotImplementedError
+        return self.scores.sum(item_squares, self.layout)
 
     def score_twice(self, v: Floats) -> Floats:
         return self.scores.sum(_twice, v)
@@ -209,9 +210,12 @@ class ExactLikelihood:
     def share(self, point: Point) -> Floats:
         raise NotImplementedError  # there is no prior on exact likelihood
 
-    def exact_is_affordable(self, work: float = EXACT_WORK) -> bool:
+    def exact_is_affordable(self, work: float | None = None) -> bool:
         """Whether the exact information costs no more than so many multiplications."""
-        return bool(self.parts.sum(_exact_work, padded(self.layout, np.zeros(self.layout.n_entries))) <= work)
+        if self.layout.binary and work is None:
+            return bool(self.parts.sum(exact_work) <= EXACT_PAIRS)
+        needed = self.parts.sum(_exact_work, padded(self.layout, np.zeros(self.layout.n_entries)))
+        return bool(needed <= (EXACT_WORK if work is None else work))
 
     def information(self, beta: Floats, *, exact: bool) -> Floats:
         """The information, thresholds x thresholds: from the probabilities of pairs, or matched."""

@@ -40,6 +40,7 @@ STEADY = 0.08  # a step leaves at most this share of itself to the next, where i
 LONGEST = 2.0  # logits at once for one threshold: one with few answers may point much too far
 SOLVED, MAX_ITERATIONS = 1e-3, 1000  # of each linear system
 CERTAIN = 1e12  # information on a threshold that is given
+SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
 
 
@@ -271,6 +272,8 @@ def newton(
         if accepted is not None and _too_far(here, gain, accepted, step):  # half the way back
             step = step / 2
             eta = eta - step
+            if np.abs(step).max() < SHORTEST:
+                break
             continue
         accepted = here, gain
         step = np.clip(full, -LONGEST, LONGEST)
@@ -282,13 +285,12 @@ def newton(
         tell(f"conditional likelihood: Newton step {k}, {move:.2f} standard errors at most")
         if tol is None and move * share < close:
             break
-    else:
-        assert accepted is not None
-        if accepted[0].evaluations < k:  # the budget ended on the way back: what counts is the last good point
-            here = replace(accepted[0], point=likelihood.at(accepted[0].beta), evaluations=k)
-            return replace(here, move=last_move)
-        if tol is not None:
-            return replace(here, move=last_move)
+    assert accepted is not None
+    if accepted[0].evaluations < k:  # the budget ended on the way back: what counts is the last good point
+        here = replace(accepted[0], point=likelihood.at(accepted[0].beta), evaluations=k)
+        return replace(here, move=last_move)
+    if tol is not None:
+        return replace(here, move=last_move)
     return replace(here, beta=eta if design is None else design @ eta, eta=eta, move=move * share)
 
 

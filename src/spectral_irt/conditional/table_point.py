@@ -101,11 +101,11 @@ def _passed_cells(part: TableRows, n_grid: int) -> tuple[Floats, Floats, Floats]
             seen[r] = np.bincount(where, weights=weight, minlength=size)
         collected = times(long.cells_t, by)
     if part.exact is not None:
-        own += _item_squares(part.exact.scores(), layout)
+        own += item_squares(part.exact.scores(), layout)
     return seen, collected, own
 
 
-def _item_squares(scores: sparse.csr_array, layout: Thresholds) -> Floats:
+def item_squares(scores: sparse.csr_array, layout: Thresholds) -> Floats:
     """Items x levels x levels: sums over people of the products of an item's scores."""
     own = np.zeros((layout.n_items, layout.widest, layout.widest))
     column = scores.indices

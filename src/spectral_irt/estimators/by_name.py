@@ -61,7 +61,7 @@ ORDERED = {
             "spectral:SpectralPartialCredit",
             "weighting regularization refine assume_equal_means se max_iter threads unused",
         ),
-        "cml": Method("conditional_ordered:ConditionalPartialCredit", "max_iter threads unused"),
+        "cml": Method("conditional:ConditionalPartialCredit", "max_iter threads unused"),
         "mml": Method("marginal:MarginalPartialCredit", "max_iter threads unused"),
     },
     "rsm": {

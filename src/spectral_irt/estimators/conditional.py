@@ -1,67 +1,59 @@
-"""ConditionalRasch: conditional maximum likelihood, exact for any pattern of missing answers and any length."""
+"""Conditional maximum likelihood (CML), exact for any missing answers, any length and any number of categories."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.conditional.given_score import conditional_probabilities, pattern_sums
-from spectral_irt.conditional.information import (
-    DENSE_ITEMS,
-    EXACT_WORK,
-    Information,
-    exact_information,
-    exact_work,
-    multiplier_variance,
-    solve,
-)
-from spectral_irt.conditional.patterns import padded, pattern_parts, threshold_codes
-from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Block, Floats
-from spectral_irt.data.same_items import distinct_rows
-from spectral_irt.engine import Prepared
+from spectral_irt.conditional.errors import free_inverse, standard_errors
+from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.newton import Newton, newton, parameters
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
-from spectral_irt.estimators.base import KEEP_COVARIANCE, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate, convergence, keep_estimable
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, centered, convergence, keep_estimable
 from spectral_irt.estimators.spectral_fit import start_thresholds
-from spectral_irt.numerics import centered_inverse, gram
+from spectral_irt.numerics import symmetric
 
 ConditionalSe = Literal["information", "sandwich", "none"]
 STANDARD_ERRORS = get_args(ConditionalSe)
 ON_THE_EDGE = "Raise `max_iter`, or look for items on the edge of having no finite estimate."
-LONGEST_STEP = 2.0  # logits at once for one item: an item with few answers may point much too far
-SHORTEST_STEP = 2.0**-30  # of a halved step
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionalFit:
-    """What `conditional_difficulty` found, one number an item.
+    """What `conditional_thresholds` found.
 
     Attributes
     ----------
-    difficulty, se : float arrays
+    thresholds, se : float arrays
+        On the scale whose mean location is zero.
     covariance : float array or None
-        Of the mean-centered difficulties; kept for up to 2,000 items.
+        Of the thresholds, where it was formed.
+    eta : float array
+        The parameters of the design, thresholds = A eta up to the level.
     loglik : float
         Conditional log-likelihood.
     gradient : float array
-        Its derivative by each difficulty.
+        Its derivative by each parameter.
     n_iter : int
         Passes over the answers.
     n_patterns : int
         Distinct pairs (items answered, score) among the people.
     se_method : str
-        "exact information", "matched information", "multiplier", each perhaps with ", sandwich"; or "none".
+        "exact information", "matched information", each perhaps with ", sandwich"; "multiplier, sandwich"; or "none".
     """
 
-    difficulty: Floats
+    thresholds: Floats
     se: Floats
     covariance: Floats | None
+    eta: Floats
     loglik: float
     gradient: Floats
     n_iter: int
@@ -70,8 +62,9 @@ class ConditionalFit:
     converged: bool
 
 
-def conditional_difficulty(
+def conditional_thresholds(
     responses: Responses,
+    design: Any = None,
     *,
     start: Floats | None = None,
     se: str = "information",
@@ -79,178 +72,102 @@ def conditional_difficulty(
     max_iter: int = 100,
     progress: Callable[[str], None] | None = None,
 ) -> ConditionalFit:
-    """Item difficulties by conditional maximum likelihood; the function behind `ConditionalRasch`.
+    """Thresholds by conditional maximum likelihood, beta = A eta with a known matrix A (the identity by default).
 
-    log L(beta) = sum_l ( -sum_i x_li beta_i - log gamma_{s_l}(exp(-beta_i), i answered by l) ),   mean(beta) = 0.
+    log L(beta) = sum_l ( -sum_i sum_{v <= x_li} beta_iv - log gamma_{s_l} ),   mean location 0.
 
-    Each person's symmetric function runs over the items that person answered. Newton steps use the matched information
-    (see `information`), which is within a few per cent of the exact one, so that every pass gains one to two digits.
+    Each person's symmetric function gamma runs over the items that person answered. Newton steps use the matched
+    information (see `information`), which is within a few per cent of the exact one, so that every pass gains one to
+    two digits.
 
     Parameters
     ----------
     responses : Responses
-        All items must have a finite estimate: see `spectral_irt.data.design.estimable`, which the class calls.
+        All thresholds must have a finite estimate: see `spectral_irt.data.design.estimable`, which the classes call.
+    design : matrix, thresholds x parameters, optional
+        A; sparse or dense.
     start : float array, optional
-        Difficulties to begin with; any will do.
+        Thresholds to begin with; any will do.
 
     The other parameters are those of `ConditionalRasch`.
     """
     check_option("se", se, STANDARD_ERRORS)
-    _check_numbers(tol, max_iter)
+    if not tol > 0:
+        raise OptionError(f"`tol` is {tol}; it must be above zero.")
+    if max_iter < 1:
+        raise OptionError(f"`max_iter` is {max_iter}; it must be at least 1.")
     tell = progress or (lambda text: None)
-    m = responses.n_items
     tell("finding people who saw the same items")
-    patterns = distinct_rows(responses)
-    parts = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, responses.thresholds))
-    right = responses.sum(_right, m)
+    likelihood = ExactLikelihood(responses)
+    a = None if design is None else sparse.csr_array(design)
     beta = start_thresholds(responses) if start is None else np.asarray(start, dtype=np.float64)
-
-    likelihood = _Likelihood(parts, right)
-    here, n_iter = _climb(likelihood, beta - beta.mean(), tol, max_iter, tell)
-    size = float(np.max(np.abs(here.gradient)))
-    converged = size <= max(tol, likelihood.rounding)
-    if not converged:
+    eta = beta if a is None else parameters(a, beta)
+    goal = max(tol, likelihood.rounding * (1.0 if a is None else float(np.abs(a).sum(axis=0).max())))
+    found = newton(likelihood, eta, design=a, tol=goal, max_evaluations=max_iter, tell=tell)
+    gradient = found.leveled(found.pulled(found.point.gradient.copy()))
+    size = float(np.max(np.abs(gradient)))
+    if size > goal:
         warnings.warn(
-            stopped("the conditional likelihood", n_iter, "passes", "a gradient of", size, tol) + " " + ON_THE_EDGE,
+            stopped("the conditional likelihood", found.evaluations, "passes", "a gradient of", size, tol)
+            + " "
+            + ON_THE_EDGE,
             ConvergenceWarning,
             stacklevel=2,
         )
     if se != "none":
         tell("standard errors")
-    errors, covariance, method = _standard_errors(se, here, parts, responses)
+    errors, matrix, method = _standard_errors(se, found, likelihood)
+    thresholds, matrix = centered(responses.thresholds, found.point.beta, matrix)
+    errors = errors if matrix is None else np.sqrt(np.maximum(np.diag(matrix), 0))
     return ConditionalFit(
-        here.beta,
+        thresholds,
         errors,
-        covariance if m <= KEEP_COVARIANCE else None,
-        here.loglik,
-        here.gradient,
-        n_iter,
-        int(patterns.rows.informative.sum()),
+        matrix,
+        found.eta,
+        found.point.loglik,
+        gradient,
+        found.evaluations,
+        likelihood.n_patterns,
         method,
-        converged,
+        size <= goal,
     )
 
 
-def _check_numbers(tol: float, max_iter: int) -> None:
-    if not tol > 0:
-        raise OptionError(f"`tol` is {tol}; it must be above zero.")
-    if max_iter < 1:
-        raise OptionError(f"`max_iter` is {max_iter}; it must be at least 1.")
-
-
-def _right(block: Block, n_items: int) -> Floats:
-    """Right answers to each item by people who are neither all right nor all wrong."""
-    rows = np.zeros(2 * block.n_persons)
-    rows[0::2] = block.informative
-    return block.pattern(n_items).T @ rows
-
-
-# ------------------------------------------------------------------------- the likelihood, climbed
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """The likelihood at some difficulties."""
-
-    beta: Floats
-    loglik: float
-    gradient: Floats
-    information: Information
-
-
-class _Likelihood:
-    def __init__(self, parts: Prepared, right: Floats) -> None:
-        self.parts, self.right = parts, right
-        # Sums of P over an item's people carry about this much rounding.
-        self.rounding = float(16 * np.finfo(float).eps * right.max(initial=1.0))
-
-    def at(self, beta: Floats) -> _Point:
-        pieces, (log_gamma, expected) = self.parts.map_and_sum(pattern_sums, beta)
-        loglik, gradient = -float(self.right @ beta) - log_gamma, expected - self.right
-        return _Point(beta, loglik, gradient - gradient.mean(), Information(pieces, len(beta)))
-
-
-def _climb(
-    likelihood: _Likelihood, beta: Floats, tol: float, max_iter: int, tell: Callable[[str], None]
-) -> tuple[_Point, int]:
-    """Newton steps with conjugate gradients, halved while they lead down."""
-    here, passes = likelihood.at(beta), 1
-    goal = max(tol, likelihood.rounding)
-    while (size := np.max(np.abs(here.gradient))) > goal and passes < max_iter:
-        tell(f"pass {passes + 1}: log-likelihood {here.loglik:,.2f}, gradient {size:.1e}")
-        step = np.clip(solve(here.information, here.gradient, tol=1e-4)[0], -LONGEST_STEP, LONGEST_STEP)
-        length = 1.0
-        slack = 1e-12 * abs(here.loglik)  # rounding of the log-likelihood, which near the top is all that moves
-        while passes < max_iter:
-            beta = here.beta + length * step
-            there = likelihood.at(beta - beta.mean())
-            passes += 1
-            if there.loglik >= here.loglik - slack:
-                here = there
-                break
-            length /= 2
-            if length < SHORTEST_STEP:
-                return here, passes
-    return here, passes
-
-
-# -------------------------------------------------------------------------------- standard errors
-
-
-def _standard_errors(
-    kind: str, here: _Point, parts: Prepared, responses: Responses
-) -> tuple[Floats, Floats | None, str]:
-    m = len(here.beta)
+def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> tuple[Floats, Floats | None, str]:
+    n = likelihood.layout.n_entries
     if kind == "none":
-        return np.full(m, np.nan), None, "none"
-    residuals = responses.prepare(_residuals, here.beta) if kind == "sandwich" else None
-    suffix = ", sandwich" if kind == "sandwich" else ""
-    if m > DENSE_ITEMS:
-        return np.sqrt(_large_variance(here.information, residuals)), None, "multiplier" + suffix
-    if parts.sum(exact_work) <= EXACT_WORK:
-        steps = responses.thresholds
-        exact = parts.sum(exact_information, padded(steps, here.beta), threshold_codes(steps), m)
-        inverse, method = centered_inverse(exact), "exact information"
-    else:
-        inverse, method = centered_inverse(here.information.dense()), "matched information"
-    if residuals is not None:
-        inverse = inverse @ residuals.sum(gram) @ inverse
-    return np.sqrt(np.diag(inverse)), inverse, method + suffix
+        return np.full(n, np.nan), None, "none"
+    if n > DENSE_ITEMS and found.design is None:
+        return standard_errors(found, "multiplier")[0], None, "multiplier, sandwich"
+    exact = likelihood.exact_is_affordable()
+    method = "exact information" if exact else "matched information"
+    bread = likelihood.information(found.point.beta, exact=True) if exact else found.point.dense()
+    inverse = free_inverse(found, bread)
+    if kind == "sandwich":
+        inverse, method = inverse @ found.point.score_gram() @ inverse, method + ", sandwich"
+    return np.empty(0), symmetric(inverse), method
 
 
-def _large_variance(information: Information, residuals: Prepared | None) -> Floats:
-    if residuals is None:
-        return multiplier_variance(
-            information, diagonal=information.diagonal, apply=information.__matmul__, draw=information.draw
-        )
-
-    def draw(noise: np.random.Generator, columns: int) -> Floats:
-        return residuals.sum(_signed, columns, each=[residuals.seeds(int(noise.integers(2**63)))])
-
-    return multiplier_variance(
-        information, diagonal=residuals.sum(_squares), apply=lambda y: residuals.sum(_twice, y), draw=draw
+def conditional_estimate(fit: ConditionalFit, kept: Kept, tol: float, **extra: Any) -> Estimate:
+    """What a conditional fit of some of the items says about all."""
+    size, findings = float(np.max(np.abs(fit.gradient))), []
+    if not fit.converged:
+        what = "the conditional likelihood"
+        findings = convergence(what, fit.n_iter, "passes", "a gradient of", size, tol, remedy=ON_THE_EDGE, warn=False)
+    return kept.estimate(
+        fit.thresholds,
+        fit.se,
+        fit.n_iter,
+        size,
+        covariance=fit.covariance,
+        loglik=fit.loglik,
+        findings=findings,
+        se_method=fit.se_method,
+        extra={"n_patterns": fit.n_patterns, **extra},
     )
 
 
-def _signed(matrix: sparse.csr_array, seed: np.random.SeedSequence, columns: int) -> Floats:
-    return matrix.T @ np.random.default_rng(seed).choice([-1.0, 1.0], (matrix.shape[0], columns))
-
-
-def _squares(matrix: sparse.csr_array) -> Floats:
-    return np.bincount(matrix.indices, matrix.data**2, matrix.shape[1]).astype(np.float64)
-
-
-def _twice(matrix: sparse.csr_array, y: Floats) -> Floats:
-    return matrix.T @ (matrix @ y)
-
-
-def _residuals(block: Block, beta: Floats) -> sparse.csr_array:
-    """X - P(X = 1 | s), people x items."""
-    values = block.right() - conditional_probabilities(block, beta)
-    return sparse.csr_array((values, block.items, block.indptr.astype(np.int32)), shape=(block.n_persons, len(beta)))
-
-
-# ----------------------------------------------------------------------------------------- the class
+# --------------------------------------------------------------------------------------- the classes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -267,7 +184,8 @@ class ConditionalRasch(RaschEstimator):
     ----------
     se : "information", "sandwich" or "none"
         Standard errors from the information matrix (default); from the sandwich, which stays honest when the model
-        does not quite hold; or none. `se_method_` says how they were computed.
+        does not quite hold; or none. `se_method_` says how they were computed: beyond 5,000 thresholds by solves for
+        random right-hand sides, and then they are the sandwich.
     tol : float
         Largest derivative of the log-likelihood at which to stop. 1e-9: difficulties to ten digits.
     max_iter : int
@@ -310,28 +228,54 @@ class ConditionalRasch(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept = keep_estimable(responses)
-        fit = conditional_difficulty(
-            kept.responses,
-            se=self.se,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            progress=tell,
-        )
-        findings: list[Finding] = []
-        size = float(np.max(np.abs(fit.gradient)))
-        if not fit.converged:
-            what = "the conditional likelihood"
-            findings += convergence(
-                what, fit.n_iter, "passes", "a gradient of", size, self.tol, remedy=ON_THE_EDGE, warn=False
-            )
-        return kept.estimate(
-            fit.difficulty,
-            fit.se,
-            fit.n_iter,
-            size,
-            loglik=fit.loglik,
-            findings=findings,
-            covariance=fit.covariance,
-            se_method=fit.se_method,
-            extra={"n_patterns": fit.n_patterns},
-        )
+        fit = conditional_thresholds(kept.responses, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
+        return conditional_estimate(fit, kept, self.tol)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConditionalPartialCredit(RaschEstimator):
+    """Thresholds of the partial credit model with standard errors by conditional maximum likelihood (CML).
+
+    P(x_l | s_l) = exp(-sum_i sum_{v <= x_li} beta_iv) / gamma_{s_l}: given the total score, abilities drop out. Exact
+    for any pattern of missing answers. The most accurate estimator, and the reference for the others.
+
+    Parameters
+    ----------
+    se : "information", "sandwich" or "none"
+        As for `ConditionalRasch`.
+    unused : "collapse", "error" or "keep"
+        As for `SpectralPartialCredit`.
+    tol : float
+        Largest derivative of the log-likelihood at which to stop.
+    max_iter : int
+        Most passes over the answers; five to ten are usual.
+    threads : int, optional
+
+    Attributes
+    ----------
+    thresholds_, threshold_se_, difficulty_, se_, loglik_, n_patterns_
+
+    References
+    ----------
+    Andersen (1995) in Fischer & Molenaar, Rasch Models, ch. 15; Masters (1982), Psychometrika 47.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> fit = ConditionalPartialCredit().fit(simulate.partial_credit(300, 4, categories=3, seed=1).responses)
+    >>> fit.thresholds_.shape
+    (8,)
+    """
+
+    several: ClassVar[bool] = True
+
+    se: str = "information"
+    unused: str = "collapse"
+    tol: float = 1e-9
+    max_iter: int = 100
+    threads: int | None = None
+
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+        kept = keep_estimable(responses)
+        fit = conditional_thresholds(kept.responses, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
+        return conditional_estimate(fit, kept, self.tol)

@@ -24,7 +24,7 @@ from spectral_irt.data.design import examine
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.conditional_ordered import conditional_estimate, conditional_thresholds
+from spectral_irt.estimators.conditional import conditional_estimate, conditional_thresholds
 from spectral_irt.estimators.estimate import Estimate, Kept, centered
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 from spectral_irt.tables import Columns

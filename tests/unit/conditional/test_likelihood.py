@@ -13,7 +13,7 @@ from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.newton import Newton, centered_within
 from spectral_irt.conditional.table_rows import score_matrix
 from spectral_irt.data import Responses
-from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
+from spectral_irt.estimators.conditional import ConditionalPartialCredit
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 
 

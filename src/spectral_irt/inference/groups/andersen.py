@@ -11,8 +11,7 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option
-from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.conditional_ordered import conditional_thresholds
+from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, scales_of
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.probability import chi2_tail

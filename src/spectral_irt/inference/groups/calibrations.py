@@ -23,8 +23,7 @@ from spectral_irt.data.design import components, estimable
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
-from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.conditional_ordered import conditional_thresholds
+from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds
 from spectral_irt.estimators.rating_scale import scalable, scale_design
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.estimators.spectral_fit import refined
