@@ -72,7 +72,8 @@ def calibrated(data: Responses, keep: str) -> Any:
     if keep == "se":
         return alone
     # As Bank.from_fit makes it, but for the population, which takes most of the time and has no part in a link.
-    return replace(without_data(alone), matrix=Answers.at(data, fit.difficulty_).matrix())
+    bank = without_data(alone)
+    return replace(bank, evidence=replace(bank.evidence, matrix=Answers.at(data, fit.difficulty_).matrix()))
 
 
 def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, float, np.ndarray]:

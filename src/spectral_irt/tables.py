@@ -52,9 +52,18 @@ def make_table(columns: AnyColumns, frame_kind: str | None) -> Any:
     """A dataframe of the named library (polars by default)."""
     import narwhals.stable.v1 as nw
 
-    plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
+    plain = {name: _cells(values) if values.dtype == object else values for name, values in columns.items()}
     kind: Any = frame_kind or "polars"
     return nw.from_dict(plain, backend=kind).to_native()
+
+
+def _cells(values: NDArray[Any]) -> list[Any]:
+    """The values of a column; labels that are text and numbers mixed become text."""
+    cells = values.tolist()
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    if len(kinds) < 2 or str not in kinds:
+        return cells
+    return [cell if cell is None else str(cell) for cell in cells]
 
 
 def frame_of(columns: AnyColumns) -> pl.DataFrame:

@@ -154,7 +154,7 @@ def test_a_bank_scored_updated_linked_and_anchored(fit, cli, tmp_path):
     assert "already" in run("update", tmp_path / "new", tmp_path / "b.csv", "--user", "who", code=2)
     fit(tmp_path / "c.csv", "--user", "who", "--bank", tmp_path / "other")
     said = run("link", tmp_path / "bank", tmp_path / "other", "-o", tmp_path / "linked")
-    assert "none of 15 common items" in said or "of 15 common items, beyond" in said
+    assert "none of 15 thresholds of 5 common items" in said or "of 15 thresholds of 5 common items, beyond" in said
     fit(tmp_path / "c.csv", "--user", "who", "--anchors", tmp_path / "bank", "-o", tmp_path / "out")
     items = pl.read_csv(tmp_path / "out" / "items.csv")
     assert items["status"].to_list() == ["anchored"] * 5

@@ -119,7 +119,7 @@ def test_one_person_under_the_population_of_the_bank(cli: Cli, bank: Path) -> No
     (ann,) = read_csv("out/persons.csv")
     assert 0.5 < float(ann["se"]) < 0.9
     record = json.loads(Path("out/score.json").read_text())
-    assert record["population"]["users"] == 400
+    assert record["population"]["persons"] == 400
     assert "estimated from 400 people" in " ".join(done.out.split())
     done = cli("score", "one.csv", "--bank", bank, "--ability", "eap", "-o", "s.csv", "--population", "-1,0.5")
     assert float(read_csv("s.csv")[0]["ability"]) < float(ann["ability"])

@@ -22,13 +22,12 @@ pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long u
 Cli = Callable[..., Any]
 
 
-@pytest.mark.parametrize("method", ["stream", "refit"])
-def test_a_bank_is_updated_in_place(cli: Cli, bank: Path, method: str) -> None:
+def test_a_bank_is_updated_in_place(cli: Cli, bank: Path) -> None:
     old = Bank.load(bank)
     write("new.csv", 3, items=12)
-    done = cli("update", bank, "new.csv", "--method", method)
+    done = cli("update", bank, "new.csv")
     assert (done.code, done.err) == (0, "")
-    found, expected = Bank.load(bank), old.update(read("new.csv"), method)
+    found, expected = Bank.load(bank), old.update(read("new.csv"))
     np.testing.assert_array_equal(found.difficulty, expected.difficulty)
     np.testing.assert_array_equal(found.se, expected.se)
     text = " ".join(done.out.split())
@@ -37,7 +36,7 @@ def test_a_bank_is_updated_in_place(cli: Cli, bank: Path, method: str) -> None:
     assert "2 items are new in the bank: 'q10', 'q11'" in text
     assert "The bank is in bank." in text
     assert sorted(os.listdir(bank)) == sorted(["bank.json", *(path.name for path in bank.glob("*.parquet"))])
-    assert len(os.listdir(bank)) == 3
+    assert len(os.listdir(bank)) == 4
 
 
 def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
@@ -108,7 +107,6 @@ def test_an_update_that_fails_or_is_stopped_leaves_the_bank(
     refused(cli("update", bank, "foreign.csv"), "none of its items", "Check the labels")
     refused(cli("update", bank, "empty.csv"), "empty.csv")
     refused(cli("update", bank, "perfect.csv"), "all answers right or all wrong")
-    refused(cli("update", bank, "new.csv", "--method", "magic"), "--method is 'magic'; it can be 'stream', 'refit'")
     refused(cli("update", bank, "new.csv", "--repeats", "magic"), "--repeats is 'magic'")
 
     def stopped(*_: Any, **__: Any) -> None:
@@ -159,7 +157,7 @@ def test_a_bank_that_is_anchor_and_target_keeps_its_other_items(cli: Cli, bank: 
     np.testing.assert_array_equal(after.se[:10], before.se)
     assert after.n.tolist() == [400] * 6 + [800] * 4 + [400] * 4
     assert after.status.tolist() == ["ok"] * 14
-    assert not after.anchored.any()
+    assert not after.calibration.anchored.any()
     truth = np.linspace(-1.5, 1.5, 20)
     shift = before.difficulty.mean() - truth[:10].mean()
     assert np.max(np.abs(after.difficulty[10:] - truth[10:14] - shift) / after.se[10:]) < 4

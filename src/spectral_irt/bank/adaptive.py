@@ -1,11 +1,11 @@
-"""Adaptive testing with a bank: the next item for somebody's answers, a run over simulated people, files for others.
+"""Adaptive testing with a bank: the next item for somebody's answers, and a run over simulated people.
 
-Under the Rasch model the item that tells most about an ability is the one whose difficulty is nearest to it.
+The item that tells most about an ability is the one whose score varies most there: of right and wrong answers, the one
+whose difficulty is nearest to it. Only items on one scale can be asked together.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,19 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
-from spectral_irt.bank.export import catsim_text
-from spectral_irt.bank.file_format import readable
+from spectral_irt.bank.bank import Bank
+from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import index_of, positions
 from spectral_irt.errors import BankError, OptionError, listed
-from spectral_irt.model import sigmoid
+from spectral_irt.model import above, category_probabilities
 from spectral_irt.numerics import generator
-from spectral_irt.tables import Columns, guarded
+from spectral_irt.tables import Columns
 
 POPULATION = (0.0, 1.5)  # mean and sd of abilities where the bank knows none: wide, so that answers soon count for more
-ADAPTIVE = "adaptive tests are"
-GRID = np.linspace(-4.0, 4.0, 61)  # standard deviations at which the posterior is summed
+GRID = np.linspace(-5.0, 5.0, 301)  # standard deviations at which the posterior is summed
+FINE = 0.05  # logits between the abilities at which the information of items is tabulated
 
 
 @dataclass(frozen=True)
@@ -35,15 +34,45 @@ class Next:
     item: Any
     ability: float
     se: float
+    findings: tuple[Finding, ...] = ()
 
 
-def next_item(bank: Bank, answers: Mapping[Any, int], *, population: tuple[float, float] | None = None) -> Next:
-    """The item that tells most after these answers (item -> 1 or 0). Nothing is kept between calls.
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The items of a bank that can be asked: where each is, its group (-1: none), and sums of its thresholds."""
+
+    index: dict[Any, int]
+    group: Ints
+    cumulated: Floats
+    codes: Floats
+
+    @classmethod
+    def of(cls, bank: Bank) -> _Asked:
+        """Made once for a bank, which never changes."""
+        found: _Asked | None = bank.__dict__.get("_asked")
+        if found is None:
+            made = bank.calibration
+            group = np.where(bank.estimated, bank.evidence.link_group, -1)
+            found = cls(index_of(bank.items), group, made.layout.cumulated(made.thresholds), made.codes)
+            object.__setattr__(bank, "_asked", found)
+        return found
+
+    def home(self, place: Ints) -> int:
+        """The scale that most of these items are on; without any, that of most items."""
+        of = self.group[place] if len(place) else self.group[self.group >= 0]
+        if not len(of):
+            raise BankError("the bank has no item with a difficulty of its own.")
+        return int(np.argmax(np.bincount(of)))
+
+
+def next_item(bank: Bank, answers: Mapping[Any, float], *, population: tuple[float, float] | None = None) -> Next:
+    """The item that tells most after these answers (item -> 1 or 0, or its category). Nothing is kept between calls.
 
     Parameters
     ----------
     bank : Bank
-        Only items with an estimate of their own are asked.
+        Only items with an estimate of their own are asked, and of groups that no answers link only one: that of most of
+        the answers so far. A finding says so.
     answers : mapping
         So far; may be empty.
     population : (mean, sd), optional
@@ -57,41 +86,42 @@ def next_item(bank: Bank, answers: Mapping[Any, int], *, population: tuple[float
     >>> next_item(bank, {}).item, next_item(bank, {bank.items[2]: 1}).item != bank.items[2]
     ('item3', True)
     """
-    index, measured = _index(bank)
-    place = _places(bank, list(answers), index, measured)
-    given = np.array([_right(value) for value in answers.values()], dtype=float)
-    mean, se = _posterior(bank.difficulty[place], given, *_population(bank, population))
-    far = np.abs(bank.difficulty - mean)
-    far[~measured] = np.inf
-    far[place] = np.inf
-    best = int(np.argmin(far))
-    return Next(bank.items[best] if np.isfinite(far[best]) else None, mean, se)
+    asked = _Asked.of(bank)
+    place = _places(bank, list(answers), asked)
+    given = np.array([_category(value, asked.codes[k]) for value, k in zip(answers.values(), place, strict=True)])
+    home = asked.home(place)
+    here = asked.group[place] == home
+    mean, sd = _population(bank, population)
+    theta, log = mean + sd * GRID, -(GRID**2) / 2
+    if here.any():
+        log = log + _log_likelihood(asked.cumulated[place[here]], given[here].astype(np.int64), theta).sum(axis=0)
+    center, spread = (float(each[0]) for each in _moments(log[None], theta))
+    told = np.full(bank.n_items, -1.0)
+    free = asked.group == home
+    free[place] = False
+    told[free] = _told(asked.cumulated[free], np.array([center]))[:, 0]
+    best = int(np.argmax(told))
+    return Next(bank.items[best] if free.any() else None, center, spread, _findings(bank, asked, home, place[~here]))
 
 
-def _index(bank: Bank) -> tuple[dict[Any, int], NDArray[np.bool_]]:
-    """Where each item is, and which can be asked; made once for a bank, which never changes."""
-    found: tuple[dict[Any, int], NDArray[np.bool_]] | None = bank.__dict__.get("_asked_by")
-    if found is None:
-        right_or_wrong(bank.calibration, ADAPTIVE)
-        found = index_of(bank.items), bank.measured
-        object.__setattr__(bank, "_asked_by", found)
-    return found
-
-
-def _places(bank: Bank, labels: list[Any], index: Mapping[Any, int], measured: NDArray[np.bool_]) -> Ints:
-    found = [index.get(label, -1) for label in labels]
+def _places(bank: Bank, labels: list[Any], asked: _Asked) -> Ints:
+    found = [asked.index.get(label, -1) for label in labels]
     if -1 in found:
         found = positions(labels, bank.items.tolist()).tolist()
-    unknown = [label for label, k in zip(labels, found, strict=True) if k < 0 or not measured[k]]
+    unknown = [label for label, k in zip(labels, found, strict=True) if k < 0 or asked.group[k] < 0]
     if unknown:
         raise BankError(f"the bank has no difficulty for {listed(unknown)}, so answers to it say nothing.")
     return np.array(found, dtype=np.int64)
 
 
-def _right(value: Any) -> int:
-    if value not in (0, 1):
-        raise OptionError(f"an answer is {value!r}; it is 1 for right or 0 for wrong.")
-    return int(value)
+def _category(value: Any, codes: Floats) -> int:
+    """Which category of the item this answer is."""
+    own = codes[np.isfinite(codes)]
+    number = isinstance(value, int | float | np.number | np.bool_)
+    if not number or value not in own:
+        what = "1 for right or 0 for wrong" if own.tolist() == [0, 1] else f"one of {', '.join(f'{c:g}' for c in own)}"
+        raise OptionError(f"an answer is {value!r}; it is {what}.")
+    return int(np.flatnonzero(own == value)[0])
 
 
 def _population(bank: Bank, given: tuple[float, float] | None) -> tuple[float, float]:
@@ -100,16 +130,42 @@ def _population(bank: Bank, given: tuple[float, float] | None) -> tuple[float, f
     return POPULATION if bank.population is None else (bank.population.mean, bank.population.sd)
 
 
-def _posterior(difficulty: Floats, right: Floats, mean: float, sd: float) -> tuple[float, float]:
-    theta = mean + sd * GRID
-    log = -(GRID**2) / 2
-    if len(right):
-        eta = theta - difficulty[:, None]
-        log = log + right @ eta - np.logaddexp(0, eta).sum(axis=0)
-    weight = np.exp(log - log.max())
-    weight /= weight.sum()
-    center = float(weight @ theta)
-    return center, float(np.sqrt(weight @ (theta - center) ** 2))
+def _log_likelihood(cumulated: Floats, category: Ints, theta: Floats) -> Floats:
+    """Answers x abilities: the log-likelihood of each answer, log P(X = x) up to nothing."""
+    k = np.arange(cumulated.shape[1])
+    eta = k[:, None] * theta - cumulated[:, :, None]
+    top = eta.max(axis=1, keepdims=True)
+    total = top[:, 0] + np.log(np.exp(eta - top).sum(axis=1))
+    return category[:, None] * theta - cumulated[np.arange(len(category)), category][:, None] - total
+
+
+def _moments(log: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each row's density on the grid."""
+    weight = np.exp(log - log.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    center = weight @ theta
+    return center, np.sqrt(np.maximum((weight * (theta - center[:, None]) ** 2).sum(axis=1), 0))
+
+
+def _told(cumulated: Floats, theta: Floats) -> Floats:
+    """Items x abilities: the variance of each answer."""
+    k = np.arange(cumulated.shape[1], dtype=float)
+    out = np.empty((len(cumulated), len(theta)))
+    for j, ability in enumerate(theta):
+        p = category_probabilities(np.full(len(cumulated), ability), cumulated)
+        out[:, j] = p @ k**2 - (p @ k) ** 2
+    return out
+
+
+def _findings(bank: Bank, asked: _Asked, home: int, others: Ints) -> tuple[Finding, ...]:
+    outside = int(np.sum((asked.group >= 0) & (asked.group != home)))
+    if not outside:
+        return ()
+    sentence = f"{outside:,} items are on other scales, which no answers link with this one, and are not asked."
+    if len(others):
+        sentence += f" Answers to {listed(bank.items[others])} do not count."
+    remedy = "Collect answers of people who take items of both, and update the bank."
+    return (Finding("several_scales", "warning", sentence, remedy, tuple(bank.items[others].tolist())),)
 
 
 # ------------------------------------------------------------------------------------------------ a run
@@ -126,6 +182,7 @@ class Run:
         Items each person was asked.
     exposure : float array
         Share of the people that was asked each item.
+    findings : tuple of Finding
     """
 
     truth: Floats
@@ -134,6 +191,7 @@ class Run:
     length: Ints
     exposure: Floats
     labels: NDArray[Any]
+    findings: tuple[Finding, ...] = ()
 
     def columns(self) -> Columns:
         """A row for each person."""
@@ -149,15 +207,14 @@ class Run:
     def sentence(self) -> str:
         error = float(np.sqrt(np.mean((self.ability - self.truth) ** 2)))
         bias = float(np.mean(self.ability - self.truth))
-        return (
+        text = (
             f"{len(self.truth):,} simulated people were asked {self.length.mean():.1f} items on average "
-            f"({self.length.min()} to "
-            f"{self.length.max()}); abilities err by {error:.2f} logits (root mean square; bias {bias:+.2f}), and "
-            "their "
-            f"standard errors are {np.sqrt(np.mean(self.se**2)):.2f}. {np.mean(self.exposure > 0):.0%} of the items "
-            "were used; the "
-            f"busiest by {self.exposure.max():.0%} of the people."
+            f"({self.length.min()} to {self.length.max()}); abilities err by {error:.2f} logits (root mean square; "
+            f"bias {bias:+.2f}), and their standard errors are {np.sqrt(np.mean(self.se**2)):.2f}. "
+            f"{np.mean(self.exposure > 0):.0%} of the items were used; the busiest by {self.exposure.max():.0%} of the "
+            "people."
         )
+        return " ".join([text, *(finding.sentence for finding in self.findings)])
 
 
 def simulate_cat(
@@ -192,32 +249,29 @@ def simulate_cat(
         raise OptionError("people and `most` are 1 or more, and `least` is no larger than most.")
     if se is not None and not se > 0:
         raise OptionError(f"`se` is {se!r}; a standard error is above zero.")
-    right_or_wrong(bank.calibration, ADAPTIVE)
-    usable = np.flatnonzero(bank.measured)
-    if not len(usable):
-        raise BankError("the bank has no item with a difficulty of its own.")
+    asked_items = _Asked.of(bank)
+    home = asked_items.home(np.zeros(0, dtype=np.int64))
+    usable = np.flatnonzero(asked_items.group == home)
+    cumulated = asked_items.cumulated[usable]
     mean, sd = _population(bank, population)
     rng = generator(seed)
     truth = rng.normal(mean, sd, people)
-    beta = bank.difficulty[usable]
     theta = mean + sd * GRID
+    abilities = np.arange(theta[0], theta[-1] + FINE, FINE)
+    told = _told(cumulated, abilities).T
     log = np.tile(-(GRID**2) / 2, (people, 1))
     center, spread = np.full(people, mean), np.full(people, sd)
-    asked = np.zeros((people, len(beta)), dtype=bool)
+    asked = np.zeros((people, len(usable)), dtype=bool)
     length = np.zeros(people, dtype=np.int64)
     going = np.arange(people)
-    for _ in range(min(most, len(beta))):
-        far = np.abs(beta - center[going, None])
-        far[asked[going]] = np.inf
-        best = np.argmin(far, axis=1)
+    for _ in range(min(most, len(usable))):
+        near = np.clip(np.rint((center[going] - abilities[0]) / FINE).astype(np.int64), 0, len(abilities) - 1)
+        best = np.argmax(np.where(asked[going], -1.0, told[near]), axis=1)
         asked[going, best] = True
-        right = rng.random(len(going)) < sigmoid(truth[going] - beta[best])
-        eta = theta - beta[best][:, None]
-        log[going] += np.where(right[:, None], eta, 0.0) - np.logaddexp(0, eta)
-        weight = np.exp(log[going] - log[going].max(axis=1, keepdims=True))
-        weight /= weight.sum(axis=1, keepdims=True)
-        center[going] = weight @ theta
-        spread[going] = np.sqrt(np.maximum(weight @ theta**2 - center[going] ** 2, 0))
+        passed = above(category_probabilities(truth[going], cumulated[best]))
+        category = (rng.random(len(going))[:, None] < passed).sum(axis=1)
+        log[going] += _log_likelihood(cumulated[best], category, theta)
+        center[going], spread[going] = _moments(log[going], theta)
         length[going] += 1
         if se is not None:
             going = going[(spread[going] > se) | (length[going] < least)]
@@ -225,33 +279,5 @@ def simulate_cat(
             break
     exposure = np.zeros(bank.n_items)
     exposure[usable] = asked.mean(axis=0)
-    return Run(truth, center, spread, length, exposure, bank.items)
-
-
-# ------------------------------------------------------------------------------------- for other programs
-
-
-def cat_text(items: Any, program: str) -> str:
-    """The items as another program for adaptive tests reads them.
-
-    "catsim": CSV item, a, b, c, d. "adaptivetesting": CSV ids, a, b, c, d (`ItemPool.load_from_dataframe`). "jscat": a
-    JSON list of stimuli with difficulty, discrimination, guessing and slipping. "mirtcat": CSV item, a1, d, g, u, where
-    d = -difficulty (`generate.mirt_object`). Items without a difficulty are left out.
-    """
-    made = right_or_wrong(calibration_of(items), "files for adaptive tests are")
-    beta, labels = made.difficulty[made.known], made.labels[made.known]
-    if program == "catsim":
-        return catsim_text(items)
-    if program == "jscat":
-        rows = [
-            {"id": label, "difficulty": b, "discrimination": 1, "guessing": 0, "slipping": 1}
-            for label, b in zip(readable(labels), beta.tolist(), strict=True)
-        ]
-        return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
-    heads = {"adaptivetesting": "ids,a,b,c,d", "mirtcat": "item,a1,d,g,u"}
-    if program not in heads:
-        raise OptionError(f"{program!r} is not among catsim, adaptivetesting, jscat and mirtcat.")
-    numbers = beta if program == "adaptivetesting" else -beta
-    names = ['"' + guarded(name).replace('"', '""') + '"' for name in readable(labels)]
-    rows_of = [f"{name},1.0,{number!r},0.0,1.0" for name, number in zip(names, numbers.tolist(), strict=True)]
-    return "\n".join([heads[program], *rows_of]) + "\n"
+    findings = _findings(bank, asked_items, home, np.zeros(0, dtype=np.int64))
+    return Run(truth, center, spread, length, exposure, bank.items, findings)

@@ -1,4 +1,4 @@
-"""Anchors: items with given difficulties, from a bank, a mapping or a file."""
+"""Anchors: items with given thresholds, from a bank, a calibration, a mapping or a file."""
 
 from __future__ import annotations
 
@@ -15,25 +15,43 @@ from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.components import on_scale
 from spectral_irt.bank.covariance import errors_of
 from spectral_irt.calibration import Calibration
-from spectral_irt.data.labels import label_array
+from spectral_irt.data.labels import label_array, positions
+from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
+from spectral_irt.persons.align import Coded, in_categories_of
 from spectral_irt.tables import unguarded
 from spectral_irt.xlsx import WORKBOOK
 
 FAR = 20.0  # logits; nobody's anchors are there unless they are on another scale
 
 
+def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anchors]:
+    """The responses in the categories of the anchors in this place, and these."""
+    path = Path(place).expanduser()
+    bank = None if path.is_file() else Bank.load(path)
+    anchors = as_anchors(path if bank is None else bank)
+    counts = anchors.places.max_score
+    if not len(counts):
+        raise OptionError("the anchors have no item with thresholds of its own on the scale.")
+    if bank is None:
+        number = np.arange(int(counts.max()) + 1, dtype=float)
+        codes = np.where(number <= counts[:, None], number, np.nan)
+    else:
+        codes = bank.calibration.codes[positions(anchors.items, bank.items)]
+    return in_categories_of(Coded(anchors.items, counts, codes), responses), anchors
+
+
 def as_anchors(anchors: Any) -> Anchors:
     """Anchors from a bank, a fitted estimator, a mapping label -> difficulty, or a file.
 
     A folder is a bank; any other path is a CSV file, or a workbook (its sheet "items", or its only one), with columns
-    `item` and `difficulty` (and `se`, if it has one), in logits: `items.csv` of a fit will do.
-    Where a status is known (bank, fit, or a column `status`), only items with the status "ok" or "anchored" are
-    anchors: the others rest on the prior, or are on another scale.
+    `item` and `difficulty`, or `item`, `category` and `threshold` (and `se`, if it has one), in logits: `items.csv` and
+    `thresholds.csv` of a fit will do. Where a status is known (bank, fit, or a column `status`), only items with the
+    status "ok" or "anchored" are anchors: the others rest on the prior, or are on another scale.
     """
     if isinstance(anchors, Anchors):
         return anchors
@@ -41,16 +59,7 @@ def as_anchors(anchors: Any) -> Anchors:
         path = Path(anchors).expanduser()
         return as_anchors(Bank.load(path)) if os.path.isdir(path) or not os.path.lexists(path) else _read(path)
     if isinstance(anchors, Bank | Calibration | RaschEstimator):
-        source = "the bank" if isinstance(anchors, Bank) else "the anchors"
-        made = calibration_of(anchors)
-        placed = on_scale(made.status)
-        good, out = made.known & placed, made.labels[made.known & ~placed]
-        chosen = good[made.layout.item]
-        errors: JointErrors | None = errors_of(anchors)[0].take(chosen)
-        errors = errors if errors is not None and errors.variance.any() else None
-        layout = Thresholds(made.layout.max_score[good])
-        beta, se = made.thresholds[chosen], made.threshold_se[chosen]
-        return Anchors(made.labels[good], beta, se, made.scale, source, out, errors, layout)
+        return _of_calibration(anchors)
     if isinstance(anchors, Mapping):
         wrong = [label for label, value in anchors.items() if not all(map(_is_number, _several(value)))]
         if wrong:
@@ -59,6 +68,19 @@ def as_anchors(anchors: Any) -> Anchors:
     raise OptionError(
         f"anchors are a bank, a mapping from item to difficulty, or a file, not a {type(anchors).__name__}."
     )
+
+
+def _of_calibration(given: Bank | Calibration | RaschEstimator) -> Anchors:
+    made = calibration_of(given)
+    placed = on_scale(made.status)
+    good, out = made.known & placed, made.labels[made.known & ~placed]
+    chosen = good[made.layout.item]
+    errors: JointErrors | None = errors_of(given)[0].take(chosen)
+    errors = errors if errors is not None and errors.variance.any() else None
+    source = "the bank" if isinstance(given, Bank) else "the anchors"
+    layout = Thresholds(made.layout.max_score[good])
+    found = made.thresholds[chosen], made.threshold_se[chosen]
+    return Anchors(made.labels[good], *found, made.scale, source, out, errors, layout)
 
 
 def _several(value: Any) -> list[Any]:
@@ -85,34 +107,46 @@ def _read(path: Path) -> Anchors:
         raise ReadError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise ReadError(f"{str(path)!r} is not a CSV file in UTF-8: {error}.") from error
-    if not rows or not {"item", "difficulty"} <= set(rows[0]):
+    heads = set(rows[0]) if rows else set()
+    several = {"item", "category", "threshold"} <= heads
+    if not several and not {"item", "difficulty"} <= heads:
         has = f"it has {listed(rows[0])}" if rows else "it is empty"
-        raise ReadError(f"{str(path)!r} needs a heading with the columns item and difficulty; {has}.")
-    values: dict[str, tuple[float, float]] = {}
+        raise ReadError(
+            f"{str(path)!r} needs a heading with the columns item and difficulty, or item, category and threshold; "
+            f"{has}."
+        )
+    column = "threshold" if several else "difficulty"
+    values: dict[str, dict[int, tuple[float, float]]] = {}
     clash: list[str] = []
     left_out: dict[str, None] = {}
     for number, row in enumerate(rows, start=2):
-        label, text = row["item"] or "", (row["difficulty"] or "").strip()
+        label, text, category = row["item"] or "", str(row[column] or "").strip(), row["category"] if several else 1
         if not text:
             continue  # an item without an estimate anchors nothing
         if not _is_number(text):
-            raise ReadError(f"{str(path)!r}, line {number}: the difficulty of item {label!r} is {text!r}, no number.")
+            raise ReadError(f"{str(path)!r}, line {number}: the {column} of item {label!r} is {text!r}, no number.")
+        if not (_is_number(category) and float(category) == int(float(category)) >= 1):
+            raise ReadError(f"{str(path)!r}, line {number}: the category of item {label!r} is {category!r}.")
         if row.get("status") and not on_scale(np.array([row["status"]]))[0]:
             left_out[label] = None
             continue
         se = row.get("se") or ""
         one = (float(text), float(se) if _is_number(se) else np.nan)
-        if values.setdefault(label, one)[0] != one[0]:
+        if values.setdefault(label, {}).setdefault(int(float(category)), one)[0] != one[0]:
             clash.append(label)
     if clash:
         raise OptionError(
             f"{str(path)!r} gives {listed(dict.fromkeys(clash))} more than once, with different difficulties. Keep one "
             "line for each item."
         )
-    numbers = np.array(list(values.values())).reshape(-1, 2)
+    odd = [label for label, each in values.items() if sorted(each) != list(range(1, len(each) + 1))]
+    if odd:
+        raise OptionError(f"{str(path)!r}: the categories of {listed(odd)} are not 1, 2, ... without gaps.")
+    numbers = np.array([each[k] for each in values.values() for k in sorted(each)]).reshape(-1, 2)
     errors = known_errors(numbers[:, 0], numbers[:, 1], None)[0] if np.nansum(numbers[:, 1]) > 0 else None
+    layout = Thresholds(np.array([len(each) for each in values.values()], dtype=np.int64))
     found = Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path), errors=errors)
-    return _checked(replace(found, left_out=label_array(list(left_out))))
+    return _checked(replace(found, left_out=label_array(list(left_out)), layout=layout))
 
 
 def _rows_of_workbook(path: Path) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
-"""Bank: a calibration kept: its items, its scale, how it was made, and what data it has seen."""
+"""Bank: a calibration kept, with what updating, linking and scoring need of the answers that made it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.bank.components import is_measured
-from spectral_irt.bank.recognition import Hashes, Salt, digest_of, nobody
-from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
-from spectral_irt.data import Finding, Responses
+from spectral_irt.bank.components import is_estimated
+from spectral_irt.bank.evidence import Evidence
+from spectral_irt.bank.recognition import KnownPeople, Salt, digest_of
+from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.scores.reliability import sample_of_people
-from spectral_irt.numerics import fixed
 from spectral_irt.persons.abilities import COLLAPSED, abilities
-from spectral_irt.tables import make_table
+from spectral_irt.persons.align import Coded, align, align_categories
+from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
 
-FEWEST = 30  # people: with fewer the spread of abilities is anybody's guess
-ITEM_COLUMNS = ("difficulty", "se", "status", "n", "n_right", "information", "anchored", "group", "level", "pull")
+FEWEST_PEOPLE = 30  # with fewer the spread of abilities is anybody's guess
 
 
 @dataclass(frozen=True)
 class Population:
-    """Mean and standard deviation of the abilities, in logits, and how many people say so (0: given by hand)."""
+    """Mean and standard deviation of the abilities, in logits, and of how many people (0: given by hand)."""
 
     mean: float
     sd: float
-    users: int = 0
+    persons: int = 0
 
     @classmethod
     def given(cls, mean_and_sd: tuple[float, float]) -> Population:
@@ -46,15 +46,15 @@ class Population:
         return cls(mean, sd)
 
     @classmethod
-    def of(cls, responses: Responses, difficulty: Floats) -> Population | None:
+    def of(cls, responses: Responses, thresholds: Floats) -> Population | None:
         """Estimated from these answers (of a sample of the people where there are very many); None of too few."""
-        if np.count_nonzero(responses.counts) < FEWEST:
+        if np.count_nonzero(responses.counts) < FEWEST_PEOPLE:
             return None
-        found = abilities(sample_of_people(responses), difficulty, "eap")
-        users = int((found.n > 0).sum())
-        if users < FEWEST or found.prior is None or found.prior[1] <= COLLAPSED:
+        found = abilities(sample_of_people(responses), thresholds, "eap")
+        persons = int((found.n > 0).sum())
+        if persons < FEWEST_PEOPLE or found.prior is None or found.prior[1] <= COLLAPSED:
             return None
-        return cls(*found.prior, users)
+        return cls(*found.prior, persons)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class DataSet:
 
     digest: str
     source: str
-    users: int
+    persons: int
     items: int
     responses: int
     how: str
@@ -77,10 +77,10 @@ class DataSet:
         """These data as the bank has them already, as far as it can tell."""
         plain = DataSet.of(responses, self.how)
         for old in bank.data:
-            same = old.users, old.items, old.responses
+            same = old.persons, old.items, old.responses
             if old.digest and (
                 old.digest == self.digest != plain.digest
-                or (old.digest == plain.digest and same == (plain.users, plain.items, plain.responses))
+                or (old.digest == plain.digest and same == (plain.persons, plain.items, plain.responses))
             ):
                 return old
         return None
@@ -90,46 +90,22 @@ class DataSet:
 class Bank:
     """A saved calibration.
 
-    Make one with `Bank.from_fit(fit, responses)`; keep it with `save` and `load`. A bank
-    is never changed: `update`, `rescale` and a link give a new one.
+    Make one with `Bank.from_fit(fit, responses)`; keep it with `save` and `load`. A bank is never changed: `update`,
+    `rescale` and a link give a new one.
 
     Attributes
     ----------
-    items : array of labels
-    difficulty, se : float arrays
-        In logits, whatever the scale; larger = harder; NaN without an estimate.
-    status : array of str
-    n, n_right : int arrays
-        How many answers each item has had, and how many right.
-    information : float array
-        What the answers told about each item.
-    anchored : bool array
-        Items whose difficulty was fixed, not estimated. An update leaves them where they are.
-    group : int array
-        Which items are on one scale: items of different groups are linked by no answers. 0 is the group whose items
-        have the status "ok".
-    scale : Scale
-        How difficulties and abilities are reported.
-    estimator, settings : str, mapping
-        How the difficulties were estimated.
+    calibration : Calibration
+        Items, thresholds, standard errors, counts, scale, findings. Those of anchored items are as they came; an update
+        leaves them where they are.
+    evidence : Evidence
+        What the answers told about the thresholds: what an update adds new answers to.
     data : tuple of DataSet
         Everything that went in.
-    findings : tuple of Finding
-    prior_precision : float
-        Precision of the prior of the items' distances from their levels, where answers are few; 0 is none.
-    level : float array
-        The mean of the other items that an item's people met, in logits; by default the mean of all.
-    pull : float array
-        What the prior pulls each item with, against its answers; 0 without one, the default.
-    matrix : float array or None
-        The information matrix, kept for up to 2,000 items: what `update` needs where test forms are connected by few
-        items.
     population : Population or None
         Mean and standard deviation of the abilities of the people it was calibrated with; the prior of "eap".
-    users, salt_check : uint64 array, people x 2, and str
-        Keyed hashes by which `update` knows people again, and by which it knows the salt; empty without a salt.
-    version : str
-        Of the package that made it.
+    people : KnownPeople
+        Keyed hashes by which `update` knows people again; empty without a salt.
     origin : (str, str) or None
         The folder it was read from or saved to, and the checksum it had there: `save` replaces no other.
 
@@ -144,43 +120,21 @@ class Bank:
     [437.0, 524.0, 562.0, 508.0, 469.0]
     """
 
-    items: Labels
-    difficulty: Floats
-    se: Floats
-    status: NDArray[Any]
-    n: Ints
-    n_right: Ints
-    information: Floats
-    anchored: NDArray[np.bool_]
-    group: Ints
-    estimator: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    scale: Scale = LOGITS
+    calibration: Calibration
+    evidence: Evidence
     data: tuple[DataSet, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    prior_precision: float = 0.0
-    level: Floats = field(default_factory=lambda: np.zeros(0))
-    pull: Floats = field(default_factory=lambda: np.zeros(0))
-    matrix: Floats | None = None
     population: Population | None = None
-    users: Hashes = field(default_factory=nobody)
-    salt_check: str = ""
-    version: str = ""
+    people: KnownPeople = field(default_factory=KnownPeople)
     origin: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        known = self.difficulty[self.known]
-        for name, value in (("level", known.mean() if len(known) else 0.0), ("pull", 0.0)):
-            if not len(getattr(self, name)):
-                object.__setattr__(self, name, np.full(len(self.items), value))
-        for name in ("items", *ITEM_COLUMNS):
-            values = getattr(self, name)
-            if len(values) != len(self.items):
-                raise BankError(f"{name} has {len(values):,} values for {len(self.items):,} items.")
-            object.__setattr__(self, name, fixed(values))
+        sizes = {"link_group": self.n_items, **dict.fromkeys(_OF_THRESHOLDS, self.calibration.layout.n_entries)}
+        for name, size in sizes.items():
+            if len(getattr(self.evidence, name)) != size:
+                raise BankError(f"{name} has {len(getattr(self.evidence, name)):,} values for {size:,}.")
 
     def __repr__(self) -> str:
-        known = self.difficulty[self.known]
+        known = self.difficulty[self.calibration.known]
         spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
         counts = f"{self.n_items:,} items, {self.n_persons:,} people, {int(self.n.sum()):,} responses"
         return f"<{type(self).__name__}: {counts}{spread}>"
@@ -188,72 +142,99 @@ class Bank:
     # ------------------------------------------------------------------------------------- what it holds
 
     @property
+    def items(self) -> Labels:
+        return self.calibration.labels
+
+    @property
+    def difficulty(self) -> Floats:
+        """In logits, whatever the scale; larger = harder; NaN without an estimate."""
+        return self.calibration.difficulty
+
+    @property
+    def se(self) -> Floats:
+        return self.calibration.se
+
+    @property
+    def status(self) -> NDArray[Any]:
+        return self.calibration.status
+
+    @property
+    def n(self) -> Ints:
+        """How many answers each item has had."""
+        return self.calibration.n
+
+    @property
+    def scale(self) -> Scale:
+        return self.calibration.scale
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.calibration.findings
+
+    @property
     def n_items(self) -> int:
-        return len(self.items)
+        return self.calibration.n_items
 
     @property
     def n_persons(self) -> int:
-        return sum(data.users for data in self.data)
+        return sum(data.persons for data in self.data)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
-        """Items that have a difficulty."""
-        return np.isfinite(self.difficulty)
-
-    @property
-    def measured(self) -> NDArray[np.bool_]:
-        """Items that answers have placed, not the prior alone."""
-        return self.known & is_measured(self.status)
+    def estimated(self) -> NDArray[np.bool_]:
+        """Items that answers have placed, not the prior alone, if only within their group of linked items."""
+        return self.calibration.known & is_estimated(self.status)
 
     @property
     def n_groups(self) -> int:
         """How many groups of items there are that nothing links."""
-        return len(np.unique(self.group[self.measured]))
+        return len(np.unique(self.evidence.link_group[self.estimated]))
+
+    @property
+    def right_or_wrong(self) -> bool:
+        """Whether all answers are 1 or 0."""
+        made = self.calibration
+        return made.layout.binary and bool((made.codes == [0, 1]).all())
 
     @property
     def measure(self) -> Floats:
         """Difficulties as they are reported."""
         return self.scale.measure(self.difficulty)
 
-    def item_columns(self) -> dict[str, NDArray[Any]]:
+    def item_columns(self) -> Columns:
         """The items as columns: label, difficulty, se, interval (as reported), counts, status."""
-        difficulty, se = self.measure, self.scale.width(self.se)
-        return {
-            "item": self.items,
-            "difficulty": difficulty,
-            "se": se,
-            "ci_low": difficulty - Z95 * se,
-            "ci_high": difficulty + Z95 * se,
-            "n": self.n,
-            "score": self.n_right,
-            "p_correct": np.divide(self.n_right, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0),
-            "status": self.status,
-            "information": self.information,
-            "anchored": self.anchored,
-        }
+        made = self.calibration
+        columns = made.item_columns()
+        for name in ("difficulty", "ci_low", "ci_high"):
+            columns[name] = self.scale.measure(columns[name])
+        columns["se"] = self.scale.width(columns["se"])
+        columns.pop("anchored", None)
+        return {**columns, "information": made.item_information, "anchored": made.anchored}
 
     def table(self, frame_kind: str | None = None) -> Any:
         """The items as a dataframe, on the scale of the bank."""
         return make_table(self.item_columns(), frame_kind)
 
-    @property
-    def calibration(self) -> Calibration:
-        """The calibration that the bank keeps; with responses it makes an `Analysis`."""
-        return Calibration(thresholds=self.difficulty, threshold_se=self.se, **self._of_items())
+    # ---------------------------------------------------------------------------------------- answers to its items
 
-    def _of_items(self) -> dict[str, Any]:
-        """What a calibration says of items and of itself, whatever their answers are."""
-        return {
-            "labels": self.items,
-            "status": self.status,
-            "n": self.n,
-            "score": self.n_right,
-            "item_information": self.information,
-            "scale": self.scale,
-            "findings": self.findings,
-            "provenance": Provenance(estimator=self.estimator, settings=self.settings, version=self.version),
-            "further": {"anchored": self.anchored} if self.anchored.any() else {},
-        }
+    def read(self, responses: Any) -> Responses:
+        """What `update` and `score` make of their argument: the kind of answers that the bank has."""
+        if not self.right_or_wrong:
+            return as_responses(responses, ordered=True, unused="keep")
+        self.refuse_ordered(responses)
+        return as_responses(responses, threshold=self.calibration.provenance.settings.get("threshold"))
+
+    def refuse_ordered(self, responses: Any) -> None:
+        """An error where answers in several categories meet a bank of items that are right or wrong."""
+        if not isinstance(responses, Responses) or responses.thresholds.binary:
+            return
+        wide = responses.thresholds.max_score > 1
+        shared = wide & (positions(responses.items, self.items) >= 0)
+        named = responses.items[shared if shared.any() else wide]
+        raise BankError(
+            f"{responses.source}: answers to {listed(named)} are in more than two categories, and the bank has items "
+            "that are right or wrong. Say what counts as right with `threshold=`, or calibrate the ordered answers to "
+            "a bank of their own. The bank is unchanged."
+        )
 
     def in_my_words(self, responses: Responses) -> Responses:
         """The responses with items called as in this bank, where labels differ by their type alone (1 and "1")."""
@@ -263,6 +244,12 @@ class Bank:
         if names == mine and all(type(a) is type(b) for a, b in zip(names, mine, strict=True)):
             return responses
         return replace(responses, items=label_array(names))
+
+    def align(self, responses: Responses, ignore_unknown: bool = False) -> Responses:
+        """The responses with the items and the categories of this bank, in its order."""
+        if self.right_or_wrong:
+            return align(self.items, responses, ignore_unknown)
+        return align_categories(Coded.of(self.calibration), responses, ignore_unknown)
 
     # --------------------------------------------------------------------------------------- on disk
 
@@ -331,7 +318,7 @@ class Bank:
             if value is not None and (not np.isfinite(value) or (name != "mean" and value <= 0)):
                 raise OptionError(f"{name} is {value}; it must be a number{'' if name == 'mean' else ' above zero'}.")
         if sd is None:
-            return replace(self, scale=Scale(float(mean), float(unit or 1.0)))
+            return self._with_scale(Scale(float(mean), float(unit or 1.0)))
         values = self.difficulty if abilities is None else np.asarray(abilities, dtype=float)
         values = values[np.isfinite(values)]
         spread = float(values.std()) if len(values) else 0.0
@@ -339,21 +326,16 @@ class Bank:
             what = "difficulties" if abilities is None else "abilities"
             raise OptionError(f"the {what} do not differ, so they cannot get the sd {sd}; give unit instead.")
         per_logit = sd / spread
-        return replace(self, scale=Scale(float(mean - per_logit * values.mean()), float(per_logit)))
+        return self._with_scale(Scale(float(mean - per_logit * values.mean()), float(per_logit)))
 
-    def update(
-        self,
-        responses: Any,
-        method: str = "stream",
-        *,
-        repeats: str = "error",
-        salt: Any = None,
-        threads: int | None = None,
-    ) -> Bank:
-        """The bank after new answers, by people old or new, to items old or new; see `bank.updating.update`."""
+    def _with_scale(self, scale: Scale) -> Bank:
+        return replace(self, calibration=self.calibration.replace(scale=scale))
+
+    def update(self, responses: Any, *, repeats: str = "error", salt: Any = None, threads: int | None = None) -> Bank:
+        """The bank after new answers, by people old or new, to items old or new; see `bank.update.update`."""
         from spectral_irt.bank.update import update
 
-        return update(self, responses, method, repeats=repeats, salt=salt, threads=threads)
+        return update(self, responses, repeats=repeats, salt=salt, threads=threads)
 
     def score(
         self,
@@ -365,7 +347,7 @@ class Bank:
         seed: int = 0,
         ignore_unknown: bool = False,
     ) -> Any:
-        """The people who gave these answers as a table, each with an ability; see `bank.scoring.score`."""
+        """The people who gave these answers as a table, each with an ability; see `bank.score.score`."""
         from spectral_irt.bank.score import score
 
         how: dict[str, Any] = {"population": population, "draws": draws, "seed": seed}
@@ -378,6 +360,9 @@ class Bank:
         return link(self, other, method)
 
 
+_OF_THRESHOLDS = ("information", "prior_mean", "prior_gradient")
+
+
 def calibration_of(given: Any) -> Calibration:
     """The calibration itself, or that of a bank or a fitted estimator."""
     if isinstance(given, RaschEstimator):
@@ -387,14 +372,3 @@ def calibration_of(given: Any) -> Calibration:
     if isinstance(given, Bank):
         return given.calibration
     raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(given).__name__}.")
-
-
-def right_or_wrong(made: Calibration, what: str) -> Calibration:
-    """The calibration, if all its items are right or wrong; otherwise an error that says what needs that."""
-    if not made.layout.binary:
-        several = made.labels[made.layout.max_score > 1]
-        verb = "has" if len(several) == 1 else "have"
-        raise BankError(
-            f"{what} so far only for items that are right or wrong; {listed(several)} {verb} several thresholds."
-        )
-    return made

@@ -1,4 +1,4 @@
-"""How a calibration becomes a bank: with what its answers tell, or alone."""
+"""How a calibration becomes a bank: with what its answers tell, or alone; and a bank with room for more items."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank, DataSet, Population, calibration_of
-from spectral_irt.bank.components import groups_of, is_measured, on_scale
-from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, matrix_is_affordable
-from spectral_irt.bank.ordered_bank import OrderedBank
-from spectral_irt.bank.recognition import NO_RECOGNITION, Salt, nobody
-from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.likelihood import ExactLikelihood
-from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Floats
+from spectral_irt.bank.components import groups_of, on_scale
+from spectral_irt.bank.evidence import MATRIX_SIZE, Answers, Evidence, matrix_is_affordable
+from spectral_irt.bank.recognition import NO_RECOGNITION, KnownPeople, Salt
+from spectral_irt.calibration import Calibration, Provenance
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import label_array
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import BankError, listed
 from spectral_irt.estimators.base import RaschEstimator
 
@@ -34,61 +34,29 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
     """
     made = calibration_of(calibration)
     secret = Salt.of(salt)
-    if not made.layout.binary:
-        return _of_ordered_answers(made, responses, secret)
-    answers = as_responses(responses, threshold=made.provenance.settings.get("threshold"))
-    _check_same(made, answers)
     alone = without_data(made)
-    landed = made.prior is not None and made.prior.kind == "neighbors"
-    known = evidence_of(answers, alone, pulled=landed)
-    measured = made.known & is_measured(made.status)
-    group = np.zeros(answers.n_items, dtype=np.int64)
-    if not on_scale(made.status)[measured].all():
-        group = groups_of(answers, np.where(measured & on_scale(made.status), 0, -1), measured)
-    population = None
-    if not group[measured].any():  # on scales that nothing links there is no common population
-        population = Population.of(answers, np.where(measured, made.difficulty, np.nan))
-    return replace(
-        alone,
-        group=group,
-        level=known.levels,
-        pull=known.gradient,
-        matrix=known.information if known.information.ndim == 2 else None,
-        population=population,
-        **_of_people(made, answers, secret),
-    )
-
-
-def _of_ordered_answers(made: Calibration, responses: Any, secret: Salt | None) -> OrderedBank:
-    answers = as_responses(responses, ordered=True, unused="keep")
+    answers = alone.read(responses)
     _check_same(made, answers)
-    alone = _ordered_without_data(made)
-    matrix = None
-    if made.layout.n_entries <= MATRIX_ITEMS:
-        matrix = step_information(answers, made.thresholds)
-        alone = replace(alone, step_information=np.diag(matrix).copy())
-    measured = made.known & is_measured(made.status)
-    place = made.thresholds.copy()
-    place[~measured[made.layout.item]] = np.nan
-    return replace(
-        alone,
-        population=Population.of(answers, place),
-        step_matrix=matrix,
-        **_of_people(made, answers, secret),
-    )
-
-
-def _of_people(made: Calibration, answers: Responses, secret: Salt | None) -> dict[str, Any]:
-    """What a bank keeps of the people whose answers made it."""
+    estimated = alone.estimated
+    group = np.zeros(answers.n_items, dtype=np.int64)
+    if not on_scale(made.status)[estimated].all():
+        group = groups_of(answers, np.where(estimated & on_scale(made.status), 0, -1), estimated)
+    population = None
+    if not group[estimated].any():  # on scales that nothing links there is no common population
+        population = Population.of(answers, np.where(estimated[made.layout.item], made.thresholds, np.nan))
     if secret is not None:
         secret = secret.keep()
-    silent = secret is None and NO_RECOGNITION not in made.findings
-    return {
-        "data": (DataSet.of(answers, "fit", secret),),
-        "findings": (*made.findings, NO_RECOGNITION) if silent else made.findings,
-        "users": secret.fingerprints(answers) if secret else nobody(),
-        "salt_check": secret.check if secret else "",
-    }
+    kept = alone.calibration
+    if secret is None and NO_RECOGNITION not in made.findings:
+        kept = kept.replace(findings=(*made.findings, NO_RECOGNITION))
+    return replace(
+        alone,
+        calibration=kept,
+        evidence=replace(evidence_of(answers, alone, made), link_group=group),
+        population=population,
+        data=(DataSet.of(answers, "fit", secret),),
+        people=KnownPeople.of(answers, secret),
+    )
 
 
 def _check_same(made: Calibration, responses: Responses) -> None:
@@ -101,59 +69,46 @@ def _check_same(made: Calibration, responses: Responses) -> None:
     )
 
 
-# ------------------------------------------------------------------------------------------- without answers
-
-
 def without_data(made: Calibration) -> Bank:
     """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
-    if not made.layout.binary:
-        return _ordered_without_data(made)
-    prior = made.prior
-    pull = np.zeros(made.n_items)
+    layout, prior, known = made.layout, made.prior, made.known[made.layout.item]
+    if layout.binary:
+        information = np.where(known, np.nan_to_num(made.item_information), 0.0)
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            information = np.nan_to_num(1 / made.threshold_se**2, posinf=0.0)
+    pull = np.zeros(layout.n_entries)
     if prior is not None and prior.kind == "virtual item":
-        pull[made.known] = prior.alpha * (made.difficulty[made.known] - prior.mean)
+        pull[known] = prior.alpha * (made.thresholds[known] - prior.mean)
+    mean = float(made.difficulty[made.known].mean()) if made.known.any() else 0.0
+    source, anchor_se = made.provenance, made.further.get("anchor_se", made.se)
     return Bank(
-        se=np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se),
-        settings=made.provenance.settings,
-        pull=pull,
-        prior_precision=0.0 if prior is None else prior.alpha,
-        **_common(made),
+        calibration=made.replace(
+            threshold_se=with_anchors(made),
+            location_se=None if layout.binary else np.where(made.anchored, anchor_se, made.se),
+            item_information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
+            covariance=None,
+            prior=None,
+            provenance=Provenance(source.estimator, _plain(source.settings), version=source.version),
+            further={"anchored": made.anchored} if made.anchored.any() else {},
+            frame_kind=None,
+        ),
+        evidence=Evidence(
+            information,
+            np.full(layout.n_entries, mean),
+            pull,
+            np.zeros(made.n_items, dtype=np.int64),
+            0.0 if prior is None else prior.alpha,
+        ),
     )
 
 
-def _ordered_without_data(made: Calibration) -> OrderedBank:
-    """The bank of a calibration alone: updating it goes by the standard errors of its thresholds."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        told = np.nan_to_num(1 / made.threshold_se**2, posinf=0.0)
-    return OrderedBank(
-        se=made.se,
-        settings=_plain(made.provenance.settings),
-        thresholds=made.thresholds,
-        threshold_se=made.threshold_se,
-        n_thresholds=made.layout.max_score,
-        category_n=made.category_n,
-        codes=made.codes,
-        step_information=told,
-        **_common(made),
-    )
-
-
-def _common(made: Calibration) -> dict[str, Any]:
-    """What the bank of a calibration takes over, whatever its answers are."""
-    return {
-        "items": made.labels,
-        "difficulty": made.difficulty,
-        "status": made.status,
-        "n": made.n,
-        "n_right": made.score,
-        "information": np.where(made.known, np.nan_to_num(made.item_information), 0.0),
-        "anchored": made.anchored,
-        "group": np.zeros(made.n_items, dtype=np.int64),
-        "estimator": made.provenance.estimator,
-        "scale": made.scale,
-        "findings": made.findings,
-        "version": made.provenance.version,
-    }
+def with_anchors(made: Calibration) -> Floats:
+    """The standard errors of all thresholds, those of anchors as they had them where they come from."""
+    if "anchor_se" not in made.further:
+        return made.threshold_se
+    item = made.layout.item
+    return np.where(made.anchored[item], made.further["anchor_se"][item], made.threshold_se)
 
 
 def _plain(settings: Any) -> dict[str, Any]:
@@ -164,36 +119,85 @@ def _plain(settings: Any) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------- what answers tell
 
 
-def evidence_of(responses: Responses, bank: Bank, *, pulled: bool) -> Evidence:
-    """What these answers, all that the bank has seen, say near its difficulties; nothing of items without one.
+def evidence_of(responses: Responses, alone: Bank, made: Calibration) -> Evidence:
+    """What these answers, all that the bank has seen, say near its thresholds; nothing of items without them.
 
-    `pulled`: a prior holds the difficulties against the likelihood, so that the score is what the prior pulls with.
+    Under the prior of the others that people met, the score of the answers is what it pulls with.
     """
-    known = bank.known
+    kept, known, layout = alone.evidence, made.known, made.layout
     rest = responses if known.all() else responses.take_items(known)
-    found = Answers.at(rest, bank.difficulty[known])
-    met = found @ bank.difficulty[known]
-    level, pull = bank.level.copy(), bank.pull.copy()
-    told = found.diagonal > 0
-    level[known] = bank.difficulty[known] - np.divide(met, found.diagonal, out=np.zeros(len(met)), where=told)
-    if pulled:
-        pull[known] = found.score
-        pull[bank.anchored] = 0
-    information = bank.information
+    place = layout.of_items(np.flatnonzero(known))
+    beta = made.thresholds[place]
+    if not (layout.binary or rest.mixed.any()):
+        return kept
+    found = Answers.at(rest, beta)
+    level, pull, information = kept.prior_mean.copy(), kept.prior_gradient.copy(), kept.information.copy()
+    others = found.others
+    level[place] = beta - np.divide(found.compared(beta), others, out=np.zeros(len(beta)), where=others > 0)
+    if made.prior is not None and made.prior.kind == "neighbors":
+        pull[place] = found.score
+        pull[made.anchored[layout.item]] = 0
+    matrix = None
     if matrix_is_affordable(responses):
-        information = np.zeros((len(known), len(known)))
-        information[np.ix_(known, known)] = found.matrix()
-    return Evidence(bank.difficulty, information, pull, level, bank.information)
+        matrix = np.zeros((layout.n_entries, layout.n_entries))
+        matrix[np.ix_(place, place)] = found.matrix()
+    if not layout.binary:
+        information = np.zeros(layout.n_entries)
+        information[place] = found.diagonal
+    return replace(kept, information=information, prior_mean=level, prior_gradient=pull, matrix=matrix)
 
 
-def step_information(responses: Responses, thresholds: Floats) -> Floats:
-    """Information of these answers on all thresholds, zero for items without an estimate."""
-    steps = responses.thresholds
-    full = np.zeros((steps.n_entries, steps.n_entries))
-    known = np.isfinite(steps.mean(thresholds))
-    rest = responses if known.all() else responses.take_items(known)
-    if rest.mixed.any():
-        place = steps.of_items(np.flatnonzero(known))
-        likelihood = ExactLikelihood(rest)
-        full[np.ix_(place, place)] = likelihood.information(thresholds[place], exact=likelihood.exact_is_affordable())
-    return full
+# ---------------------------------------------------------------------------------------- room for more items
+
+
+def with_room(bank: Bank, labels: list[Any], max_score: Ints, codes: Floats) -> Bank:
+    """The bank with these items besides, of which nothing is known."""
+    if not labels:
+        return bank
+    made, kept = bank.calibration, bank.evidence
+    layout = made.layout
+    extra, more = len(labels), int(max_score.sum())
+    width = max(made.codes.shape[1], int(max_score.max()) + 1)
+
+    def longer(values: Any, fill: Any, number: int = extra) -> Any:
+        return np.concatenate([values, np.full(number, fill, dtype=values.dtype)])
+
+    def wider(values: Floats, below: Floats) -> Floats:
+        out = np.full((made.n_items + extra, width), np.nan)
+        out[: made.n_items, : values.shape[1]] = values
+        out[made.n_items :, : min(below.shape[1], width)] = below[:, :width]
+        return out
+
+    size = layout.n_entries + more
+    matrix = None
+    if kept.matrix is not None and size <= MATRIX_SIZE:
+        matrix = np.zeros((size, size))
+        matrix[: layout.n_entries, : layout.n_entries] = kept.matrix
+    binary = layout.binary and int(max_score.max()) == 1
+    return replace(
+        bank,
+        calibration=made.replace(
+            labels=label_array([*made.labels.tolist(), *labels]),
+            thresholds=longer(made.thresholds, np.nan, more),
+            threshold_se=longer(made.threshold_se, np.nan, more),
+            layout=Thresholds.ones(made.n_items + extra)
+            if binary
+            else Thresholds(np.concatenate([layout.max_score, max_score])),
+            location_se=None if binary else longer(made.se, np.nan),
+            category_n=wider(made.category_n, np.where(np.isfinite(codes), 0.0, np.nan)),
+            codes=wider(made.codes, codes),
+            status=longer(made.status, "no responses"),
+            n=longer(made.n, 0),
+            score=longer(made.score, 0),
+            item_information=longer(made.item_information, 0.0),
+            further={"anchored": longer(made.anchored, False)} if made.anchored.any() else {},
+        ),
+        evidence=Evidence(
+            longer(kept.information, 0.0, more),
+            longer(kept.prior_mean, 0.0, more),
+            longer(kept.prior_gradient, 0.0, more),
+            longer(kept.link_group, 0),
+            kept.prior_precision,
+            matrix,
+        ),
+    )

@@ -80,14 +80,14 @@ def equate(
 def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:
     """Positions of the items of a form; of their thresholds, item after item, where they have several."""
     if items is None:
-        return np.arange(len(side.items))
+        return np.arange(len(side.labels))
     first = np.flatnonzero(side.level == 1)
-    place = positions(items, side.base[first])
+    place = positions(items, side.item[first])
     unknown = [label for label, k in zip(items, place.tolist(), strict=True) if k < 0]
     if unknown:
         raise OptionError(
             f"{name} names {listed(unknown)}, without a difficulty from answers to them; "
-            f"it can name {listed(side.base[first])}."
+            f"it can name {listed(side.item[first])}."
         )
     if len(np.unique(place)) < len(place):
         raise OptionError(f"{name} names the same item more than once; name each once.")
@@ -96,7 +96,7 @@ def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:
 
 
 def _thresholds(side: Side, form: Ints) -> Form:
-    return Form.of(side.difficulty[form], side.size[form][side.level[form] == 1])
+    return Form.of(side.threshold[form], side.size[form][side.level[form] == 1])
 
 
 def _variance(
@@ -113,11 +113,11 @@ def _variance(
     by_item = {0: (sensitivity.shift_by_a, sensitivity.slope_by_a), 1: (sensitivity.shift_by_b, sensitivity.slope_by_b)}
     total = np.zeros(len(way.equated))
     for side, own in zip(order, (way.by_first, way.by_second), strict=True):
-        gradient = np.zeros((len(total), len(sides[side].items)))
+        gradient = np.zeros((len(total), len(sides[side].labels)))
         gradient[:, forms[side]] = own
         shift, slope = by_item[side]
         common = by_shift[:, None] * (shift + at[:, None] * slope)
-        gradient[:, positions(found.item, sides[side].items)] += common
+        gradient[:, positions(found.item, sides[side].labels)] += common
         total += sides[side].errors.of_each(gradient)
         if side == 0:
             total += common**2 @ (found.excess**2 * found.used)

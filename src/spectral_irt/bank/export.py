@@ -1,4 +1,4 @@
-"""Tables for other programs: Winsteps' item and person files (IFILE=, PFILE=), and item banks for catsim.
+"""Tables for other programs: Winsteps' files (IFILE=, PFILE=, SFILE=), and item banks for programs of adaptive tests.
 
 Column names, order, widths and status codes are those of the Winsteps manual (winsteps.com/winman/ifile.htm,
 pfile.htm and sfile.htm), so that scripts which read Winsteps' files read these. All functions take plain columns,
@@ -7,21 +7,21 @@ arrays by name.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
+from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.file_format import readable
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, OutputError, check_option, listed
+from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.tables import guarded
 
@@ -237,17 +237,6 @@ def winsteps_text(columns: Columns, style: str = "csv", *, title: str = "", deci
     return "\n".join(lines) + "\n"
 
 
-def write_winsteps(
-    path: str | Path, columns: Columns, style: str = "csv", *, title: str = "", decimals: int | None = None
-) -> None:
-    """Write `winsteps_text` to a file, UTF-8."""
-    text = winsteps_text(columns, style, title=title, decimals=decimals)
-    try:
-        Path(path).write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise OutputError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
-
-
 def _cells(name: str, values: NDArray[Any], digits: int, style: str) -> list[str]:
     if name in LAYOUT:
         decimals = LAYOUT[name][1]
@@ -282,22 +271,51 @@ def _fixed(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-# ------------------------------------------------------------------------------------------------ catsim
+# -------------------------------------------------------------------------------------------- adaptive tests
+
+PROGRAMS = ("catsim", "adaptivetesting", "jscat", "mirtcat")
 
 
-def catsim_items(items: Bank | Calibration | RaschEstimator) -> tuple[Floats, NDArray[Any]]:
-    """The items as catsim has them, and their labels: columns a = 1, b = difficulty in logits, c = 0, d = 1.
+def adaptive_text(items: Bank | Calibration | RaschEstimator, program: str) -> str:
+    """The items as a program for adaptive tests reads them.
 
-    Items without a difficulty are left out, so the rows have labels of their own.
+    "catsim": CSV item, a, b, c, d. "adaptivetesting": CSV ids, a, b, c, d (`ItemPool.load_from_dataframe`). "jscat": a
+    JSON list of stimuli with difficulty, discrimination, guessing and slipping. "mirtcat": CSV item, a1, d, g, u, where
+    d = -difficulty; with several thresholds the generalized partial credit model of mirt, item, itemtype, a1, ak0, ...,
+    d0, ..., where d_k is minus the sum of the first k thresholds (`generate.mirt_object`, without the first column).
+    Items without a difficulty are left out. The first three know right and wrong answers only.
     """
-    made = right_or_wrong(calibration_of(items), "files for adaptive tests are")
-    b = made.difficulty[made.known]
-    return np.stack([np.ones_like(b), b, np.zeros_like(b), np.ones_like(b)], axis=1), made.labels[made.known]
+    check_option("program", program, PROGRAMS)
+    made = calibration_of(items)
+    chosen = np.flatnonzero(made.known)
+    names = readable(made.labels[chosen])
+    quoted = ['"' + guarded(name).replace('"', '""') + '"' for name in names]
+    if not made.layout.binary and program == "mirtcat":
+        return _for_mirt(made, chosen, quoted)
+    several = made.labels[made.layout.max_score > 1]
+    if len(several):
+        verb = "has" if len(several) == 1 else "have"
+        raise BankError(f"{program} knows right and wrong answers only; {listed(several)} {verb} several thresholds.")
+    beta = made.difficulty[chosen].tolist()
+    if program == "jscat":
+        rows = [
+            {"id": name, "difficulty": b, "discrimination": 1, "guessing": 0, "slipping": 1}
+            for name, b in zip(names, beta, strict=True)
+        ]
+        return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
+    heads = {"catsim": "item,a,b,c,d", "adaptivetesting": "ids,a,b,c,d", "mirtcat": "item,a1,d,g,u"}
+    sign = -1 if program == "mirtcat" else 1
+    lines = [f"{name},1.0,{sign * b!r},0.0,1.0" for name, b in zip(quoted, beta, strict=True)]
+    return "\n".join([heads[program], *lines]) + "\n"
 
 
-def catsim_text(items: Bank | Calibration | RaschEstimator) -> str:
-    """`catsim_items` as CSV: item, a, b, c, d."""
-    table, labels = catsim_items(items)
-    names = ['"' + guarded(name).replace('"', '""') + '"' for name in readable(labels)]
-    rows = [",".join([name, *map(repr, row)]) for name, row in zip(names, table.tolist(), strict=True)]
-    return "\n".join(["item,a,b,c,d", *rows]) + "\n"
+def _for_mirt(made: Calibration, chosen: Ints, quoted: list[str]) -> str:
+    width = made.layout.widest + 1
+    sums = made.layout.cumulated(made.thresholds)[chosen]
+    lines = [",".join(["item", "itemtype", "a1", *(f"ak{k}" for k in range(width)), *(f"d{k}" for k in range(width))])]
+    for name, row, highest in zip(quoted, sums, made.layout.max_score[chosen].tolist(), strict=True):
+        there = range(width)
+        ak = [str(k) if k <= highest else "NA" for k in there]
+        d = [repr(float(0.0 - row[k])) if k <= highest else "NA" for k in there]
+        lines.append(",".join([name, "gpcm", "1.0", *ak, *d]))
+    return "\n".join(lines) + "\n"

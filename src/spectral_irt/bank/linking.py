@@ -17,6 +17,7 @@ these variances (`choice_variance`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.covariance import KINDS, LINKED, Side, errors_of_bank, errors_of_steps, step_labels
-from spectral_irt.bank.ordered_bank import OrderedBank
+from spectral_irt.bank.covariance import KINDS, LINKED, Side, errors_of_bank, threshold_labels
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
@@ -56,18 +56,26 @@ class Sensitivity:
     slope_by_a: Floats
     slope_by_b: Floats
 
-    def variance(self, side: str, errors: JointErrors, at: Floats, own: float, place: Any = slice(None)) -> Floats:
-        """Variance of own * e_i + the part of shift + slope * at_i that comes from this side's errors, for every i.
-
-        `place` has the positions of the common items among the errors.
-        """
+    def shared(
+        self, side: str, errors: JointErrors, place: Any = slice(None)
+    ) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
+        """Covariances of this side's errors with its part of the shift and of the slope, and the variance of
+        shift + slope * at that comes from it. `place` has the positions of the common thresholds among the errors."""
         shift, slope = np.zeros(len(errors.own)), np.zeros(len(errors.own))
         shift[place], slope[place] = (getattr(self, f"{name}_by_{side}") for name in ("shift", "slope"))
         by_shift, by_slope = errors.times(shift), errors.times(slope)
-        common = shift @ by_shift + 2 * at * (shift @ by_slope) + at**2 * (slope @ by_slope)
+
+        def common(at: Floats) -> Floats:
+            return shift @ by_shift + 2 * at * (shift @ by_slope) + at**2 * (slope @ by_slope)
+
+        return by_shift, by_slope, common
+
+    def variance(self, side: str, errors: JointErrors, at: Floats, own: float) -> Floats:
+        """Variance of own * e_i + the part of shift + slope * at_i that comes from this side's errors, for every i."""
+        by_shift, by_slope, common = self.shared(side, errors)
         if not own:
-            return np.maximum(common, 0)
-        return np.maximum(common + own**2 * errors.variance + 2 * own * (by_shift + at * by_slope), 0)
+            return np.maximum(common(at), 0)
+        return np.maximum(common(at) + own**2 * errors.variance + 2 * own * (by_shift + at * by_slope), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +102,14 @@ class Link:
     item, difficulty_a, difficulty_b, difference, se, z, robust_z, drift, used : arrays
         The common items: a's difficulty, b's on a's scale, b minus a, its standard error with that of both calibrations
         and of the shift, their ratio; the distance from the items that agree over its standard error, the excess in it,
-        and whether that is beyond 3; whether the item counts for the shift.
+        and whether that is beyond 3; whether the item counts for the shift. Of items with several thresholds each of
+        these has a row, "item [2]".
     scale : Scale
         Of a.
     left_out : labels
         Items that both have, with another number of categories.
+    n_items : int
+        How many items the common thresholds belong to.
     """
 
     method: str
@@ -126,6 +137,7 @@ class Link:
     errors_a: JointErrors = field(repr=False)
     left_out: Labels = field(default_factory=lambda: label_array([]))
     choice: float = 0.0
+    n_items: int = 0
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The common items, in logits of a."""
@@ -137,9 +149,19 @@ class Link:
         return make_table(self.columns(), frame_kind)
 
     @property
+    def common(self) -> str:
+        """What was compared: how many items, or thresholds of how many items."""
+        items = f"{self.n_items:,} common item{'s' if self.n_items != 1 else ''}"
+        return items if len(self.item) == self.n_items else f"{len(self.item):,} thresholds of {items}"
+
+    @property
+    def _what(self) -> str:
+        return "items" if len(self.item) == self.n_items else "thresholds"
+
+    @property
     def agreement(self) -> str:
         """Whether the items used agree on the shift, in words."""
-        which = "the others" if self.drift.any() and self.method == "robust" else "the common items"
+        which = "the others" if self.drift.any() and self.method == "robust" else f"the common {self._what}"
         if not self.df:
             return f"whether {which} agree cannot be told without standard errors"
         test = f"Q = {self.statistic:.1f}, df = {self.df}, {p_value(self.p)}"
@@ -156,8 +178,8 @@ class Link:
         if self.drift.mean() <= MOST_DRIFT:
             return ""
         return (
-            f"more than {100 * MOST_DRIFT:.0f}% of the common items have drifted, and these data cannot tell which "
-            "ones moved and which stayed"
+            f"more than {100 * MOST_DRIFT:.0f}% of the common {self._what} have drifted, and these data cannot tell "
+            "which ones moved and which stayed"
         )
 
     @property
@@ -165,8 +187,7 @@ class Link:
         """What the link is, in a sentence or two."""
         slope = "" if self.slope == 1 else f" and slope {self.slope:.3f} (se {self.slope_se:.3f})"
         sentence = (
-            f"Linked over {len(self.item):,} common items ({self.method}): shift {self.shift:.3f} logits "
-            f"(se {self.shift_se:.3f}){slope}."
+            f"Linked over {self.common} ({self.method}): shift {self.shift:.3f} logits (se {self.shift_se:.3f}){slope}."
         )
         if len(self.left_out):
             sentence += f" Left out, with other categories in B than in A: {listed(self.left_out)}."
@@ -191,58 +212,50 @@ class Link:
 
     def apply(self, bank: Bank | Calibration | RaschEstimator) -> Bank:
         """The bank b on a's scale, the error of the link in its standard errors."""
-        bank = _bank(bank)
-        if isinstance(bank, OrderedBank):
-            bank = self._of_steps(bank)
-        people = bank.population
+        if not isinstance(bank, Bank):
+            raise BankError("a link is applied to a bank; make one with Bank.from_fit(fit, responses).")
+        people, made = bank.population, bank.calibration
         if people is not None:
             people = replace(people, mean=self.shift + self.slope * people.mean, sd=self.slope * people.sd)
+        threshold_se, location_se = self._errors_of(bank)
         return replace(
             bank,
-            difficulty=self.shift + self.slope * bank.difficulty,
-            se=self._errors_of(bank),
-            information=bank.information / self.slope**2,
-            matrix=None if bank.matrix is None else bank.matrix / self.slope**2,
-            level=self.shift + self.slope * bank.level,
-            pull=bank.pull / self.slope,
-            prior_precision=bank.prior_precision / self.slope**2,
+            calibration=made.replace(
+                thresholds=self.shift + self.slope * made.thresholds,
+                threshold_se=threshold_se,
+                location_se=None if made.layout.binary else location_se,
+                item_information=made.item_information / self.slope**2,
+                scale=self.scale,
+                findings=(*made.findings, self.finding),
+            ),
+            evidence=bank.evidence.scaled(self.shift, self.slope),
             population=people,
-            scale=self.scale,
-            findings=(*bank.findings, self.finding),
         )
 
-    def _of_steps(self, bank: OrderedBank) -> OrderedBank:
-        """The thresholds on a's scale."""
-        labels = step_labels(bank.calibration)
-        se = self._added(bank.thresholds, bank.threshold_se, errors_of_steps(bank)[0], labels)
-        matrix = None if bank.step_matrix is None else bank.step_matrix / self.slope**2
-        return replace(
-            bank,
-            thresholds=self.shift + self.slope * bank.thresholds,
-            threshold_se=se,
-            step_information=bank.step_information / self.slope**2,
-            step_matrix=matrix,
-        )
+    def _errors_of(self, bank: Bank) -> tuple[Floats, Floats]:
+        """Standard errors of shift + slope * b, of thresholds and of locations; NaN where b has none.
 
-    def _errors_of(self, bank: Bank) -> Floats:
-        """Standard errors of shift + slope * b, NaN where b has none."""
-        if isinstance(bank, OrderedBank):  # the whole error of the link in every location
-            return np.sqrt(self.slope**2 * bank.se**2 + self.link_error**2)
-        return self._added(bank.difficulty, bank.se, errors_of_bank(bank)[0], bank.items)
-
-    def _added(self, values: Floats, own: Floats, errors: JointErrors, labels: Labels) -> Floats:
-        at = np.nan_to_num(values)
-        # What the bank says of an item stands; the errors of both say what the link adds to it.
-        place = positions(self.item, labels)
-        gained = np.full(len(at), self.shift_se**2 - self.choice)
+        What the bank says of them stands; the errors of both say what the link adds to it.
+        """
+        made, errors = bank.calibration, errors_of_bank(bank)[0]
+        place = positions(self.item, threshold_labels(made))
+        by_shift, by_slope, common = np.zeros(len(errors.own)), np.zeros(len(errors.own)), None
         if (place >= 0).all():
-            from_b = self.sensitivity.variance("b", errors, at, self.slope, place)
-            from_a = self.sensitivity.variance("a", self.errors_a, at, 0.0)
-            gained = from_a + from_b - self.slope**2 * errors.variance
-        beyond = self.sensitivity.variance("a", JointErrors.independent(self.excess * self.used), at, 0.0)
-        variance = self.slope**2 * own**2 + gained + beyond + self.choice
-        with np.errstate(invalid="ignore"):
-            return np.sqrt(np.maximum(variance, 0))
+            by_shift, by_slope, common = self.sensitivity.shared("b", errors, place)
+        out = []
+        for values, own, mean in (
+            (made.thresholds, made.threshold_se, lambda each: each),
+            (made.difficulty, made.se, made.layout.mean),
+        ):
+            at = np.nan_to_num(values)
+            gained = np.full(len(at), self.shift_se**2 - self.choice)
+            if common is not None:
+                from_b = common(at) + 2 * self.slope * (mean(by_shift) + at * mean(by_slope))
+                gained = from_b + self.sensitivity.variance("a", self.errors_a, at, 0.0)
+            beyond = self.sensitivity.variance("a", JointErrors.independent(self.excess * self.used), at, 0.0)
+            with np.errstate(invalid="ignore"):
+                out.append(np.sqrt(np.maximum(self.slope**2 * own**2 + gained + beyond + self.choice, 0)))
+        return out[0], out[1]
 
 
 def link(
@@ -285,16 +298,16 @@ def link(
     """
     check_option("method", method, METHODS)
     first, second, left_out = _alike(Side.of(a), Side.of(b))
-    place = positions(second.items, first.items)
+    place = positions(second.labels, first.labels)
     shared = np.flatnonzero(place >= 0)
+    common = label_array(dict.fromkeys(second.item[shared].tolist()))
     if len(shared) < FEWEST[method]:
         raise BankError(
-            f"the two calibrations share {len(shared):,} "
-            f"items{': ' if len(shared) else ''}{listed(second.items[shared])}; `method={method!r}` needs at least "
-            f"{FEWEST[method]}. The first has {listed(first.items)}, the second {listed(second.items)}. "
-            f"{_others(left_out)}Check the labels."
+            f"the two calibrations share {len(common):,} items{': ' if len(common) else ''}{listed(common)}; "
+            f"`method={method!r}` needs at least {FEWEST[method]}. The first has {listed(first.labels)}, the second "
+            f"{listed(second.labels)}. {_others(left_out)}Check the labels."
         )
-    x, y = second.difficulty[shared], first.difficulty[place[shared]]
+    x, y = second.threshold[shared], first.threshold[place[shared]]
     errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
     slope = float(y.std(ddof=1) / x.std(ddof=1)) if method == "mean-sigma" else 1.0
     if not np.isfinite(slope) or slope == 0:
@@ -331,7 +344,7 @@ def link(
         p,
         excess,
         (first.kind, second.kind),
-        second.items[shared],
+        second.labels[shared],
         y,
         shift + slope * x,
         difference,
@@ -345,6 +358,7 @@ def link(
         errors_y,
         left_out,
         choice,
+        len(common),
     )
 
 
@@ -354,12 +368,12 @@ def _others(left_out: Labels) -> str:
 
 def _alike(first: Side, second: Side) -> tuple[Side, Side, Labels]:
     """Both without items that have another number of categories in the other one, and which these are."""
-    place = positions(second.base, first.base)
+    place = positions(second.item, first.item)
     differs = (place >= 0) & (first.size[place] != second.size)
     if not differs.any():
-        return first, second, second.base[:0]
-    names = label_array(dict.fromkeys(second.base[differs].tolist()))
-    return first.take(positions(first.base, names) < 0), second.take(~differs), names
+        return first, second, second.item[:0]
+    names = label_array(dict.fromkeys(second.item[differs].tolist()))
+    return first.take(positions(first.item, names) < 0), second.take(~differs), names
 
 
 def told_errors(basis: tuple[str, str]) -> str:
@@ -379,12 +393,6 @@ def _sensitivity(x: Floats, y: Floats, slope: float, used: NDArray[np.bool_], me
     by_y = (y - y.mean()) / ((k - 1) * y.std(ddof=1) * x.std(ddof=1))
     by_x = -slope * (x - x.mean()) / ((k - 1) * x.var(ddof=1))
     return Sensitivity(w - x.mean() * by_y, -slope * w - x.mean() * by_x, by_y, by_x)
-
-
-def _bank(calibration: Bank | Calibration | RaschEstimator) -> Bank:
-    if isinstance(calibration, Bank):
-        return calibration
-    raise BankError("a link is applied to a bank; make one with Bank.from_fit(fit, responses).")
 
 
 def _sentence(words: str) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.errors import BankError, DesignError, OptionError, OutputError, ReadError, listed
 
 if TYPE_CHECKING:
-    from spectral_irt.bank.bank import Bank
+    from spectral_irt.bank.bank import Bank, DataSet
 
 Hashes = NDArray[np.uint64]
 
@@ -42,6 +42,29 @@ NO_RECOGNITION = Finding(
 
 def nobody() -> Hashes:
     return np.zeros((0, 2), dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPeople:
+    """Keyed hashes of people (of the label; of the label with items and answers), and the check of their salt."""
+
+    hashes: Hashes = field(default_factory=nobody)
+    salt_check: str = ""
+
+    @classmethod
+    def of(cls, responses: Responses, salt: Salt | None) -> KnownPeople:
+        return cls() if salt is None else cls(salt.fingerprints(responses), salt.check)
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def and_more(self, hashes: Hashes, salt: Salt | None) -> KnownPeople:
+        check = self.salt_check if salt is None else salt.check
+        return KnownPeople(np.concatenate([self.hashes, hashes]), check)
+
+    def have(self, hashes: Hashes, column: int) -> NDArray[np.bool_]:
+        """Who of these is known: by the label (0), or by label and answers (1)."""
+        return np.isin(hashes[:, column], self.hashes[:, column])
 
 
 @dataclass(frozen=True)
@@ -131,11 +154,7 @@ def digest_of(responses: Responses, salt: Salt | None) -> str:
     whole = responses.digest()
     if salt is not None:
         return salt._hash(f"data:{whole}".encode(), 16).hex()
-    return trace(whole, responses.n_persons)
-
-
-def trace(digest: str, users: int) -> str:
-    return digest[:TRACE] if users >= MANY else ""
+    return whole[:TRACE] if responses.n_persons >= MANY else ""
 
 
 def _hashed(labels: NDArray[Any]) -> Hashes:
@@ -145,17 +164,17 @@ def _hashed(labels: NDArray[Any]) -> Hashes:
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
-def in_no_order(users: Hashes) -> Hashes:
+def in_no_order(hashes: Hashes) -> Hashes:
     """The fingerprints sorted, so that their places tell nothing."""
-    return users[np.lexsort((users[:, 1], users[:, 0]))]
+    return hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))]
 
 
 def numbered(responses: Responses) -> bool:
     """Whether the people are merely numbered from 0 or 1: then labels say nothing about who they are."""
-    users = responses.persons
-    if users.dtype.kind not in "iu" or not len(users):
+    names = responses.persons
+    if names.dtype.kind not in "iu" or not len(names):
         return False
-    return bool(users[0] in (0, 1) and np.array_equal(users, np.arange(users[0], users[0] + len(users))))
+    return bool(names[0] in (0, 1) and np.array_equal(names, np.arange(names[0], names[0] + len(names))))
 
 
 # ----------------------------------------------------------------------------- answers that a bank may not take
@@ -167,13 +186,13 @@ def checked_salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
     if secret is None:
         if repeats == "skip":
             raise OptionError(f"`repeats='skip'` leaves out people who are recognized, which needs {SALT}.")
-        if bank.salt_check and repeats != "keep":
+        if bank.people.salt_check and repeats != "keep":
             raise BankError(
                 f"the bank recognizes people by a salt, and none was given. Give {SALT}, or say `repeats='keep'` to "
                 "count everybody, seen before or not. The bank is unchanged."
             )
         return None
-    if bank.salt_check and secret.check != bank.salt_check:
+    if bank.people.salt_check and secret.check != bank.people.salt_check:
         missing = f" ({str(secret.path)!r} does not exist)" if secret.path is not None else ""
         raise BankError(
             f"this is not the salt that the bank was made with{missing}, so nobody would be recognized. Give that "
@@ -183,15 +202,15 @@ def checked_salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
 
 
 def without_repeats(
-    bank: Bank, answers: Responses, users: Hashes, repeats: str
+    bank: Bank, answers: Responses, hashes: Hashes, repeats: str
 ) -> tuple[NDArray[np.bool_], list[Finding]]:
     """Which people to count, and what to say about the others."""
     fresh = np.ones(answers.n_persons, dtype=bool)
     said = answers.counts > 0
-    again = np.isin(users[:, 1], bank.users[:, 1]) & said
+    again = bank.people.have(hashes, 1) & said
     number, anonymous = int(again.sum()), numbered(answers)
     # Numbers say little about who somebody is: then almost all of the new people, or of the old ones, must be the same.
-    accident = SAME_AGAIN * min(int(said.sum()), len(bank.users)) if anonymous else 1
+    accident = SAME_AGAIN * min(int(said.sum()), len(bank.people)) if anonymous else 1
     suspicious = number >= max(accident, 1)
     if suspicious and repeats != "keep":
         noun = "person is" if number == 1 else "people are"
@@ -204,7 +223,7 @@ def without_repeats(
         sentence = f"{number:,} of {answers.n_persons:,} {noun} in the bank already with the same answers."
         fresh = ~again
         return fresh, [Finding("repeated_persons", "note", sentence, "They are left out.")]
-    known = 0 if anonymous else int((np.isin(users[:, 0], bank.users[:, 0]) & said).sum())
+    known = 0 if anonymous else int((bank.people.have(hashes, 0) & said).sum())
     if not known:
         return fresh, []
     noun = "person has" if known == 1 else "people have"
@@ -213,15 +232,23 @@ def without_repeats(
     return fresh, [Finding("known_persons", "note", sentence, remedy)]
 
 
+def refuse_again(old: DataSet, source: str, rest: str) -> NoReturn:
+    """These very data have been counted."""
+    raise BankError(
+        f"{source}: these very data are in the bank already ({old.source}, {old.persons:,} people, "
+        f"{old.responses:,} responses, by {old.how}); they would count twice. {rest}"
+    )
+
+
 def check_usable(bank: Bank, answers: Responses) -> None:
     if not answers.n_responses:
         raise DesignError(f"{answers.source}: there is no new response to add. The bank is unchanged.")
-    known = set(bank.items[bank.known].tolist())
+    known = set(bank.items[bank.calibration.known].tolist())
     shared = [label for label in answers.items[answers.item_counts > 0].tolist() if label in known]
     if not shared:
         raise BankError(
             f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
-            f"{listed(bank.items[bank.known])}; the new answers say nothing on its scale. Check the labels."
+            f"{listed(bank.items[bank.calibration.known])}; the new answers say nothing on its scale. Check the labels."
         )
     if not answers.mixed.any():
         raise DesignError(

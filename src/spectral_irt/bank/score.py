@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from spectral_irt.analysis import Analysis
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
-from spectral_irt.bank.bank import FEWEST, Bank, Population
-from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
-from spectral_irt.data import Block, Finding, Responses, as_responses
+from spectral_irt.bank.bank import FEWEST_PEOPLE, Bank, Population
+from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.inference.scores.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
-from spectral_irt.persons.align import Coded, align, align_categories
 from spectral_irt.tables import make_table
 
 PRIORS = ("eap", "pv")  # ways to report people that need a population
@@ -74,24 +73,19 @@ def score(
     check_option("ability", ability, REPORTS)
     if population is not None and ability not in PRIORS:
         raise OptionError(f"`ability` is {ability!r}, which has no population; leave out `population`.")
-    if isinstance(bank, OrderedBank):
-        how: dict[str, Any] = {"ability": ability, "population": population, "ignore_unknown": ignore_unknown}
-        return _score_ordered(bank, responses, draws, seed, **how)
-    refuse_ordered(bank, responses)
-    given = as_responses(responses, threshold=bank.settings.get("threshold"))
+    given = bank.read(responses)
     if not given.n_responses:
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
     named = bank.in_my_words(given)
-    aligned = align(bank.items, named, ignore_unknown)
-    measured = np.where(bank.measured, bank.difficulty, np.nan)
-    people = _population(bank, aligned, measured, population, ability) if ability in PRIORS else None
+    aligned = bank.align(named, ignore_unknown)
+    people = _population(bank, aligned, population, ability) if ability in PRIORS else None
     if bank.n_groups < 2:
-        study = _study(bank, measured, aligned, ability, people)
+        study = _study(bank, bank.estimated, aligned, ability, people)
         persons = study.person_columns(draws=draws, seed=seed)
         found: Reliability | None = study.reliability()
         findings: list[Finding] = []
     else:
-        persons, findings = _by_group(bank, measured, aligned, ability, people, draws, seed)
+        persons, findings = _by_group(bank, aligned, ability, people, draws, seed)
         found = None
     if not persons["n"].any():
         raise BankError(
@@ -100,48 +94,23 @@ def score(
     return Scores(persons, people, found, [*given.notes, *_findings(bank, named, persons), *findings], given.frame_kind)
 
 
-def _score_ordered(
-    bank: OrderedBank,
-    responses: Any,
-    draws: int,
-    seed: int,
-    *,
-    ability: str,
-    population: tuple[float, float] | None,
-    ignore_unknown: bool,
-) -> Scores:
-    """The same with items that have several thresholds."""
-    given = as_responses(responses, ordered=True, unused="keep")
-    if not given.n_responses:
-        raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
-    named = bank.in_my_words(given)
-    calibration = bank.calibration.replace(thresholds=np.where(bank.measured[bank.steps.item], bank.thresholds, np.nan))
-    people = None
-    aligned = align_categories(Coded.of(bank.calibration), named, ignore_unknown)
-    if ability in PRIORS:
-        people = _population(bank, aligned, calibration.thresholds, population, ability)
+def _thresholds(bank: Bank, chosen: NDArray[np.bool_]) -> Floats:
+    """Of these items; NaN leaves the others out."""
+    made = bank.calibration
+    return np.where(chosen[made.layout.item], made.thresholds, np.nan)
+
+
+def _study(
+    bank: Bank, chosen: NDArray[np.bool_], aligned: Responses, ability: str, people: Population | None
+) -> Analysis | OrderedAnalysis:
+    """The people under these items of the bank."""
+    calibration = bank.calibration.replace(thresholds=_thresholds(bank, chosen))
     prior = None if people is None else (people.mean, people.sd)
-    study = OrderedAnalysis(calibration, aligned, ability=ability, population=prior)
-    persons = study.person_columns(draws=draws, seed=seed)
-    if not persons["n"].any():
-        raise BankError(
-            f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
-        )
-    findings = [*given.notes, *_findings(bank, named, persons)]
-    return Scores(persons, people, study.reliability(), findings, given.frame_kind)
+    kind = Analysis if calibration.layout.binary else OrderedAnalysis
+    return kind(calibration, aligned, ability=ability, population=prior)
 
 
-def _study(bank: Bank, difficulty: Floats, aligned: Responses, ability: str, people: Population | None) -> Analysis:
-    """The people under these difficulties of the bank's items; NaN leaves an item out."""
-    calibration = bank.calibration.replace(thresholds=difficulty)
-    return Analysis(
-        calibration, aligned, ability=ability, population=None if people is None else (people.mean, people.sd)
-    )
-
-
-def _population(
-    bank: Bank, aligned: Responses, measured: Floats, given: tuple[float, float] | None, ability: str
-) -> Population:
+def _population(bank: Bank, aligned: Responses, given: tuple[float, float] | None, ability: str) -> Population:
     """The prior of "eap" and "pv": as given, the bank's, or for a bank without one that of many people."""
     if given is not None:
         return Population.given(given)
@@ -152,13 +121,13 @@ def _population(
             "the bank has items on several scales that no answers link, and so no common population. Give "
             "`population`, or take `ability='wle'`, which needs none."
         )
-    found = Population.of(aligned, measured)
+    found = Population.of(aligned, _thresholds(bank, bank.estimated))
     if found is None:
         raise OptionError(
             f"{aligned.source}: `ability={ability!r}` needs a population. The bank has none, and from "
             f"{aligned.n_persons:,} {'person' if aligned.n_persons == 1 else 'people'} it cannot be estimated (it "
-            f"takes {FEWEST} or more, who differ). Give its mean and sd with `population`, or take `ability='wle'`, "
-            "which needs none."
+            f"takes {FEWEST_PEOPLE} or more, who differ). Give its mean and sd with `population`, or take "
+            "`ability='wle'`, which needs none."
         )
     return found
 
@@ -167,24 +136,17 @@ def _population(
 
 
 def _by_group(
-    bank: Bank,
-    measured: Floats,
-    aligned: Responses,
-    ability: str,
-    people: Population | None,
-    draws: int,
-    seed: int,
+    bank: Bank, aligned: Responses, ability: str, people: Population | None, draws: int, seed: int
 ) -> tuple[Columns, list[Finding]]:
     """Everybody scored with the items of one group: that of most of their answers."""
-    number = int(bank.group.max()) + 1
-    group = np.where(np.isfinite(measured), bank.group, -1)
-    counts = aligned.gather(_answers_by_group, group, number)
+    number = int(bank.evidence.link_group.max()) + 1
+    group = np.where(bank.estimated, bank.evidence.link_group, -1)
+    counts = aligned.entries.gather(_answers_by_group, aligned.thresholds, group, number)
     home = np.argmax(counts, axis=1)
     columns: Columns = {}
     for g in np.unique(home):
         chosen = np.flatnonzero(home == g)
-        there = np.where(group == g, measured, np.nan)
-        study = _study(bank, there, aligned.take_persons(chosen), ability, people)
+        study = _study(bank, group == g, aligned.take_persons(chosen), ability, people)
         some = study.person_columns(draws=draws, seed=(seed, int(g)))  # no two people with the same chance
         for name, values in some.items():
             columns.setdefault(name, np.zeros(aligned.n_persons, dtype=values.dtype))[chosen] = values
@@ -209,10 +171,11 @@ def _by_group(
     return columns, findings
 
 
-def _answers_by_group(block: Block, group: Ints, number: int) -> Ints:
+def _answers_by_group(block: Block, layout: Thresholds, group: Ints, number: int) -> Ints:
     """People x groups: how many answers each gave to items of each."""
-    of = group[block.items]
-    slot = block.person_of_response() * number + of
+    rows = rows_of(block, layout)
+    of = group[rows.items]
+    slot = np.repeat(np.arange(block.n_persons), rows.counts) * number + of
     return np.bincount(slot[of >= 0], minlength=block.n_persons * number).reshape(block.n_persons, number)
 
 
@@ -233,9 +196,9 @@ def _findings(bank: Bank, responses: Responses, persons: Columns) -> list[Findin
 
     there = place >= 0
     about("unknown_items", ~there, "is not in the bank", "are not in the bank")
-    bare = there & ~bank.known[place] & answered
+    bare = there & ~bank.calibration.known[place] & answered
     about("items_without_difficulty", bare, "has no difficulty in the bank", "have no difficulty in the bank")
-    guessed = there & bank.known[place] & ~bank.measured[place] & answered
+    guessed = there & bank.calibration.known[place] & ~bank.estimated[place] & answered
     rests = "a difficulty in the bank that rests on the prior alone"
     about("prior_only_items", guessed, f"has {rests}", f"have {rests}")
     empty = responses.persons[persons["n"] == 0]

@@ -22,8 +22,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.file_format import bank_of, record_of, tables_of
-from spectral_irt.bank.schema import SchemaError, check_record, check_tables
+from spectral_irt.bank.file_format import (
+    OLDEST,
+    TABLES,
+    VERSION,
+    SchemaError,
+    bank_of,
+    check_record,
+    check_tables,
+    record_from_4,
+    record_of,
+    tables_from_4,
+    tables_of,
+)
 from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
 from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, stop_if_asked
 
@@ -32,11 +43,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
-# 3 had no categories; 2 a prior around one mean; 1 also fingerprints that told who people were and their answers
-FORMAT_VERSION = 4
-OURS = re.compile(
-    r"(items|users|information|categories|step_information)\.[0-9a-f]{12}\.parquet|\.[0-9a-f]{12}\.partial"
-)
+OURS = re.compile(rf"({'|'.join(TABLES)}|users|step_information)\.[0-9a-f]{{12}}\.parquet|\.[0-9a-f]{{12}}\.partial")
 LOCK = ".lock"
 PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
 PAUSE = 0.02
@@ -54,7 +61,7 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     tables = {name: _parquet(frame) for name, frame in tables_of(bank).items()}
     named = {name: (f"{name}.{_sha(content)[:12]}.parquet", content) for name, content in tables.items()}
     files = {name: {"file": file, "sha256": _sha(content)} for name, (file, content) in named.items()}
-    manifest, seal = _sealed({"kind": KIND, "format_version": FORMAT_VERSION, **record_of(bank), "tables": files})
+    manifest, seal = _sealed({"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": files})
     try:
         if new:
             _write_new(target, dict(named.values()), manifest)
@@ -262,11 +269,14 @@ class _MissingTable(BankError):
 
 
 def _understood(place: Path, record: dict[str, Any], seal: str) -> Bank:
-    version = record["format_version"]
+    old = record["format_version"] == 4
     try:
-        check_record(record, version)
+        if old:
+            record = record_from_4(record)
+        check_record(record, {"items"} if old else {"items", "categories"})
         tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
-        check_tables(tables, record["counts"], version)
+        tables = tables_from_4(tables) if old else tables
+        check_tables(tables, record["counts"])
         return bank_of(record, tables, (str(place.resolve()), seal))
     except BankError:
         raise
@@ -298,10 +308,10 @@ def _manifest(place: Path) -> tuple[dict[str, Any], str]:
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise BankError(f"{str(place)!r} is not a bank of spectral-irt: its {MANIFEST} says something else.")
     version = record.get("format_version")
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int or not OLDEST <= version <= VERSION:
         raise BankError(
             f"the bank {str(place)!r} has format version {repr(version)[:20]}, and this version of spectral-irt reads "
-            f"versions 1 to {FORMAT_VERSION}. Load it with the version that made it "
+            f"versions {OLDEST} to {VERSION}. Load it with the version that made it "
             f"({str(record.get('package_version'))[:20]}), or calibrate again."
         )
     seal = record.pop("sha256", None)

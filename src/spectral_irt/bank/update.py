@@ -1,17 +1,12 @@
 """A bank after new answers, without the old ones.
 
-What the old data said is kept as a quadratic (`evidence.py`). "stream" goes once through the new people in small
-batches: each batch adds its information and moves the difficulties by a Newton step on the conditional likelihood of
-its answers together with all before it (the one-pass streaming of the theory, with a batch in place of a single
-person). A batch is at most a sixteenth of the people seen before it, so that what it adds is judged at difficulties
-that it hardly moves, and the number of batches grows with the logarithm of the people. "refit" solves the equations of
-all new answers together with the old evidence. The prior is that of calibrations, on each item's deviation from the
-others that its people met.
+What the old data said is kept as a quadratic (`evidence.py`). Newton's method solves the equations of the conditional
+likelihood of all new answers together with it. The prior is that of calibrations, on the deviation of each threshold
+from those of the other items that its people met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,58 +14,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet
+from spectral_irt.bank.build import with_room
 from spectral_irt.bank.components import groups_of, numbered_from, on_scale, parts_before, parts_of
-from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, Posterior
-from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
-from spectral_irt.bank.ordered_updating import update_ordered
+from spectral_irt.bank.evidence import Answers, Evidence, Posterior, Quadratic
 from spectral_irt.bank.recognition import (
     NO_RECOGNITION,
     Hashes,
+    Salt,
     check_usable,
     checked_salt,
     nobody,
+    refuse_again,
     without_repeats,
 )
 from spectral_irt.chain.prior import fading
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.newton import RENEWALS
-from spectral_irt.data import Block, Finding, Responses, as_responses
+from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine, tied_to
-from spectral_irt.data.labels import label_array
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import BankError, check_option, listed
+from spectral_irt.errors import check_option, listed
 from spectral_irt.estimators.spectral_errors import between_parts
-from spectral_irt.persons.align import align
 
-METHODS = ("stream", "refit")
 REPEATS = ("error", "skip", "keep")
-SMALLEST_BATCH = 64  # people; below this arithmetic costs less than the calls for it
-BATCH_SHARE = 16  # a batch is at most this part of the people seen before
-STRAIGHT = 0.25  # logits: over a shorter step the score is nearly a straight line, and one step is enough
 NEWTON_STEPS = 25
 SETTLED = 1e-3  # standard errors
 WEAK = 1.5  # variance of an item over 1 / information from which its ties are weak
+OUTDATED = ("regularization", "weak_links", "known_persons", "repeated_persons", "new_items", "no_recognition")
 
 
-def update(
-    bank: Bank,
-    responses: Any,
-    method: str = "stream",
-    *,
-    repeats: str = "error",
-    salt: Any = None,
-    threads: int | None = None,
-) -> Bank:
+def update(bank: Bank, responses: Any, *, repeats: str = "error", salt: Any = None, threads: int | None = None) -> Bank:
     """The bank after these answers; items it does not have are taken to be like those that their people met.
 
     Parameters
     ----------
     responses : Responses, array or dataframe
         New answers. At least one item must be of the bank.
-    method : "stream" or "refit"
-        "stream" (default): one pass, in small batches. "refit": iterated until nothing moves; a little more exact,
-        some passes more.
     repeats : "error", "skip" or "keep"
         What to do with people who are in the bank already with the very same answers: refuse the update (default),
         leave these people out, or count them again. Without a salt nobody is recognized. Data that are in the bank as a
@@ -85,285 +66,244 @@ def update(
     -----
     The scale stays: anchored items do not move, and without any the mean of the items that were on the scale is kept.
     Standard errors shrink as the information grows, each in the ratio it had to the model's before; that of items which
-    share no people with the others, directly or through others, is infinite.
+    share no people with the others, directly or through others, is infinite, and a finding names them.
     """
-    check_option("method", method, METHODS)
     check_option("repeats", repeats, REPEATS)
-    if isinstance(bank, OrderedBank):
-        engine = None if threads is None else LocalEngine(threads)
-        return update_ordered(bank, responses, method=method, repeats=repeats, salt=salt, engine=engine)
-    refuse_ordered(bank, responses)
     secret = checked_salt(bank, salt, repeats)
-    given = as_responses(responses, threshold=bank.settings.get("threshold"))
-    dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)
+    given = bank.read(responses)
+    dataset, answers = DataSet.of(given, "update", secret), bank.in_my_words(given)
     old = dataset.is_in(bank, given)
     if old is not None and repeats == "skip":
         return bank
     if old is not None:
-        raise BankError(
-            f"{answers.source}: these very data are in the bank already ({old.source}, {old.users:,} people, "
-            f"{old.responses:,} responses, by {old.how}); they would count twice. The bank is unchanged."
-        )
-    users, fresh = nobody(), np.ones(answers.n_persons, dtype=bool)
+        refuse_again(old, answers.source, "The bank is unchanged.")
+    hashes, fresh = nobody(), np.ones(answers.n_persons, dtype=bool)
     findings = [NO_RECOGNITION]
     if secret is not None:
-        users = secret.fingerprints(answers)
-        fresh, findings = without_repeats(bank, answers, users, repeats)
+        hashes = secret.fingerprints(answers)
+        fresh, findings = without_repeats(bank, answers, hashes, repeats)
     if not fresh.all():
-        answers, users = answers.take_persons(fresh), users[fresh]
+        answers, hashes = answers.take_persons(fresh), hashes[fresh]
         if not answers.n_responses:  # all that there is has been counted
             return bank
-        dataset = replace(dataset, users=answers.n_persons, responses=answers.n_responses)
+        dataset = replace(dataset, persons=answers.n_persons, responses=answers.n_responses)
     check_usable(bank, answers)
 
-    whole, known = _with_new_items(bank, answers)
-    aligned = align(whole.items, answers)
-    job = _Job(whole, known, aligned if threads is None else aligned.using(LocalEngine(threads)))
-    after = job.stream() if method == "stream" else job.refit()
-    updated = job.finish(after, dataset, users, findings)
-    if secret is None:
-        return updated
-    secret.keep()
-    return replace(updated, salt_check=secret.check)
-
-
-# --------------------------------------------------------------------------------------------- new items
-
-
-def _with_new_items(bank: Bank, answers: Responses) -> tuple[Bank, NDArray[np.bool_]]:
-    """The bank with room for items it does not have, and which items had a difficulty."""
     have = set(bank.items.tolist())
-    new = [label for label in answers.items.tolist() if label not in have]
-    known = np.concatenate([bank.known, np.zeros(len(new), dtype=bool)])
-    extra, m = len(new), bank.n_items + len(new)
-
-    def longer(values: Any, fill: Any) -> Any:
-        return np.concatenate([values, np.full(extra, fill, dtype=values.dtype)])
-
-    matrix = None
-    if bank.matrix is not None and m <= MATRIX_ITEMS:
-        matrix = np.zeros((m, m))
-        matrix[: bank.n_items, : bank.n_items] = bank.matrix
-    whole = replace(
-        bank,
-        items=label_array([*bank.items.tolist(), *new]),
-        difficulty=longer(bank.difficulty, np.nan),
-        se=longer(bank.se, np.nan),
-        status=longer(bank.status, "no responses"),
-        n=longer(bank.n, 0),
-        n_right=longer(bank.n_right, 0),
-        group=longer(bank.group, 0),
-        information=np.where(known, longer(bank.information, 0.0), 0.0),
-        anchored=longer(bank.anchored, False),
-        level=longer(bank.level, 0.0),
-        pull=longer(bank.pull, 0.0),
-        matrix=matrix,
+    new = np.array([label not in have for label in answers.items.tolist()])
+    whole = with_room(
+        bank, answers.items[new].tolist(), answers.thresholds.max_score[new], answers.category_codes()[new]
     )
-    return whole, known
-
-
-def _levels(answers: Responses, difficulty: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Where items start that have no difficulty: at the mean of the known items that their people met."""
-    total, number = answers.sum(_met, np.where(known, difficulty, 0.0), known.astype(float))
-    mean = float(difficulty[known].mean())
-    return np.divide(total, number, out=np.full(len(known), mean), where=number > 0)
-
-
-def _met(block: Block, difficulty: Floats, known: Floats) -> tuple[Floats, Floats]:
-    """For every item, sums over its people: of the mean known difficulty that they met, and of one."""
-    right, wrong = block.halves(len(known))
-    number = right @ known + wrong @ known
-    met = (number > 0).astype(float)
-    mean = np.divide(right @ difficulty + wrong @ difficulty, number, out=np.zeros(len(number)), where=number > 0)
-    return right.T @ mean + wrong.T @ mean, right.T @ met + wrong.T @ met
-
-
-# ------------------------------------------------------------------------------------------------ the work
+    aligned = whole.align(answers)
+    job = _Job(whole, aligned if threads is None else aligned.using(LocalEngine(threads)))
+    updated = job.finish(job.solved(), dataset, hashes, secret, findings)
+    if secret is not None:
+        secret.keep()
+    return updated
 
 
 class _Job:
     """One update: the bank with room for new items, and the new answers in its codes."""
 
-    def __init__(self, bank: Bank, known: NDArray[np.bool_], answers: Responses) -> None:
-        self.bank, self.known, self.answers = bank, known, answers
-        self.linked = any(finding.code == "linked" for finding in bank.findings)
+    def __init__(self, bank: Bank, answers: Responses) -> None:
+        made, kept = bank.calibration, bank.evidence
+        self.bank, self.made, self.layout, self.answers = bank, made, made.layout, answers
+        self.item = item = made.layout.item
+        self.known = known = made.known
+        self.linked = any(finding.code == "linked" for finding in made.findings)
         self.active = known | (answers.item_counts > 0)
-        self.free = self.active & ~bank.anchored
-        self.n, self.right = bank.n + answers.item_counts, bank.n_right + answers.item_scores
+        self.free = self.active & ~made.anchored
+        self.n, self.score = made.n + answers.item_counts, made.score + answers.item_scores
+        self.category_n = made.category_n.copy()
+        counts = answers.category_counts
+        self.category_n[:, : counts.shape[1]] += np.nan_to_num(counts)
+        self.low = self.category_n[item, made.layout.level - 1]
+        self.high = self.category_n[item, made.layout.level]
         self.status, self.group = self._status()
-        information = bank.information if bank.matrix is None else bank.matrix
-        together = parts_before(information, bank.group, known, np.isinf(bank.se))
-        self.scale = known & ~np.isinf(bank.se)  # the items that the scale is known by
+        information = np.where(known[item], kept.information, 0.0) if kept.matrix is None else kept.matrix
+        together = parts_before(information, made.layout, kept.link_group, known, np.isinf(made.se))
+        self.scale = known & ~np.isinf(made.se)  # the items that the scale is known by
         self.old_part = numbered_from(self.scale, together)
         self.part = numbered_from(self.scale, parts_of(answers, together))
-        start = np.where(known, bank.difficulty, _levels(answers, bank.difficulty, known))
-        level = np.where(known, bank.level, start)
-        self.before = Evidence(start, information, bank.pull, level, np.zeros(len(known)))
+        start = np.where(known[item], made.thresholds, mean_met(answers, made.difficulty, known)[item])
+        level = np.where(known[item], kept.prior_mean, start)
+        self.before = Quadratic(start, information, kept.prior_gradient, level, np.zeros(len(start)))
         self.before = replace(self.before, squares=self._squares())
-        self.alpha = bank.prior_precision or self._precision(self._before(1.0))
+        self.alpha = kept.prior_precision or self._precision(self._before(1.0))
 
     def _before(self, alpha: float) -> Posterior:
         """The bank as it was."""
-        kept, fixed = self.before, ~(self.free & self.known)
-        return Posterior(kept, None, kept.beta, alpha, on_scale(self.bank.status), fixed, self._floating(True))
+        kept, tied = self.before, on_scale(self.made.status)[self.item]
+        fixed = ~(self.free & self.known)[self.item]
+        return Posterior(self.layout, kept, None, kept.beta, alpha, tied, fixed, self._floating(True))
 
-    def _with(self, kept: Evidence, new: Answers | None, beta: Floats) -> Posterior:
-        return Posterior(kept, new, beta, self.alpha, on_scale(self.status), ~self.free, self._floating())
+    def _with(self, kept: Quadratic, new: Answers | None, beta: Floats) -> Posterior:
+        tied, fixed = on_scale(self.status)[self.item], ~self.free[self.item]
+        return Posterior(self.layout, kept, new, beta, self.alpha, tied, fixed, self._floating())
 
     def _floating(self, before: bool = False) -> Ints:
         """Parts with a mean that nothing says anything about; a diagonal alone holds every item where it is."""
-        parts, anchored = self.old_part if before else self.part, self.bank.anchored
-        loose = self.free & ~np.isin(parts, parts[anchored]) & (self.bank.matrix is not None)
-        return np.where(loose, parts, -1)
+        parts, anchored = self.old_part if before else self.part, self.made.anchored
+        loose = self.free & ~np.isin(parts, parts[anchored]) & (self.bank.evidence.matrix is not None)
+        return np.where(loose, parts, -1)[self.item]
 
     def _precision(self, here: Posterior) -> float:
         for _ in range(RENEWALS):
-            here = replace(here, alpha=here.renewed(self.n, self.right))
+            here = replace(here, alpha=here.renewed(self.low, self.high))
         return here.alpha
 
-    def stream(self) -> Evidence:
-        """One pass in batches; see the module's text."""
-        state = self.before
-        for batch in _batches(self.answers, self.bank.n_persons):
-            state = self._absorbed(state, batch, lambda step, information: np.abs(step) < STRAIGHT)
-        return state
-
-    def refit(self) -> Evidence:
-        """All new answers together, to the end."""
-        return self._absorbed(
-            self.before, self.answers, lambda step, information: np.abs(step) * np.sqrt(information) < SETTLED
-        )
-
-    def _absorbed(
-        self, state: Evidence, answers: Responses, done: Callable[[Floats, Floats], NDArray[np.bool_]]
-    ) -> Evidence:
-        """Newton's steps on these answers and what was known, until all items are `done`.
-
-        The answers of a batch to items that are well known need one step, which is the streaming formula.
-        """
-        new, beta = Answers.at(answers, state.beta), state.beta
+    def solved(self) -> Quadratic:
+        """Newton's steps on the new answers and what was known, until nothing moves; then the prior is settled."""
+        beta = self.before.beta
+        new = Answers.at(self.answers, beta)
         for k in range(NEWTON_STEPS):
             new = new.moved(beta) if k else new
-            here = self._with(state, new, beta)
+            here = self._with(self.before, new, beta)
             step = here.step()
             beta = beta + step
-            if done(step, here.data).all():
+            if (np.abs(step) * np.sqrt(here.data) < SETTLED).all():
                 break
-        return here.after(step)
+        return self._settled(here.after(step))
 
-    # --------------------------------------------------------------------------------- what comes out
-
-    def finish(self, state: Evidence, dataset: DataSet, users: Hashes, findings: list[Finding]) -> Bank:
-        """The new bank: prior settled, scale kept, standard errors, counts, status."""
-        bank = self.bank
-        state = self._settled(state)
-        here = self._with(state, None, state.beta)
-        drift = self._drift(state.beta)
-        variance = self._variance(here)
-        findings = [*findings, *self._findings(variance * (here.data + self.alpha), here.data, state.gradient)]
-        outdated = (*_OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
-        return replace(
-            bank,
-            difficulty=np.where(bank.anchored, bank.difficulty, np.where(self.active, state.beta - drift, np.nan)),
-            se=np.where(bank.anchored, bank.se, np.sqrt(variance)),
-            status=self.status,
-            n=self.n,
-            n_right=self.right,
-            group=self.group,
-            information=here.data,
-            level=state.levels - drift,
-            pull=np.where(self.free, state.gradient, 0.0),
-            prior_precision=self.alpha,
-            matrix=state.information if state.information.ndim == 2 else None,
-            data=(*bank.data, dataset),
-            users=np.concatenate([bank.users, users]),
-            findings=(*(old for old in bank.findings if old.code not in outdated), *findings),
-        )
-
-    def _settled(self, state: Evidence) -> Evidence:
+    def _settled(self, state: Quadratic) -> Quadratic:
         """Under the prior that all deviations speak for; there is none where every item tells enough by itself."""
         for _ in range(RENEWALS):
             here = self._with(state, None, state.beta)
-            needed = fading(here.data, here.tied, self.alpha)[self.free].any()
-            self.alpha = here.renewed(self.n, self.right) if needed else 0.0
+            needed = fading(here.data, here.tied, self.alpha)[~here.fixed].any()
+            self.alpha = here.renewed(self.low, self.high) if needed else 0.0
             step = replace(here, alpha=self.alpha).step()
             state = here.after(step)
             if np.max(np.abs(step) * np.sqrt(here.data), initial=0.0) < SETTLED:
                 break
         return state
 
+    # --------------------------------------------------------------------------------- what comes out
+
+    def finish(
+        self, state: Quadratic, dataset: DataSet, hashes: Hashes, secret: Salt | None, findings: list[Finding]
+    ) -> Bank:
+        """The new bank: scale kept, standard errors, counts, status."""
+        bank, made, item, anchored = self.bank, self.made, self.item, self.made.anchored
+        here = self._with(state, None, state.beta)
+        drift = self._drift(state.beta)[item]
+        variance, of_locations = self._variance(here)
+        findings = [*findings, *self._findings(variance * (here.data + self.alpha), here.data, state.gradient)]
+        outdated = (*OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
+        found = np.where(self.active[item], state.beta - drift, np.nan)
+        information, location_se = here.data, None
+        if not self.layout.binary:
+            location_se = np.where(anchored, made.se, np.sqrt(of_locations))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                information = np.nan_to_num(1 / location_se**2, posinf=0.0)
+        return replace(
+            bank,
+            calibration=made.replace(
+                thresholds=np.where(anchored[item], made.thresholds, found),
+                threshold_se=np.where(anchored[item], made.threshold_se, np.sqrt(variance)),
+                location_se=location_se,
+                status=self.status,
+                n=self.n,
+                score=self.score,
+                category_n=self.category_n,
+                item_information=information,
+                findings=(*(old for old in made.findings if old.code not in outdated), *findings),
+            ),
+            evidence=Evidence(
+                here.data,
+                here.levels() - drift,
+                np.where(self.free[item], state.gradient, 0.0),
+                self.group,
+                self.alpha,
+                state.information if state.information.ndim == 2 else None,
+            ),
+            data=(*bank.data, dataset),
+            people=bank.people.and_more(hashes, secret),
+        )
+
     def _drift(self, beta: Floats) -> Floats:
         """How far each part of the items has moved as a whole: those on the scale, or those known if none is."""
-        part, bank = self.part, self.bank
+        part, made, place = self.part, self.made, self.layout.mean(beta)
         placed = np.where(np.bincount(part, weights=self.scale)[part] > 0, self.scale, self.known)
-        moved = np.where(placed, beta - np.where(placed, bank.difficulty, 0.0), 0.0)
+        moved = np.where(placed, place - np.where(placed, made.difficulty, 0.0), 0.0)
         mean = np.bincount(part, weights=moved) / np.maximum(np.bincount(part, weights=placed), 1)
-        return np.where(np.isin(part, part[bank.anchored]), 0.0, mean[part])
+        return np.where(np.isin(part, part[made.anchored]), 0.0, mean[part])
 
     def _squares(self) -> Floats:
         """Squared scores of the bank's own answers, such that its standard errors come out."""
-        here = self._before(self.bank.prior_precision)
+        here = self._before(self.bank.evidence.prior_precision)
         if self.linked:  # what its errors have beyond the model's is the link's
             return here.data
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(self.known & self.free, self.bank.se**2 / here.variance(), np.nan)
+            old = (self.known & self.free)[self.item]
+            ratio = np.where(old, self.made.threshold_se**2 / here.variance()[0], np.nan)
         good = np.isfinite(ratio) & (ratio > 0)
         usual = float(np.median(ratio[good])) if good.any() else 1.0
         return here.data * np.where(good, ratio, usual)
 
-    def _variance(self, here: Posterior) -> Floats:
-        """Under the model, in the ratio that squared scores have to the information; infinite for parts apart."""
-        after = here.variance() * here.ratio()
+    def _variance(self, here: Posterior) -> tuple[Floats, Floats]:
+        """Of thresholds and locations under the model, in the ratio that squared scores have to the information;
+        infinite for parts without a link."""
+        made, item, anchored = self.made, self.item, self.made.anchored
+        model, location = here.variance()
+        after = model * here.ratio()
         if self.linked:  # answers do not lessen the link's error
-            before = self._before(self.bank.prior_precision).variance()
-            added = np.where(self.known & self.free, self.bank.se**2 - before, np.nan)
+            before = self._before(self.bank.evidence.prior_precision).variance()[0]
+            added = np.where((self.known & self.free)[item], made.threshold_se**2 - before, np.nan)
             after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
-        after[here.data <= 0] = self.bank.se[here.data <= 0] ** 2  # nothing new
-        anchored = self.bank.anchored
-        apart = np.where(np.isin(self.part, self.part[anchored]), 0, self.part + anchored.any())
-        if apart[self.free].any():
-            equal_means = bool(self.bank.settings.get("assume_equal_means"))
-            after = after + between_parts(apart, self.alpha or 1.0, equal_means)
-        return np.where(self.free, after, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            location = location * self.layout.mean(after / model)
+        nothing = here.data <= 0  # nothing new
+        after[nothing] = made.threshold_se[nothing] ** 2
+        location = np.where(self.layout.sum(nothing.astype(float)) > 0, made.se**2, location)
+        unlinked = np.where(np.isin(self.part, self.part[anchored]), 0, self.part + anchored.any())
+        if unlinked[self.free].any():
+            equal_means = bool(made.provenance.settings.get("assume_equal_means"))
+            unknown = between_parts(unlinked, self.alpha or 1.0, equal_means)
+            after, location = after + unknown[item], location + unknown
+        return np.where(self.free[item], after, np.nan), np.where(self.free, location, np.nan)
 
     def _status(self) -> tuple[NDArray[Any], Ints]:
         """A word about each item, and its group: new answers link groups, and may bring new ones."""
-        n, right = self.n, self.right
+        made, layout = self.made, self.layout
         now = examine(self.answers).status()
-        status = np.full(len(n), "ok", dtype=object)
-        status[(self.bank.status == "no information") & (now != "ok")] = "no information"
+        status = np.full(len(self.n), "ok", dtype=object)
+        status[(made.status == "no information") & (now != "ok")] = "no information"
         status[~self.known & (now == "no information")] = "no information"
-        status[right == n] = "all right"
-        status[right == 0] = "all wrong"
-        status[n == 0] = "no responses"
-        measured = status == "ok"
-        group = self.bank.group
-        old = measured & self.known
-        loose = measured & ~self.known & ~tied_to(self.answers, self.known)
-        if loose.any() or group[old].any():
-            group = groups_of(self.answers, np.where(old, group, -1), measured)
-            status[measured & (group > 0)] = "apart"
-        status[self.bank.anchored] = "anchored"
+        status[(layout.max_score > 1) & (layout.sum(((self.low == 0) | (self.high == 0)).astype(float)) > 0)] = (
+            "empty category"
+        )
+        status[self.score == self.n * layout.max_score] = "all right"
+        status[self.score == 0] = "all wrong"
+        status[self.n == 0] = "no responses"
+        estimated = status == "ok"
+        group = self.bank.evidence.link_group
+        old = estimated & self.known
+        untied = np.zeros(len(status), dtype=bool)
+        untied[layout.item[~tied_to(self.answers, self.known[self.item])]] = True
+        if (estimated & ~self.known & untied).any() or group[old].any():
+            group = groups_of(self.answers, np.where(old, group, -1), estimated)
+            status[estimated & (group > 0)] = "apart"
+        status[made.anchored] = "anchored"
         return status, group
 
     def _findings(self, inflation: Floats, information: Floats, pull: Floats) -> list[Finding]:
-        out = []
+        out, items, item = [], self.made.labels, self.item
         fresh = self.active & ~self.known
         if fresh.any():
-            names = self.bank.items[fresh]
+            names = items[fresh]
             verb = "item is" if len(names) == 1 else "items are"
             sentence = f"{len(names):,} {verb} new in the bank: {listed(names)}."
             out.append(Finding("new_items", "note", sentence, "", tuple(names.tolist())))
         loose = fresh & (self.status != "ok")
         if loose.any():
-            names = self.bank.items[loose]
+            names = items[loose]
             verb = "new item rests" if len(names) == 1 else "new items rest"
             sentence = f"{len(names):,} {verb} on the prior alone, not tied to the bank by answers: {listed(names)}."
-            if np.isinf(inflation[loose]).any():
+            if np.isinf(inflation[loose[item]]).any():
                 sentence += " The standard error of items that share no people with the bank's is infinite."
             remedy = "Collect answers to them together with items of the bank."
             out.append(Finding("prior_only", "warning", sentence, remedy, tuple(names.tolist())))
-        if self.bank.matrix is None and np.nanmedian(inflation[self.free]) > WEAK:
+        if self.bank.evidence.matrix is None and np.nanmedian(inflation[self.free[item]]) > WEAK:
             out.append(
                 Finding(
                     "weak_links",
@@ -374,31 +314,35 @@ class _Job:
                 )
             )
         if self.alpha:
-            tied, items = on_scale(self.status), self.bank.items
-            acts = (fading(information, tied, self.alpha) > 0) & self.free
+            tied = on_scale(self.status)[item]
+            acts = (fading(information, tied, self.alpha) > 0) & self.free[item]
             step = np.divide(pull, information, out=np.zeros(len(acts)), where=information > 1e-9)
-            plan = Regularization("neighbors", FEW_ANSWERS.format("item"), self.alpha, True)
-            counts = (self.n - self.right).astype(float), self.right.astype(float)
-            plan = acted(plan, acts, tied, step, counts, lambda k: f"item {listed([items[k]])}")
+            what = "item" if self.layout.binary else "threshold"
+            plan = Regularization("neighbors", FEW_ANSWERS.format(what), self.alpha, True)
+            plan = acted(plan, acts, tied, step, (self.low, self.high), self._name)
             out.append(Finding("regularization", "note", f"Regularization: {plan}."))
         return out
 
-
-_OUTDATED: tuple[str, ...] = (
-    "regularization",
-    "weak_links",
-    "known_persons",
-    "repeated_persons",
-    "new_items",
-    "no_recognition",
-)
-_OUTDATED += ("old_fingerprints",)
+    def _name(self, k: int) -> str:
+        which = f"item {listed([self.made.labels[self.item[k]]])}"
+        several = self.layout.max_score[self.item[k]] > 1
+        return f"threshold {self.layout.level[k]} of {which}" if several else which
 
 
-def _batches(answers: Responses, seen: int) -> Iterator[Responses]:
-    """The people in order, in batches that grow with those before them."""
-    start = 0
-    while start < answers.n_persons:
-        stop = min(start + max(SMALLEST_BATCH, (seen + start) // BATCH_SHARE), answers.n_persons)
-        yield answers.take_persons(np.arange(start, stop))
-        start = stop
+def mean_met(answers: Responses, difficulty: Floats, known: NDArray[np.bool_]) -> Floats:
+    """Where items start that have no difficulty: at the mean of the known items that their people met."""
+    total, number = answers.entries.sum(_met, answers.thresholds, np.where(known, difficulty, 0.0), known.astype(float))
+    mean = float(difficulty[known].mean())
+    return np.divide(total, number, out=np.full(len(known), mean), where=number > 0)
+
+
+def _met(block: Block, layout: Thresholds, difficulty: Floats, known: Floats) -> tuple[Floats, Floats]:
+    """For every item, sums over its people: of the mean known difficulty that they met, and of one."""
+    rows = rows_of(block, layout)
+    number = rows.sums(known[rows.items])
+    mean = np.divide(rows.sums(difficulty[rows.items]), number, out=np.zeros(len(number)), where=number > 0)
+    total, met = (
+        np.bincount(rows.items, weights=np.repeat(each, rows.counts), minlength=len(known)).astype(float)
+        for each in (mean, (number > 0).astype(float))
+    )
+    return total, met

@@ -94,12 +94,13 @@ def read_for_bank(
     bank: Bank, files: Sequence[str], reading: Reading, recoding: Recoding, progress: Progress
 ) -> Responses:
     """Answers to items of a bank, in the kind that the bank has."""
-    from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
-
-    if isinstance(bank, OrderedBank):
-        return reading.read_any(files, progress, span=bank.span, **recoding.options(True))
+    if not bank.right_or_wrong:
+        codes = bank.calibration.codes
+        codes = codes[codes == codes]
+        span = int(codes.min()), int(codes.max())
+        return reading.read_any(files, progress, span=span, **recoding.options(True))
     if recoding.said:
         raise OptionError("--recode and --reverse are for ordered categories, and the bank has right and wrong items.")
     responses = reading.read_any(files, progress)
-    refuse_ordered(bank, responses)
+    bank.refuse_ordered(responses)
     return responses

@@ -290,11 +290,11 @@ class Job:
         """The report, or a file for another program."""
         if target == self.wanted.report:
             return self.page
-        from spectral_irt.bank.export import WINSTEPS_STYLES, catsim_text, ifile, pfile, winsteps_text
+        from spectral_irt.bank.export import WINSTEPS_STYLES, adaptive_text, ifile, pfile, winsteps_text
 
         scale = study.calibration.scale
         if target == self.wanted.catsim:
-            return catsim_text(study.calibration)
+            return adaptive_text(study.calibration, "catsim")
         if target == self.wanted.ifile:
             columns = ifile(study.calibration, self.results["item_fit"], scale=scale)
         else:

@@ -120,7 +120,7 @@ def show(found: Link, places: tuple[Path, Path], banks: tuple[Bank, Bank], score
     say(out, plain_table(heads, columns, out.width, whole=out.whole))
     more = len(found.item) - len(order)
     if more > 0:
-        say(out, Text(f"and {more:,} common items that moved less; --table FILE has all", style="dim"))
+        say(out, Text(f"and {more:,} more that moved less; --table FILE has all", style="dim"))
     say(out)
     slope = "" if found.slope == 1 else f" times {found.slope:.3f} (se {found.slope_se:.3f})"
     told = told_errors(found.basis)
@@ -177,7 +177,7 @@ def _moved(found: Link, k: int) -> str:
 
 
 def _drift(found: Link) -> str:
-    drifted, all_of_them = int(found.drift.sum()), f"{len(found.item):,} common items"
+    drifted, all_of_them = int(found.drift.sum()), found.common
     if not drifted:
         return f"none of {all_of_them} is beyond a robust z of 3"
     used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"

@@ -155,7 +155,7 @@ class OrderedJob:
             read = time.perf_counter()
             design: dict[str, Any] = {"design": "adaptive"} if self.fitting.design == "adaptive" else {}
             if self.wanted.anchors is not None:
-                from spectral_irt.bank.ordered_anchoring import anchored_to
+                from spectral_irt.bank.anchors import anchored_to
 
                 responses, design["anchors"] = anchored_to(responses, self.wanted.anchors)
             estimator.fit(responses, progress=progress.say, **design)

@@ -194,7 +194,7 @@ def show(
         lines.insert(0, ("people", people(found.reliability)))
     if found.population is not None:
         prior = found.population
-        whose = f"estimated from {prior.users:,} people" if prior.users else "as given"
+        whose = f"estimated from {prior.persons:,} people" if prior.persons else "as given"
         lines.append(("prior", f"population with mean {prior.mean:z.2f} and sd {prior.sd:.2f}, {whose}"))
     show_lines(out, lines)
     if found.findings:

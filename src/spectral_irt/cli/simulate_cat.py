@@ -38,8 +38,8 @@ def simulate_cat(
     from rich.text import Text
 
     from spectral_irt.bank import Bank
-    from spectral_irt.bank.adaptive import cat_text
     from spectral_irt.bank.adaptive import simulate_cat as run
+    from spectral_irt.bank.export import adaptive_text
     from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.tables import write_csv
     from spectral_irt.terminal import console, say
@@ -56,7 +56,7 @@ def simulate_cat(
                     write_csv(draft, found.columns())
                 else:
                     name = next(name for name, path in files.items() if path == target)
-                    draft.write_text(cat_text(known, name), encoding="utf-8", newline="\n")
+                    draft.write_text(adaptive_text(known, name), encoding="utf-8", newline="\n")
     out = console()
     say(out, Text(found.sentence))
     if targets:

@@ -30,15 +30,6 @@ def update(
     recoding: Recoding,
     saying: Saying,
     files: Files = [],  # noqa: B006  # or a query
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="stream|refit",
-            autocompletion=offered("stream|refit"),
-            show_default=False,
-            help="One pass over the new answers (default), or until nothing moves.",
-        ),
-    ] = "stream",
     repeats: Annotated[
         str,
         typer.Option(
@@ -73,14 +64,13 @@ def update(
     \b
     Examples
       spectral-irt update mybank june.csv
-      spectral-irt update mybank log/*.parquet --method refit -o mybank-new
+      spectral-irt update mybank log/*.parquet -o mybank-new
     """
     from spectral_irt.bank import Bank
     from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
     from spectral_irt.files import refuse_inputs, uninterrupted, written
 
     saying.begin()
-    check_option("method", method, ("stream", "refit"))
     check_option("repeats", repeats, ("error", "skip", "keep"))
     place = bank if output is None else output
     if output is not None:
@@ -92,7 +82,7 @@ def update(
         responses = read_for_bank(before, files, reading, recoding, progress)
         while True:
             progress.say("updating the bank")
-            after = before.update(responses, method, repeats=repeats, salt=salt_file, threads=threads)
+            after = before.update(responses, repeats=repeats, salt=salt_file, threads=threads)
             if after is before and output is None:
                 break
             try:
@@ -135,8 +125,7 @@ def new_findings(before: Bank, after: Bank, responses: Responses) -> list[Findin
     """What this update has to say."""
     always = ("no_recognition",)
     fresh = [finding for finding in after.findings if finding not in before.findings or finding.code in always]
-    old = [finding for finding in before.findings if finding.code == "old_fingerprints"]
-    return [*responses.notes, *fresh, *old]
+    return [*responses.notes, *fresh]
 
 
 def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
@@ -168,7 +157,7 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
         say(out)
     answers = f"{int(before.n.sum()):,} answers of {before.n_persons:,} people to {before.n_items:,} items"
     now = f"{int(after.n.sum()):,} answers of {after.n_persons:,} people to {after.n_items:,} items"
-    known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.anchored
+    known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.calibration.anchored
     lines = [("before", answers), ("after", now)]
     if known.any():
         lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))

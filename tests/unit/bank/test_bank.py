@@ -28,13 +28,14 @@ def test_what_a_fit_gives(data: Responses) -> None:
     assert np.array_equal(bank.difficulty, fit.difficulty_)
     assert np.array_equal(bank.se, fit.se_)
     assert np.array_equal(bank.n, data.item_counts)
-    assert np.array_equal(bank.n_right, data.item_scores)
-    assert (bank.estimator, bank.settings["weighting"]) == ("SpectralRasch", "ability")
-    assert [(d.digest, d.users, d.responses, d.how) for d in bank.data] == [
+    assert np.array_equal(bank.calibration.score, data.item_scores)
+    source = bank.calibration.provenance
+    assert (source.estimator, source.settings["weighting"]) == ("SpectralRasch", "ability")
+    assert [(d.digest, d.persons, d.responses, d.how) for d in bank.data] == [
         (data.digest()[:4], 400, data.n_responses, "fit")  # a trace of 16 bits
     ]
     assert bank.findings == (*fit.findings_, NO_RECOGNITION)
-    assert not bank.anchored.any()
+    assert not bank.calibration.anchored.any()
     assert not bank.difficulty.flags.writeable
     kept = bank.calibration
     assert kept.item_columns().keys() == fit.item_columns().keys()
@@ -44,8 +45,8 @@ def test_what_a_fit_gives(data: Responses) -> None:
 def test_other_estimators_have_banks_too(data: Responses) -> None:
     fit = ConditionalRasch().fit(data)
     bank = Bank.from_fit(fit, data)
-    assert bank.estimator == "ConditionalRasch"
-    assert bank.information == pytest.approx(1 / bank.se**2, rel=0.25)
+    assert bank.calibration.provenance.estimator == "ConditionalRasch"
+    assert bank.evidence.information == pytest.approx(1 / bank.se**2, rel=0.25)
 
 
 def test_the_information_matrix_is_the_negative_slope_of_the_score(data: Responses) -> None:
@@ -131,7 +132,7 @@ def test_fingerprints_do_not_depend_on_order() -> None:
     assert (first == other).tolist() == [[True, True], [True, False], [True, True]]
 
 
-def test_numbered_users() -> None:
+def test_numbered_persons() -> None:
     assert numbered(Responses.from_wide([[1, 0], [0, 1]]))
     assert not numbered(Responses.from_long(["x", "y"], ["a", "a"], [1, 0]))
     assert not numbered(Responses.from_long([7, 9], ["a", "a"], [1, 0]))
@@ -164,17 +165,16 @@ def test_an_item_that_people_of_one_kind_answered_is_not_measured(estimator: Any
     assert "ok" in fit.status_
     assert fit.se_[8] > 0.5  # the prior's
     bank = Bank.from_fit(fit, data)
-    assert not bank.measured[8]
-    assert bank.measured[:8].all()
+    assert not bank.estimated[8]
+    assert bank.estimated[:8].all()
     with pytest.raises(BankError, match="none of the items answered has a difficulty"):
         bank.score(Responses.from_wide([[1], [0]], items=[8]))
 
 
-@pytest.mark.parametrize("method", ["stream", "refit"])
-def test_an_item_that_such_people_bring_into_a_bank_is_not_measured(method: str) -> None:
+def test_an_item_that_such_people_bring_into_a_bank_is_not_measured() -> None:
     table = people_of_one_kind()
     old = as_responses(table[:80, :8])
-    bank = Bank.from_fit(SpectralRasch().fit(old), old).update(as_responses(table[80:]), method)
+    bank = Bank.from_fit(SpectralRasch().fit(old), old).update(as_responses(table[80:]))
     assert bank.items[8] == 8
     assert bank.status[8] == "no information"
-    assert not bank.measured[8]
+    assert not bank.estimated[8]

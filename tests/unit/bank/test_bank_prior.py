@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from changed_bank import changed
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.bank.merge import merged
 from spectral_irt.data import Responses
-
-V2 = Path(__file__).parents[2] / "reference" / "banks" / "v2"  # the format with a prior around one mean for all items
-METHODS = ("stream", "refit")
 
 
 def bank_of(responses: Responses, **options: object) -> Bank:
@@ -43,9 +39,8 @@ def five_grades(seed: int, people: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return table, grade
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
-def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed: int, method: str) -> None:
+def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed: int) -> None:
     table, grade = five_grades(seed)
     order = np.random.default_rng(9).permutation(len(table))
     first, later = np.sort(order[:200]), np.sort(order[200:])
@@ -53,15 +48,17 @@ def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed: int, method:
     old, new = Responses.from_wide(table[first]), Responses.from_wide(table[later])
     whole = SpectralRasch().fit(Responses.from_wide(table[np.r_[first, later]]))
     bank = bank_of(old)
-    assert bank.prior_precision > 0  # the items are thin
-    assert bank.level[-9:].mean() - bank.level[:9].mean() > 2  # each has the level of its own grade
-    updated = bank.update(new, method)
+    assert bank.evidence.prior_precision > 0  # the items are thin
+    assert (
+        bank.evidence.prior_mean[-9:].mean() - bank.evidence.prior_mean[:9].mean() > 2
+    )  # each has the level of its own grade
+    updated = bank.update(new)
     assert apart(updated, whole.difficulty_, whole.se_) < 0.2
     distance = [each[-9:].mean() - each[:9].mean() for each in (updated.difficulty, whole.difficulty_)]
     assert distance[0] == pytest.approx(distance[1], abs=0.1)
     assert np.median(updated.se / whole.se_) == pytest.approx(1, abs=0.05)
     # Without the matrix the distance hardly moves, but no item is pulled out of its grade.
-    assert apart(replace(bank, matrix=None).update(new, method), whole.difficulty_, whole.se_) < 0.3
+    assert apart(changed(bank, matrix=None).update(new), whole.difficulty_, whole.se_) < 0.3
 
 
 def test_new_items_start_from_the_level_of_their_people() -> None:
@@ -71,7 +68,7 @@ def test_new_items_start_from_the_level_of_their_people() -> None:
     bank = bank_of(Responses.from_wide(np.delete(table, few, axis=0)[:, :47]))
     updated = bank.update(Responses.from_wide(table[few]))
     top = bank.difficulty[36:47].mean()
-    assert updated.level[47] == pytest.approx(top, abs=0.6)
+    assert updated.evidence.prior_mean[47] == pytest.approx(top, abs=0.6)
     assert abs(updated.difficulty[47] - top) < 1.5
     assert top > bank.difficulty.mean() + 1.5
 
@@ -83,10 +80,10 @@ def test_the_prior_comes_off_without_the_data() -> None:
     """A Newton step from what the bank keeps is the estimate without a prior, but for what curvature changes on it."""
     data = simulate.rasch(150, 12, seed=4).responses
     bank = bank_of(data, regularization=1.0)
-    assert bank.prior_precision > 0
-    assert bank.matrix is not None
+    assert bank.evidence.prior_precision > 0
+    assert bank.evidence.matrix is not None
     bare = SpectralRasch(regularization=0).fit(data)
-    step = np.linalg.pinv(bank.matrix) @ bank.pull
+    step = np.linalg.pinv(bank.evidence.matrix) @ bank.evidence.prior_gradient
     pulled = bare.difficulty_ - bank.difficulty
     assert np.max(np.abs(pulled) / bare.se_) > 0.2  # it did something
     np.testing.assert_allclose(step, pulled, atol=0.1 * np.max(np.abs(pulled)))
@@ -98,12 +95,11 @@ def test_a_bank_has_the_pull_of_its_prior(regularization: float) -> None:
     data = simulate.rasch(300, 10, seed=5).responses
     bank = bank_of(data, regularization=regularization)
     wanted = regularization * (bank.difficulty - bank.difficulty.mean()) / 0.9**2
-    np.testing.assert_allclose(bank.pull, wanted, atol=1e-2)
+    np.testing.assert_allclose(bank.evidence.prior_gradient, wanted, atol=1e-2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_ten_pieces_of_data_that_misfit(method: str) -> None:
+def test_ten_pieces_of_data_that_misfit() -> None:
     """Unequal slopes and guessing: the update goes where the fit to all goes, not where another equation would."""
     rng = np.random.default_rng(2)
     beta, slope = np.linspace(-2.5, 2.5, 12), np.exp(rng.normal(0, 0.5, 12))
@@ -114,7 +110,7 @@ def test_ten_pieces_of_data_that_misfit(method: str) -> None:
     first, *rest = (Responses.from_wide(piece) for piece in np.array_split(table, 10))
     bank = bank_of(first)
     for piece in rest:
-        bank = bank.update(piece, method)
+        bank = bank.update(piece)
     assert apart(bank, fit.difficulty_, fit.se_) < 0.1
     assert np.median(bank.se / fit.se_) == pytest.approx(1, abs=0.03)
 
@@ -126,14 +122,13 @@ def test_an_anchored_bank_with_thin_items() -> None:
     anchors = dict(enumerate(data.difficulty[:4] + 2))
     whole = anchored_fit(data.responses, anchors)
     bank = Bank.from_fit(anchored_fit(first, anchors), first)
-    assert bank.prior_precision > 0
-    assert not bank.pull[:4].any()
-    for method in METHODS:
-        updated = bank.update(second, method)
-        assert np.array_equal(updated.difficulty[:4], data.difficulty[:4] + 2)
-        off = (updated.difficulty - whole.difficulty_)[4:] / whole.se_[4:]
-        assert np.sqrt(np.mean(off**2)) < 0.15
-        assert np.median((updated.se / whole.se_)[4:]) == pytest.approx(1, abs=0.06)
+    assert bank.evidence.prior_precision > 0
+    assert not bank.evidence.prior_gradient[:4].any()
+    updated = bank.update(second)
+    assert np.array_equal(updated.difficulty[:4], data.difficulty[:4] + 2)
+    off = (updated.difficulty - whole.difficulty_)[4:] / whole.se_[4:]
+    assert np.sqrt(np.mean(off**2)) < 0.15
+    assert np.median((updated.se / whole.se_)[4:]) == pytest.approx(1, abs=0.06)
 
 
 def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
@@ -143,9 +138,11 @@ def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
     bank = bank_of(old)
     found = Bank.from_fit(anchored_fit(new, bank), new)
     both = merged(bank, found, new)
-    np.testing.assert_array_equal(both.pull, [*bank.pull, *found.pull[6:]])
-    np.testing.assert_array_equal(both.level, [*bank.level, *found.level[6:]])
-    assert found.pull[6:].any()
+    np.testing.assert_array_equal(
+        both.evidence.prior_gradient, [*bank.evidence.prior_gradient, *found.evidence.prior_gradient[6:]]
+    )
+    np.testing.assert_array_equal(both.evidence.prior_mean, [*bank.evidence.prior_mean, *found.evidence.prior_mean[6:]])
+    assert found.evidence.prior_gradient[6:].any()
     more = simulate.rasch(400, 14, difficulty=data.difficulty, seed=9).responses
     updated = both.update(more)
     truth = data.difficulty - data.difficulty.mean()
@@ -157,9 +154,8 @@ def test_a_calibration_without_its_data_can_be_updated(tmp_path: Path) -> None:
     data = simulate.rasch(400, 12, seed=10).responses
     first, second = data.take_persons(np.arange(200)), data.take_persons(np.arange(200, 400))
     fit, whole = SpectralRasch().fit(first), SpectralRasch().fit(data)
-    for method in METHODS:
-        updated = Bank.load(fit.calibration_.save(tmp_path / method)).update(second, method)
-        assert apart(updated, whole.difficulty_, whole.se_) < 0.2  # it keeps no score and no matrix
+    updated = Bank.load(fit.calibration_.save(tmp_path / "bank")).update(second)
+    assert apart(updated, whole.difficulty_, whole.se_) < 0.2  # it keeps no score and no matrix
 
 
 # ---------------------------------------------------------------------------------- parts that share no people
@@ -174,18 +170,17 @@ def two_parts(n: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("matrix", [True, False])
-@pytest.mark.parametrize("method", METHODS)
-def test_nothing_is_known_between_parts_until_people_link_them(tmp_path: Path, matrix: bool, method: str) -> None:
+def test_nothing_is_known_between_parts_until_people_link_them(tmp_path: Path, matrix: bool) -> None:
     bank = bank_of(Responses.from_wide(two_parts(400, 1)))
-    bank = Bank.load((bank if matrix else replace(bank, matrix=None)).save(tmp_path / "bank"))
+    bank = Bank.load((bank if matrix else changed(bank, matrix=None)).save(tmp_path / "bank"))
     assert np.isinf(bank.se).tolist() == [False] * 6 + [True] * 4
-    still = bank.update(Responses.from_wide(two_parts(300, 2)), method)
+    still = bank.update(Responses.from_wide(two_parts(300, 2)))
     assert np.isinf(still.se).tolist() == [False] * 6 + [True] * 4
     means = [each[part].mean() for each in (bank.difficulty, still.difficulty) for part in (slice(6), slice(6, 10))]
     assert means[:2] == pytest.approx(means[2:], abs=1e-6)
     rng = np.random.default_rng(3)
     both = (rng.random((600, 10)) < 1 / (1 + np.exp(np.linspace(-1, 1, 10) - rng.normal(size=(600, 1))))).astype(float)
-    linked = still.update(Responses.from_wide(both), method)
+    linked = still.update(Responses.from_wide(both))
     assert np.isfinite(linked.se).all()
     assert set(linked.status) == {"ok"}
     assert "disconnected" in [finding.code for finding in still.findings]
@@ -199,32 +194,8 @@ def test_nothing_is_known_between_parts_until_people_link_them(tmp_path: Path, m
 @pytest.mark.parametrize("matrix", [True, False])
 def test_new_items_that_share_no_people_have_no_place(matrix: bool) -> None:
     data = simulate.rasch(300, 6, seed=7).responses
-    bank = bank_of(data) if matrix else replace(bank_of(data), matrix=None)
+    bank = bank_of(data) if matrix else changed(bank_of(data), matrix=None)
     updated = bank.update(Responses.from_wide(two_parts(200, 4)))
     assert np.isinf(updated.se).tolist() == [False] * 6 + [True] * 4
     said = [finding for finding in updated.findings if finding.code == "prior_only"]
     assert "infinite" in said[0].sentence
-
-
-# --------------------------------------------------------------------------------------------- older banks
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_bank_with_a_prior_around_one_mean_is_read_and_updated(tmp_path: Path, method: str) -> None:
-    """simulate.rasch(120, 12, design="sampled", p=0.6, seed=2), as format 2 kept it."""
-    folder = tmp_path / "bank"
-    shutil.copytree(V2, folder)
-    bank = Bank.load(folder)
-    assert bank.prior_precision == pytest.approx(1.1845723606)
-    np.testing.assert_allclose(bank.pull, bank.prior_precision * bank.difficulty, atol=1e-9)
-    old = simulate.rasch(120, 12, design="sampled", p=0.6, seed=2)
-    same = SpectralRasch(regularization=bank.prior_precision).fit(old.responses)
-    np.testing.assert_allclose(bank.difficulty, same.difficulty_, atol=0.03)
-    new = simulate.rasch(200, 12, design="sampled", p=0.6, difficulty=old.difficulty, seed=3).responses
-    updated = bank.update(new, method)
-    table = np.vstack([old.responses.to_dense(), new.to_dense()])
-    whole = SpectralRasch().fit(Responses.from_wide(table))
-    assert apart(updated, whole.difficulty_, whole.se_) < 0.12
-    again = Bank.load(updated.save(folder))
-    np.testing.assert_array_equal(again.pull, updated.pull)
-    np.testing.assert_array_equal(again.level, updated.level)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.bank.adaptive import cat_text, next_item, simulate_cat
+from spectral_irt.bank.adaptive import next_item, simulate_cat
 from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.export import adaptive_text
 from spectral_irt.cli.main import main
 from spectral_irt.errors import BankError, OptionError
 
@@ -59,14 +60,14 @@ def test_a_run_measures_as_well_as_it_says(bank: Bank) -> None:
 
 
 def test_the_items_for_other_programs(bank: Bank) -> None:
-    rows = json.loads(cat_text(bank, "jscat"))
+    rows = json.loads(adaptive_text(bank, "jscat"))
     assert rows[0]["difficulty"] == pytest.approx(bank.difficulty[0])
     assert set(rows[0]) == {"id", "difficulty", "discrimination", "guessing", "slipping"}
-    head, first, *_ = cat_text(bank, "mirtcat").splitlines()
+    head, first, *_ = adaptive_text(bank, "mirtcat").splitlines()
     assert head == "item,a1,d,g,u"
     assert float(first.split(",")[2]) == pytest.approx(-bank.difficulty[0])
-    assert cat_text(bank, "adaptivetesting").splitlines()[0] == "ids,a,b,c,d"
-    assert cat_text(bank, "catsim").startswith("item,a,b,c,d")
+    assert adaptive_text(bank, "adaptivetesting").splitlines()[0] == "ids,a,b,c,d"
+    assert adaptive_text(bank, "catsim").startswith("item,a,b,c,d")
 
 
 def test_from_the_shell(bank: Bank, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,9 +90,57 @@ def test_from_the_shell(bank: Bank, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert items.exists()
 
 
-def test_items_with_several_thresholds_are_not_asked_as_if_they_were_right_or_wrong() -> None:
-    answers = si.simulate.partial_credit(200, 4, categories=3, seed=1).responses
-    ordered = si.SpectralPartialCredit().fit(answers).analyse(answers).to_bank()
-    for asked in (lambda: next_item(ordered, {}), lambda: simulate_cat(ordered, 5), lambda: cat_text(ordered, "jscat")):
-        with pytest.raises(BankError, match="only for items that are right or wrong; 0, 1, 2, 3 have several"):
-            asked()
+@pytest.fixture(scope="module")
+def ordered() -> Bank:
+    answers = si.simulate.partial_credit(800, 12, categories=4, seed=1).responses
+    return si.SpectralPartialCredit().fit(answers).analyse(answers).to_bank()
+
+
+def test_an_item_with_several_thresholds_is_asked_where_its_answer_varies_most(ordered: Bank) -> None:
+    made = ordered.calibration
+    answers = {ordered.items[3]: 2, ordered.items[7]: 3}
+    found = next_item(ordered, answers, population=(0.0, 1.0))
+    theta = np.linspace(-6, 6, 4001)
+    log = -(theta**2) / 2
+    for item, value in answers.items():
+        log += np.log(made.category_probability(theta, item)[:, value])
+    weight = np.exp(log - log.max())
+    assert found.ability == pytest.approx(np.sum(weight * theta) / weight.sum(), abs=1e-3)
+    told = {}
+    for item in set(ordered.items.tolist()) - set(answers):
+        p, k = made.category_probability([found.ability], item)[0], np.arange(4)
+        told[item] = p @ k**2 - (p @ k) ** 2
+    assert found.item == max(told, key=lambda item: told[item])
+    with pytest.raises(OptionError, match="an answer is 4; it is one of 0, 1, 2, 3"):
+        next_item(ordered, {ordered.items[0]: 4})
+    run = simulate_cat(ordered, 600, se=0.4, population=(0.0, 1.0), seed=3)
+    assert np.sqrt(np.mean((run.ability - run.truth) ** 2)) == pytest.approx(np.sqrt(np.mean(run.se**2)), rel=0.1)
+
+
+def test_programs_that_know_right_and_wrong_only_say_so(ordered: Bank) -> None:
+    for program in ("catsim", "adaptivetesting", "jscat"):
+        with pytest.raises(BankError, match=f"{program} knows right and wrong answers only; 0, 1, .* several thresh"):
+            adaptive_text(ordered, program)
+    head, first, *_ = adaptive_text(ordered, "mirtcat").splitlines()
+    assert head == "item,itemtype,a1,ak0,ak1,ak2,ak3,d0,d1,d2,d3"
+    assert [float(d) for d in first.split(",")[-3:]] == pytest.approx(-np.cumsum(ordered.calibration.thresholds[:3]))
+
+
+def test_items_on_another_scale_are_not_asked() -> None:
+    """Six items and four share no people: nothing links their scales."""
+    rng = np.random.default_rng(3)
+    table = np.full((500, 10), np.nan)
+    table[:300, :6], table[300:, 6:] = rng.random((300, 6)) < 0.6, rng.random((200, 4)) < 0.4
+    answers = si.Responses.from_wide(table)
+    bank = si.SpectralRasch().fit(answers).analyse(answers).to_bank()
+    first = next_item(bank, {})
+    assert first.item in range(6)
+    assert [finding.code for finding in first.findings] == ["several_scales"]
+    assert next_item(bank, dict.fromkeys(range(6), 1)).item is None
+    assert next_item(bank, {8: 1}).item in (6, 7, 9)
+    both = next_item(bank, {7: 1, 8: 0, 0: 1})
+    assert "Answers to 0 do not count" in both.findings[0].sentence
+    assert both.ability == next_item(bank, {7: 1, 8: 0}).ability
+    run = simulate_cat(bank, 20, se=None, most=10)
+    assert set(run.length.tolist()) == {6}
+    assert not run.exposure[6:].any()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,16 +14,14 @@ from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.bank.export import (
     CODES,
     LAYOUT,
-    catsim_items,
-    catsim_text,
+    adaptive_text,
     ifile,
     pfile,
     winsteps_text,
-    write_winsteps,
 )
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Responses
-from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.errors import OptionError
 
 NAMES = [
     *("ENTRY", "MEASURE", "STATUS", "COUNT", "SCORE", "ERROR", "IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD"),
@@ -117,7 +114,7 @@ def test_fit_statistics_in_another_order(data: Responses) -> None:
         ifile(fit, {"infit": np.arange(5.0)})
 
 
-def test_persons(data: Responses, tmp_path: Path) -> None:
+def test_persons(data: Responses) -> None:
     persons = {
         "person": np.array(["a", "b", "c", "d"], dtype=object),
         "n": np.array([5, 5, 5, 0]),
@@ -132,15 +129,12 @@ def test_persons(data: Responses, tmp_path: Path) -> None:
     assert columns["MEASURE"][:3].tolist() == [800, 200, 550]
     assert columns["WMLE"][2] == 550
     assert np.isnan(pfile(persons, wle=False)["WMLE"]).all()
-    write_winsteps(tmp_path / "p.csv", columns)
-    table = pl.read_csv(tmp_path / "p.csv")
+    table = pl.read_csv(io.StringIO(winsteps_text(columns)))
     assert table.columns == [*NAMES, "NAME"]
     assert table["MEASURE"].to_list() == [800, 200, 550, None]
     assert table["IN.MSQ"].to_list() == [None, None, 1.1, None]
     frame = pl.DataFrame({name: values.tolist() for name, values in persons.items()})
     assert pfile(frame)["NAME"].tolist() == ["a", "b", "c", "d"]
-    with pytest.raises(OutputError, match="cannot be written"):
-        write_winsteps(tmp_path / "no" / "p.csv", columns)
 
 
 def test_persons_of_a_fit(data: Responses) -> None:
@@ -153,17 +147,11 @@ def test_persons_of_a_fit(data: Responses) -> None:
 
 def test_catsim(data: Responses) -> None:
     bank = Bank.from_fit(SpectralRasch().fit(data), data).rescale(mean=500, sd=100)
-    table, labels = catsim_items(bank)
-    assert table.shape == (5, 4)
-    assert np.array_equal(table[:, 1], bank.difficulty[:5])  # logits: catsim has no other scale
-    assert (table[:, 0] == 1).all()
-    assert (table[:, 2] == 0).all()
-    assert (table[:, 3] == 1).all()
-    assert labels.tolist() == data.items.tolist()[:5]
-    rows = list(csv.reader(io.StringIO(catsim_text(bank))))
+    rows = list(csv.reader(io.StringIO(adaptive_text(bank, "catsim"))))
     assert rows[0] == ["item", "a", "b", "c", "d"]
-    assert rows[1][0] == 'q"1'
-    assert float(rows[1][2]) == bank.difficulty[0]
+    assert [row[0] for row in rows[1:]] == data.items.tolist()[:5]
+    assert [float(row[2]) for row in rows[1:]] == bank.difficulty[:5].tolist()  # logits: catsim has no other scale
+    assert {(row[1], *row[3:]) for row in rows[1:]} == {("1.0", "0.0", "1.0")}
 
 
 def test_the_layout_is_the_one_of_the_manual() -> None:

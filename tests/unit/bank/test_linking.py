@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from changed_bank import changed
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, link
+from spectral_irt.bank.build import without_data
 from spectral_irt.bank.covariance import _model_covariance, errors_of_bank
+from spectral_irt.calibration import Calibration
 from spectral_irt.errors import BankError, OptionError
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import agree, choice_variance
@@ -19,17 +22,16 @@ from spectral_irt.inference.robust_center import agree, choice_variance
 
 def bank_of(difficulty: np.ndarray, se: float = 0.1, first: int = 0) -> Bank:
     m = len(difficulty)
-    return Bank(
-        items=np.arange(first, first + m),
-        difficulty=np.asarray(difficulty, dtype=float),
-        se=np.full(m, se),
-        status=np.full(m, "ok", dtype=object),
-        n=np.full(m, 400),
-        n_right=np.full(m, 200),
-        information=np.full(m, 1 / se**2),
-        anchored=np.zeros(m, dtype=bool),
-        group=np.zeros(m, dtype=np.int64),
-        estimator="test",
+    return without_data(
+        Calibration(
+            labels=np.arange(first, first + m),
+            thresholds=np.asarray(difficulty, dtype=float),
+            threshold_se=np.full(m, se),
+            status=np.full(m, "ok", dtype=object),
+            n=np.full(m, 400),
+            score=np.full(m, 200),
+            item_information=np.full(m, 1 / se**2),
+        )
     )
 
 
@@ -93,7 +95,7 @@ def test_mean_sigma_standard_errors_by_simulation() -> None:
 
 def test_drift_is_found_and_the_robust_shift_ignores_it(pair: tuple[Bank, Bank, np.ndarray]) -> None:
     a, b, drift = pair
-    drifted = replace(b, difficulty=b.difficulty + 2 * np.abs(drift) * (drift < 0))  # now both up: the mean is off
+    drifted = changed(b, thresholds=b.difficulty + 2 * np.abs(drift) * (drift < 0))  # now both up: the mean is off
     robust, mean = link(a, drifted, "robust"), link(a, drifted, "mean")
     assert robust.drift.nonzero()[0].tolist() == [3, 17]
     assert mean.drift.nonzero()[0].tolist() == [3, 17]
@@ -185,7 +187,7 @@ def test_what_stands_in_for_a_covariance_is_close_to_it(forms: tuple[SpectralRas
     assert alone.basis == ("independent", "independent")
     assert by_bank.shift_se == pytest.approx(exact.shift_se, rel=0.05)
     assert alone.shift_se == pytest.approx(exact.shift_se, rel=0.1)
-    without = link(replace(bank_of(a.difficulty_), se=np.full(9, np.nan)), bank)
+    without = link(changed(bank_of(a.difficulty_), threshold_se=np.full(9, np.nan)), bank)
     assert without.basis == ("none", "information")
 
 
@@ -205,9 +207,9 @@ def test_links_of_links_add_up_their_errors() -> None:
     rng = np.random.default_rng(3)
     rows = rng.random((40, 6))
     information = sum(np.diag(v) - np.outer(v, v) / v.sum() for v in rows)
-    v = _model_covariance(information, np.zeros(len(information)), grounded=False)
+    v = _model_covariance(information, np.zeros(6), np.ones(6), np.zeros(6, dtype=np.int64))
     difficulty = rng.normal(size=6)
-    b = replace(bank_of(difficulty - difficulty.mean()), se=np.sqrt(np.diag(v)), matrix=information)
+    b = changed(bank_of(difficulty - difficulty.mean()), threshold_se=np.sqrt(np.diag(v)), matrix=information)
     a = bank_of(difficulty[:4], 0.2)
     found = link(a, b, "mean")
     assert found.excess == 0
@@ -224,9 +226,8 @@ def test_errors_of_anchors_are_passed_on() -> None:
     rows = np.random.default_rng(5).random((60, 5))
     information = sum(np.diag(v) - np.outer(v, v) / v.sum() for v in rows)
     anchored = np.array([True, True, False, False, False])
-    bank = replace(
-        bank_of(np.arange(5.0)), matrix=information, anchored=anchored, se=np.array([0.2, 0.1, 0.3, 0.3, 0.3])
-    )
+    se = np.array([0.2, 0.1, 0.3, 0.3, 0.3])
+    bank = changed(bank_of(np.arange(5.0)), matrix=information, further={"anchored": anchored}, threshold_se=se)
     own = np.linalg.inv(information[2:, 2:])
     follow = -own @ information[2:, :2]
     lever = np.vstack([np.eye(2), follow])
@@ -303,7 +304,7 @@ def test_labels_that_differ_by_type_alone() -> None:
     a, b = bank_of(np.arange(5.0)), bank_of(np.arange(5.0) + 1)
     text = np.empty(5, dtype=object)
     text[:] = [str(k) for k in range(5)]
-    assert link(a, replace(b, items=text), "mean").shift == pytest.approx(-1)
+    assert link(a, changed(b, labels=text), "mean").shift == pytest.approx(-1)
 
 
 def test_too_few_common_items() -> None:

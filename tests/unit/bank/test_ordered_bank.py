@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -18,12 +16,13 @@ from spectral_irt import (
     simulate,
 )
 from spectral_irt.bank import link, to_bank
+from spectral_irt.bank.adaptive import next_item, simulate_cat
+from spectral_irt.bank.anchors import anchored_to, as_anchors
+from spectral_irt.bank.covariance import errors_of_bank, threshold_labels
 from spectral_irt.bank.export import ifile, pfile, sfile_text
-from spectral_irt.bank.ordered_anchoring import read_step_anchors
-from spectral_irt.bank.ordered_bank import OrderedBank
+from spectral_irt.bank.score import score
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, OptionError, ReadError, ResponseValueError
-from spectral_irt.persons.align import in_categories_of
 
 THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, 0.3, 1.1], [0.0, 0.4], [-0.3], [-0.8, 0.9]]
 LABELS = [f"q{k + 1}" for k in range(6)]
@@ -49,13 +48,14 @@ def bank(answers):
 
 def test_a_bank_comes_back(bank, tmp_path):
     again = Bank.load(bank.save(tmp_path / "bank"))
-    assert isinstance(again, OrderedBank)
-    for name in ("items", "thresholds", "threshold_se", "difficulty", "se", "n_thresholds", "codes", "category_n"):
-        mine, theirs = getattr(again, name), getattr(bank, name)
+    for name in ("labels", "thresholds", "threshold_se", "difficulty", "se", "codes", "category_n"):
+        mine, theirs = getattr(again.calibration, name), getattr(bank.calibration, name)
         assert np.array_equal(mine, theirs) if mine.dtype == object else np.array_equal(mine, theirs, equal_nan=True)
-    np.testing.assert_allclose(again.step_matrix, bank.step_matrix, rtol=1e-12, atol=1e-12)  # of one triangle
+    for name in ("prior_mean", "prior_gradient", "information", "link_group"):
+        np.testing.assert_array_equal(getattr(again.evidence, name), getattr(bank.evidence, name))
+    np.testing.assert_allclose(again.evidence.matrix, bank.evidence.matrix, rtol=1e-12, atol=1e-12)  # of one triangle
     assert again.calibration.score_table().equals(bank.calibration.score_table())
-    assert str(again).startswith("<OrderedBank: 6 items, 500 people, 3,000 responses")
+    assert str(again).startswith("<Bank: 6 items, 500 people, 3,000 responses")
 
 
 def test_thresholds_without_an_estimate_come_back(tmp_path, answers):
@@ -64,45 +64,8 @@ def test_thresholds_without_an_estimate_come_back(tmp_path, answers):
     fit = ConditionalPartialCredit().fit(Responses.from_wide(table, ordered=True))
     bank = to_bank(fit, Responses.from_wide(table, ordered=True))
     again = Bank.load(bank.save(tmp_path / "bank"))
-    assert np.isnan(again.thresholds).sum() == 1
+    assert np.isnan(again.calibration.thresholds).sum() == 1
     assert again.status[2] != "ok"
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "said"),
-    [
-        ("category", 3, "not numbered from 0"),
-        ("item", 40, "items that it does not have"),
-        ("threshold", 1e9, "impossible thresholds"),
-        ("n", 7, "other numbers of answers"),
-    ],
-)
-def test_what_was_tampered_with_is_refused(bank, tmp_path, column, value, said):
-    from spectral_irt.bank import storage as store
-
-    place = bank.save(tmp_path / "bank")
-    record = json.loads((place / "bank.json").read_text())
-    entry = record["tables"]["categories"]
-    frame = pl.read_parquet(place / entry["file"])
-    frame = frame.with_columns(
-        pl.when(pl.int_range(len(frame)) == 1).then(value).otherwise(column).cast(frame[column].dtype).alias(column)
-    )
-    content = store._parquet(frame)
-    (place / entry["file"]).write_bytes(content)
-    entry["sha256"] = store._sha(content)
-    record.pop("sha256")
-    (place / "bank.json").write_bytes(store._sealed(record)[0])
-    with pytest.raises(BankError, match=said):
-        Bank.load(place)
-
-
-def test_a_bank_of_this_version_in_the_repository_loads():
-    kept = Bank.load(Path(__file__).parents[2] / "reference" / "banks" / "v4")
-    assert isinstance(kept, OrderedBank)
-    assert kept.n_thresholds.tolist() == [2, 1, 3, 2, 1, 2]
-    assert abs(kept.difficulty.mean()) < 1e-9
-    earlier = Bank.load(Path(__file__).parents[2] / "reference" / "banks" / "v3")
-    assert type(earlier) is Bank
 
 
 # ------------------------------------------------------------------------------------------- people, old and new
@@ -145,22 +108,23 @@ def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(answers):
 # --------------------------------------------------------------------------------------------------- updates
 
 
-@pytest.mark.parametrize("method", ["stream", "refit"])
-def test_halves_add_up(answers, method):
+def test_halves_add_up(answers):
     """The bank of one half after the other is that of all, but for the curvature of the likelihood."""
     more = drawn(500, 2)
     first, second = ConditionalPartialCredit().fit(answers), ConditionalPartialCredit().fit(more)
     both = Responses.from_wide(np.concatenate([answers.to_dense(), more.to_dense()]), items=LABELS, ordered=True)
     whole = ConditionalPartialCredit().fit(both)
-    updated = to_bank(first, answers).update(more, method)
-    off = updated.thresholds - whole.thresholds_
+    updated = to_bank(first, answers).update(more)
+    off = updated.calibration.thresholds - whole.thresholds_
     off -= off.mean()
     assert np.abs(off / whole.threshold_se_).max() < 0.15  # where the halves differ by up to 3
     assert np.abs((first.thresholds_ - second.thresholds_) / whole.threshold_se_).max() > 1
-    np.testing.assert_allclose(updated.threshold_se, whole.threshold_se_, rtol=0.05)
+    np.testing.assert_allclose(
+        updated.calibration.threshold_se, whole.threshold_se_, rtol=0.07
+    )  # by people's own scores
     np.testing.assert_allclose(updated.se, whole.se_, rtol=0.05)
     assert updated.n.tolist() == [1000] * 6
-    np.testing.assert_array_equal(updated.category_n, both.category_counts)
+    np.testing.assert_array_equal(updated.calibration.category_n, both.category_counts)
     old = to_bank(first, answers)
     assert abs(updated.difficulty.mean() - old.difficulty.mean()) < 1e-9  # the scale stays
 
@@ -171,8 +135,8 @@ def test_new_items_come_in(bank):
     assert updated.items.tolist() == [*LABELS, "new"]
     assert updated.status[-1] == "ok"
     true = np.array([-0.5, 1.0, 1.5]) - np.mean([np.mean(each) for each in THRESHOLDS])
-    assert np.abs((updated.thresholds[-3:] - true) / updated.threshold_se[-3:]).max() < 4
-    assert updated.codes.shape == (7, 4)
+    assert np.abs((updated.calibration.thresholds[-3:] - true) / updated.calibration.threshold_se[-3:]).max() < 4
+    assert updated.calibration.codes.shape == (7, 4)
     untouched = [LABELS.index(name) for name in ("q5", "q6")]
     assert updated.n[untouched].tolist() == bank.n[untouched].tolist()
     assert [one.code for one in updated.findings].count("new_items") == 1
@@ -193,10 +157,10 @@ def test_people_are_known_again(answers, tmp_path):
 def test_a_calibration_alone_is_a_bank_too(answers, tmp_path):
     place = ConditionalPartialCredit().fit(answers).calibration_.save(tmp_path / "bank")
     alone = Bank.load(place)
-    assert alone.step_matrix is None
+    assert alone.evidence.matrix is None
     updated = alone.update(drawn(300, 5))
     assert updated.n.tolist() == [800] * 6
-    assert np.all(updated.threshold_se < alone.threshold_se)
+    assert np.all(updated.calibration.threshold_se < alone.calibration.threshold_se)
 
 
 # ------------------------------------------------------------------------------------------------------ links
@@ -218,8 +182,14 @@ def test_two_calibrations_are_linked_over_their_thresholds(answers):
     assert abs(fits.shift - found.shift) < 0.01
     assert abs(fits.shift_se - found.shift_se) < 0.1 * fits.shift_se
     linked = found.apply(to_bank(b, other))
-    np.testing.assert_allclose(linked.thresholds, to_bank(b, other).thresholds + found.shift)
-    assert np.all(linked.se >= to_bank(b, other).se)
+    np.testing.assert_allclose(linked.calibration.thresholds, to_bank(b, other).calibration.thresholds + found.shift)
+    v = errors_of_bank(to_bank(b, other))[0].full()
+    move = np.eye(len(v)) - np.isin(threshold_labels(linked.calibration), found.item[found.used]) / found.used.sum()
+    mean = linked.calibration.layout.mean
+    own = np.array([mean(row) for row in (move @ v @ move.T)])
+    wanted = np.diag(np.array([mean(column) for column in own.T]))
+    from_a = found.errors_a.of(found.used / found.used.sum()) + found.excess**2 / found.used.sum() + found.choice
+    np.testing.assert_allclose(linked.se, np.sqrt(wanted + from_a), rtol=0.03)
 
 
 def test_items_with_other_categories_are_left_out_of_a_link(answers, bank):
@@ -240,39 +210,98 @@ def test_anchors_of_a_bank_and_of_a_table(bank, tmp_path):
     folder = bank.save(tmp_path / "bank")
     bank.calibration.threshold_table().write_csv(tmp_path / "t.csv")
     for place in (folder, tmp_path / "t.csv"):
-        anchors = read_step_anchors(place)
-        fit = SpectralPartialCredit().fit(in_categories_of(anchors, new), anchors=anchors.known)
-        np.testing.assert_allclose(fit.thresholds_[:8], bank.thresholds[:8], atol=1e-12)
+        same, anchors = anchored_to(new, place)
+        fit = SpectralPartialCredit().fit(same, anchors=anchors)
+        np.testing.assert_allclose(fit.thresholds_[:8], bank.calibration.thresholds[:8], atol=1e-12)
         true = np.array([1.0, 2.0]) - np.mean([np.mean(each) for each in THRESHOLDS])
         # Anchors have errors of their own.
         assert np.abs((fit.thresholds_[-2:] - true) / np.hypot(fit.threshold_se_[-2:], bank.se.mean())).max() < 4
     (tmp_path / "bad.csv").write_text("item,category,threshold\nq1,1,x\n")
-    with pytest.raises(ReadError, match="line 2: item 'q1'"):
-        read_step_anchors(tmp_path / "bad.csv")
+    with pytest.raises(ReadError, match="line 2: the threshold of item 'q1' is 'x'"):
+        as_anchors(tmp_path / "bad.csv")
     (tmp_path / "gap.csv").write_text("item,category,threshold\nq1,2,0.5\n")
     with pytest.raises(OptionError, match="without gaps"):
-        read_step_anchors(tmp_path / "gap.csv")
+        as_anchors(tmp_path / "gap.csv")
 
 
 def test_a_category_that_nobody_used_in_new_data_does_not_move_the_anchors(bank, tmp_path):
     table = drawn(600, 12).to_dense()
     table[table[:, 2] == 3, 2] = 2
     new = Responses.from_wide(table, items=LABELS, ordered=True)
-    anchors = read_step_anchors(bank.save(tmp_path / "bank"))
-    same = in_categories_of(anchors, new)
+    same, anchors = anchored_to(new, bank.save(tmp_path / "bank"))
     assert same.thresholds.max_score.tolist() == [2, 1, 3, 2, 1, 2]
-    fit = SpectralPartialCredit().fit(same, anchors=anchors.known)
-    np.testing.assert_allclose(fit.thresholds_, bank.thresholds, atol=1e-12)
+    fit = SpectralPartialCredit().fit(same, anchors=anchors)
+    np.testing.assert_allclose(fit.thresholds_, bank.calibration.thresholds, atol=1e-12)
 
 
 def test_files_of_winsteps(bank, answers):
     lines = sfile_text(bank.calibration).splitlines()
     assert lines[2] == "     1  0     0.00"
-    assert lines[3] == f"     1  1{bank.thresholds[0] - bank.difficulty[0]:>9.2f}"
+    assert lines[3] == f"     1  1{bank.calibration.thresholds[0] - bank.difficulty[0]:>9.2f}"
     assert len(lines) == 2 + 11 + 6
     assert sfile_text(bank.calibration, "csv").splitlines()[0] == '"ITEM","CATEGORY","MEASURE"'
     items = ifile(bank)
-    assert items["SCORE"].tolist() == bank.n_right.tolist()
+    assert items["SCORE"].tolist() == bank.calibration.score.tolist()
     persons = pfile(bank.score(answers))
     extreme = bank.score(answers)["extreme"].to_numpy()
     assert np.array_equal(persons["STATUS"] != 1, extreme)
+
+
+# --------------------------------------------------------------------------------------- parts without a link
+
+
+def two_groups(n, seed):
+    """People who took q1 to q3, and others who took q4 to q6."""
+    table = drawn(n, seed).to_dense()
+    table[: n // 2, 3:], table[n // 2 :, :3] = np.nan, np.nan
+    return Responses.from_wide(table, items=LABELS, ordered=True)
+
+
+def test_groups_that_nothing_links_stay_apart(tmp_path):
+    answers = two_groups(600, 21)
+    bank = to_bank(SpectralPartialCredit().fit(answers), answers)
+    assert sorted(bank.evidence.link_group.tolist()) == [0, 0, 0, 1, 1, 1]
+    assert bank.population is None
+    found = score(bank, answers)
+    assert set(found.persons["scale"].tolist()) == {"1", "2"}
+    assert "several_scales" in [finding.code for finding in found.findings]
+    home = set(bank.items[bank.evidence.link_group == 0].tolist())
+    assert next_item(bank, {}).item in home
+    assert next_item(bank, {}).findings
+    assert not simulate_cat(bank, 10).exposure[bank.evidence.link_group == 1].any()
+    still = bank.update(two_groups(400, 22))
+    assert np.isinf(still.se).sum() == 3
+    assert still.evidence.link_group.tolist() == bank.evidence.link_group.tolist()
+    linked = still.update(drawn(600, 23))
+    assert set(linked.status) == {"ok"}
+    assert np.isfinite(linked.se).all()
+    table = np.concatenate([each.to_dense() for each in (answers, two_groups(400, 22), drawn(600, 23))])
+    whole = SpectralPartialCredit().fit(Responses.from_wide(table, items=LABELS, ordered=True))
+    off = linked.calibration.thresholds - whole.thresholds_
+    assert np.abs((off - off.mean()) / whole.threshold_se_).max() < 0.3
+
+
+def test_new_items_that_share_no_people_have_no_place(bank):
+    table = np.full((300, 8), np.nan)
+    table[:150, :6] = drawn(150, 24).to_dense()
+    table[150:, 6:] = drawn(150, 25).to_dense()[:, [0, 5]]
+    updated = bank.update(Responses.from_wide(table, items=[*LABELS, "new1", "new2"], ordered=True))
+    assert updated.status.tolist() == ["ok"] * 6 + ["apart"] * 2
+    assert np.isinf(updated.se).tolist() == [False] * 6 + [True] * 2
+    said = [finding for finding in updated.findings if finding.code == "prior_only"]
+    assert said[0].items == ("new1", "new2")
+    assert "infinite" in said[0].sentence
+
+
+def test_a_link_counts_thresholds_and_items(bank, answers):
+    found = link(bank, ConditionalPartialCredit().fit(drawn(500, 26)))
+    assert found.finding.sentence.startswith("Linked over 11 thresholds of 6 common items (robust)")
+    assert "the common thresholds agree" in found.agreement
+
+
+def test_labels_of_several_kinds(bank):
+    new = drawn(200, 27, [*THRESHOLDS[:2], [0.1]], ["q1", "q2", "x"])
+    mixed = np.empty(3, dtype=object)
+    mixed[:] = ["q1", "q2", 7]
+    updated = bank.update(replace(new, items=mixed))
+    assert updated.table()["item"].to_list() == [*LABELS, "7"]

@@ -1,10 +1,8 @@
-"""What a bank tells about single people: nothing, whatever is tried against it; and banks of the first format."""
+"""What a bank tells about single people: nothing, whatever is tried against it."""
 
 from __future__ import annotations
 
 import itertools
-import json
-import shutil
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +17,6 @@ from spectral_irt.bank.recognition import Salt
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, OptionError
 
-V1 = Path(__file__).parents[2] / "reference" / "banks" / "v1"  # as 0.1.0 wrote it
 SALT = b"a secret of sixteen bytes or more"
 
 
@@ -52,7 +49,7 @@ def test_no_name_and_no_answer_can_be_tried_against_a_bank(tmp_path: Path, salt:
     held = numbers_in(tmp_path / "bank")
     assert not held & {unsalted(label) for label in data.persons.tolist()}
     if salt is None:
-        assert not list((tmp_path / "bank").glob("users.*"))
+        assert not list((tmp_path / "bank").glob("persons.*"))
         assert max(held) < 2**16  # counts, and no hash
         return
     assert len(held) > 120  # two hashes each, and they come from the salt:
@@ -69,7 +66,7 @@ def test_no_name_and_no_answer_can_be_tried_against_a_bank(tmp_path: Path, salt:
 def test_the_order_of_people_is_not_kept(tmp_path: Path) -> None:
     data = named(60, 8, 1)
     bank = Bank.from_fit(SpectralRasch().fit(data), data, SALT)
-    order = Bank.load(bank.save(tmp_path / "bank")).users[:, 0]
+    order = Bank.load(bank.save(tmp_path / "bank")).people.hashes[:, 0]
     assert np.array_equal(order, np.sort(order))
 
 
@@ -103,49 +100,12 @@ def test_a_salt_file(tmp_path: Path) -> None:
     fit = SpectralRasch().fit(data)
     bank = Bank.from_fit(fit, data, tmp_path / "salt")
     again = Bank.from_fit(fit, data, str(tmp_path / "salt"))
-    assert np.array_equal(bank.users, again.users)
+    assert np.array_equal(bank.people.hashes, again.people.hashes)
     assert (tmp_path / "salt").stat().st_mode & 0o777 == 0o600
-    assert not np.array_equal(bank.users, Bank.from_fit(fit, data, tmp_path / "other").users)
+    assert not np.array_equal(bank.people.hashes, Bank.from_fit(fit, data, tmp_path / "other").people.hashes)
     with pytest.raises(OptionError, match="fewer than 16 can be guessed"):
         Bank.from_fit(fit, data, b"pepper")
     with pytest.raises(OptionError, match="salt is a int"):
         Bank.from_fit(fit, data, 5)
     with pytest.raises(BankError, match="recognizes people by a salt, and none was given"):
         bank.update(named(50, 8, 3))
-
-
-# -------------------------------------------------------------------------------------- the first format
-
-
-def test_a_bank_of_the_first_format_is_read_and_rewritten_without_fingerprints(tmp_path: Path) -> None:
-    folder = tmp_path / "bank"
-    shutil.copytree(V1, folder)
-    old = numbers_in(folder)
-    assert {unsalted(f"person {k}") for k in range(1, 61)} <= old  # what it gave away
-    bank = Bank.load(folder)
-    assert bank.items.tolist() == [f"q{k}" for k in range(1, 8)]
-    np.testing.assert_allclose(
-        bank.difficulty,
-        [-4.88807431, -0.73191957, -0.37341974, 0.01187831, 1.63468158, 1.39701622, 2.94983752],
-        atol=1e-8,
-    )
-    assert bank.status.tolist() == ["all right"] + ["ok"] * 6
-    assert (bank.n_persons, int(bank.n.sum()), bank.scale.unit) == (60, 374, 100)
-    assert bank.population is None
-    assert len(bank.users) == 0
-    assert "old_fingerprints" in [finding.code for finding in bank.findings]
-
-    new = simulate.rasch(300, 7, difficulty=np.linspace(-1.5, 1.5, 7), seed=5).responses
-    updated = bank.update(replace(new, items=bank.items))
-    updated.save(folder)
-    again = Bank.load(folder)
-    np.testing.assert_array_equal(again.difficulty, updated.difficulty)
-    assert again.n_persons == 360
-    assert again.status.tolist() == ["ok"] * 7
-    assert "old_fingerprints" not in [finding.code for finding in again.findings]
-    record = json.loads((folder / "bank.json").read_text())
-    assert record["format_version"] == 4
-    assert [len(data["digest"]) for data in record["data"]] == [4, 4]
-    assert not list(folder.glob("users.*"))
-    assert not numbers_in(folder) & {unsalted(f"person {k}") for k in range(1, 61)}
-    assert "658b8ccbaf070b8c3205d38382dae2f5" not in (folder / "bank.json").read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from changed_bank import changed
 from spectral_irt import Analysis, SpectralRasch, simulate
 from spectral_irt.bank import Bank
 from spectral_irt.bank.bank import Population
@@ -32,7 +33,7 @@ def test_the_verb_gives_a_table_of_people(bank: Bank) -> None:
     assert bank.score(np.array([[1.0, 0, 1, 0, 1, 0, 1, 0]]))["score"].to_list() == [4]
     scaled = bank.rescale(mean=500, unit=100).score(ONE)
     assert scaled["measure"][0] == pytest.approx(500 + 100 * table["ability"][0])
-    assert np.array_equal(bank.item_columns()["score"], bank.n_right)
+    assert np.array_equal(bank.item_columns()["score"], bank.calibration.score)
 
 
 @pytest.mark.slow
@@ -65,7 +66,7 @@ def test_without_a_population_few_people_are_an_error_and_many_are_enough(bank: 
     many = simulate.rasch(500, 8, difficulty=EIGHT, seed=2).responses
     found = score(old, many, "eap")
     assert found.population is not None
-    assert found.population.users == 500
+    assert found.population.persons == 500
     assert found.population.sd == pytest.approx(1, abs=0.2)
     assert old.score(ONE, "eap", population=(0, 1))["se"][0] > 0.5
     tiny = Responses.from_wide((np.random.default_rng(0).random((20, 8)) < 0.5).astype(float))
@@ -89,7 +90,7 @@ def test_plausible_values_come_from_the_population_of_the_bank(bank: Bank) -> No
 
 
 def test_a_link_takes_the_population_along(bank: Bank) -> None:
-    moved = replace(bank, difficulty=bank.difficulty - 2)
+    moved = changed(bank, thresholds=bank.difficulty - 2)
     assert bank.population is not None
     linked = bank.link(moved).apply(replace(moved, population=Population(-2.0, 1.5, 10)))
     assert linked.population is not None
@@ -112,9 +113,9 @@ def two() -> Bank:
 
 
 def test_people_on_scales_that_nothing_links_are_told_apart(two: Bank, tmp_path: Path) -> None:
-    assert two.group.tolist() == [0] * 6 + [1] * 4 + [0]
+    assert two.evidence.link_group.tolist() == [0] * 6 + [1] * 4 + [0]
     assert two.status.tolist() == ["ok"] * 6 + ["apart"] * 4 + ["all right"]
-    assert Bank.load(two.save(tmp_path / "bank")).group.tolist() == two.group.tolist()
+    assert Bank.load(two.save(tmp_path / "bank")).evidence.link_group.tolist() == two.evidence.link_group.tolist()
     new = np.full((5, 11), np.nan)
     new[0, :6] = [1, 1, 1, 0, 0, 0]
     new[1, 6:10] = [1, 1, 0, 0]
@@ -143,10 +144,10 @@ def test_answers_that_link_two_scales_make_them_one(two: Bank) -> None:
     more = np.full((300, 11), np.nan)
     more[:, :10] = rng.random((300, 10)) < 0.5
     linked = two.update(more)
-    assert not linked.group.any()
+    assert not linked.evidence.link_group.any()
     assert linked.status.tolist() == ["ok"] * 10 + ["all right"]
     still = np.full((300, 11), np.nan)
     still[:, 6:10] = rng.random((300, 4)) < 0.5
     apart = two.update(still)
-    assert apart.group.tolist() == two.group.tolist()
+    assert apart.evidence.link_group.tolist() == two.evidence.link_group.tolist()
     assert apart.status.tolist() == two.status.tolist()

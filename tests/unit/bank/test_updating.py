@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from changed_bank import changed
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.data import Responses
@@ -54,8 +55,7 @@ def distance(bank: Bank, fit: RaschEstimator) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("method", ["stream", "refit"])
-def test_ten_pieces_are_as_good_as_all_at_once(design: str, method: str) -> None:
+def test_ten_pieces_are_as_good_as_all_at_once(design: str) -> None:
     n, m, options = DESIGNS[design]
     responses = simulate.rasch(n, m, design=design, seed=3, **options).responses
     fit = SpectralRasch().fit(responses)
@@ -63,37 +63,35 @@ def test_ten_pieces_are_as_good_as_all_at_once(design: str, method: str) -> None
     bank = bank_of(first)
     assert distance(bank, fit) > 1  # there is something to learn
     for piece in rest:
-        bank = bank.update(piece, method)
+        bank = bank.update(piece)
     assert np.sqrt(np.mean(((bank.difficulty - fit.difficulty_) / fit.se_) ** 2)) < CLOSE  # same scale, too
     assert np.median(bank.se / fit.se_) == pytest.approx(1, abs=0.05)
     assert np.array_equal(bank.n, responses.item_counts)
-    assert np.array_equal(bank.n_right, responses.item_scores)
+    assert np.array_equal(bank.calibration.score, responses.item_scores)
     assert bank.n_persons == n
-    assert [data.how for data in bank.data] == ["fit"] + 9 * [method]
+    assert [data.how for data in bank.data] == ["fit"] + 9 * ["update"]
 
 
-@pytest.mark.parametrize("method", ["stream", "refit"])
-def test_without_the_matrix_well_mixed_data_do_as_well(method: str) -> None:
+def test_without_the_matrix_well_mixed_data_do_as_well() -> None:
     """Banks of more than 2,000 items keep the diagonal only."""
     responses = simulate.rasch(5000, 60, design="sampled", p=0.2, seed=4).responses
     fit = SpectralRasch().fit(responses)
     first, *rest = pieces(responses)
-    bank = replace(bank_of(first), matrix=None)
+    bank = changed(bank_of(first), matrix=None)
     for piece in rest:
-        bank = bank.update(piece, method)
-    assert bank.matrix is None
+        bank = bank.update(piece)
+    assert bank.evidence.matrix is None
     assert distance(bank, fit) < CLOSE
 
 
 def test_without_the_matrix_weak_links_are_said() -> None:
     responses = simulate.rasch(3000, design="linked", forms=6, length=20, anchors=1, seed=5).responses
     first, second = pieces(responses, 2)
-    bank = replace(bank_of(first), matrix=None).update(second)
+    bank = changed(bank_of(first), matrix=None).update(second)
     assert "weak_links" in [finding.code for finding in bank.findings]
 
 
-@pytest.mark.parametrize("method", ["stream", "refit"])
-def test_new_forms_with_new_items_arrive_one_after_another(method: str) -> None:
+def test_new_forms_with_new_items_arrive_one_after_another() -> None:
     responses = simulate.rasch(6000, design="linked", forms=6, length=20, anchors=4, seed=6).responses
     fit = SpectralRasch().fit(responses)
     start = np.array([row[0] for row in _first_items(responses)])
@@ -101,7 +99,7 @@ def test_new_forms_with_new_items_arrive_one_after_another(method: str) -> None:
     for form in np.unique(start):
         piece = responses.take_persons(start == form)
         piece = piece.take_items(piece.item_counts > 0)
-        bank = bank_of(piece) if bank is None else bank.update(piece, method)
+        bank = bank_of(piece) if bank is None else bank.update(piece)
     assert bank is not None
     assert bank.n_items == responses.n_items
     assert distance(bank, fit) < CLOSE
@@ -121,7 +119,7 @@ def test_the_scale_is_kept() -> None:
     data = simulate.rasch(2000, 20, seed=7)
     first, second = pieces(data.responses, 2)
     bank = bank_of(first.take_items(np.arange(15)))
-    moved = replace(bank, difficulty=bank.difficulty + 5)
+    moved = changed(bank, thresholds=bank.difficulty + 5)
     updated = moved.update(second)
     assert updated.difficulty[:15].mean() == pytest.approx(5)
     assert np.array_equal(updated.items, np.arange(20))
@@ -134,17 +132,16 @@ def test_anchored_items_do_not_move() -> None:
     first, second = pieces(data.responses, 2)
     anchors = dict(enumerate(data.difficulty[:6] + 2))
     bank = Bank.from_fit(anchored_fit(first, anchors), first)
-    for method in ("stream", "refit"):
-        updated = bank.update(second, method)
-        assert np.array_equal(updated.difficulty[:6], data.difficulty[:6] + 2)
-        whole = anchored_fit(data.responses, anchors)
-        free = slice(6, None)
-        apart = (updated.difficulty - whole.difficulty_)[free] / whole.se_[free]
-        assert np.sqrt(np.mean(apart**2)) < CLOSE
-        assert np.median(updated.se[free] / whole.se_[free]) == pytest.approx(1, abs=0.1)
-        assert set(updated.status[:6]) == {"anchored"}
-        diagonal = replace(bank, matrix=None).update(second, method)
-        assert np.array_equal(diagonal.difficulty[:6], data.difficulty[:6] + 2)
+    updated = bank.update(second)
+    assert np.array_equal(updated.difficulty[:6], data.difficulty[:6] + 2)
+    whole = anchored_fit(data.responses, anchors)
+    free = slice(6, None)
+    apart = (updated.difficulty - whole.difficulty_)[free] / whole.se_[free]
+    assert np.sqrt(np.mean(apart**2)) < CLOSE
+    assert np.median(updated.se[free] / whole.se_[free]) == pytest.approx(1, abs=0.1)
+    assert set(updated.status[:6]) == {"anchored"}
+    diagonal = changed(bank, matrix=None).update(second)
+    assert np.array_equal(diagonal.difficulty[:6], data.difficulty[:6] + 2)
 
 
 def test_a_bank_of_another_estimator() -> None:
@@ -172,7 +169,7 @@ def test_unanswered_and_extreme_items() -> None:
     updated = bank.update(second)
     assert np.isnan(updated.difficulty[5])
     assert updated.status.tolist() == ["ok"] * 5 + ["no responses", "ok", "ok"]
-    assert updated.prior_precision == 0
+    assert updated.evidence.prior_precision == 0
     assert updated.difficulty[6] < 0
     third = np.column_stack([second[:, :4], np.full((300, 2), np.nan), np.ones(300), second[:, 4]])
     assert bank.update(third).status[6] == "all right"
@@ -187,7 +184,7 @@ def test_new_items_that_nothing_ties() -> None:
     updated = bank.update(more)
     assert updated.status[10:].tolist() == ["apart", "apart"]
     assert [finding.items for finding in updated.findings if finding.code == "prior_only"] == [(10, 11)]
-    assert updated.prior_precision > 0
+    assert updated.evidence.prior_precision > 0
 
 
 # ------------------------------------------------------------------------------------------ bad updates
@@ -250,8 +247,6 @@ def test_updates_that_say_nothing(two: tuple[Bank, Responses, Responses]) -> Non
         bank.update(np.ones((5, 12)))
     with pytest.raises(DesignError, match="no new response"):
         bank.update(np.full((5, 12), np.nan))
-    with pytest.raises(OptionError, match="'stream', 'refit'"):
-        bank.update(first, "magic")
     with pytest.raises(OptionError, match="'error', 'skip', 'keep'"):
         bank.update(first, repeats="maybe")
 
@@ -266,6 +261,5 @@ def test_numbers_as_text_are_the_same_items(two: tuple[Bank, Responses, Response
 
 def test_the_same_bits_whatever_the_threads(two: tuple[Bank, Responses, Responses]) -> None:
     bank, _, second = two
-    for method in ("stream", "refit"):
-        one, many = bank.update(second, method, threads=1), bank.update(second, method, threads=2)
-        assert np.array_equal(one.difficulty, many.difficulty)
+    one, many = bank.update(second, threads=1), bank.update(second, threads=2)
+    assert np.array_equal(one.difficulty, many.difficulty)

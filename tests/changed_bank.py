@@ -1,0 +1,21 @@
+"""A bank with some of its fields changed, wherever it keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from spectral_irt.bank import Bank
+from spectral_irt.bank.evidence import Evidence
+from spectral_irt.calibration import Calibration
+
+OF_EVIDENCE = {each.name for each in fields(Evidence)}
+OF_CALIBRATION = {each.name for each in fields(Calibration)}
+
+
+def changed(bank: Bank, **changes: Any) -> Bank:
+    evidence = {name: value for name, value in changes.items() if name in OF_EVIDENCE}
+    calibration = {name: value for name, value in changes.items() if name in OF_CALIBRATION}
+    rest = {name: value for name, value in changes.items() if name not in OF_EVIDENCE | OF_CALIBRATION}
+    made, kept = bank.calibration.replace(**calibration), replace(bank.evidence, **evidence)
+    return replace(bank, calibration=made, evidence=kept, **rest)

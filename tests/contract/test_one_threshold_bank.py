@@ -1,0 +1,98 @@
+"""The same 0/1 data as right and wrong answers and as categories of partial credit: one bank in everything it does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectral_irt import Bank, Responses, SpectralPartialCredit, SpectralRasch, next_item, simulate, simulate_cat
+from spectral_irt.bank import equate, link, to_bank
+from spectral_irt.bank.export import PROGRAMS, adaptive_text, ifile, pfile, sfile_text, winsteps_text
+from spectral_irt.bank.file_format import record_of, tables_of
+from spectral_irt.bank.score import score
+
+SALT = b"a secret of sixteen bytes or more"
+
+
+def data(seed: int, labels: list[str]) -> Responses:
+    found = simulate.rasch(300, len(labels), design="sampled", p=0.6, seed=seed).responses
+    return replace(found, items=np.array(labels, dtype=object))
+
+
+OLD, NEW = [f"q{k}" for k in range(12)], [f"q{k}" for k in range(3, 15)]
+
+
+def banks(responses: Responses) -> list[Bank]:
+    return [to_bank(kind().fit(responses), responses, SALT) for kind in (SpectralRasch, SpectralPartialCredit)]
+
+
+@pytest.fixture(scope="module")
+def pair() -> list[Bank]:
+    return banks(data(1, OLD))
+
+
+@pytest.fixture(scope="module")
+def other() -> list[Bank]:
+    return banks(data(2, NEW))
+
+
+def assert_same_banks(one: Bank, two: Bank) -> None:
+    """Every table and every entry of the record but the name and the settings of the estimator."""
+    tables = tables_of(one), tables_of(two)
+    assert tables[0].keys() == tables[1].keys()
+    for name, table in tables[0].items():
+        assert table.equals(tables[1][name]), name
+    records = [record_of(each) for each in (one, two)]
+    for record in records:
+        del record["estimator"], record["settings"]
+    assert records[0] == records[1]
+    assert one.table().equals(two.table())
+
+
+def same_columns(one: dict[str, Any], two: dict[str, Any]) -> None:
+    assert one.keys() == two.keys()
+    for name, values in one.items():
+        assert np.array_equal(values, two[name], equal_nan=np.asarray(values).dtype.kind == "f"), name
+
+
+def test_kept_saved_and_rescaled(pair: list[Bank], tmp_path: Any) -> None:
+    assert_same_banks(*pair)
+    assert_same_banks(*(Bank.load(bank.save(tmp_path / str(k))) for k, bank in enumerate(pair)))
+    assert_same_banks(*(bank.rescale(500, 100) for bank in pair))
+
+
+@pytest.mark.parametrize("ability", ["wle", "ml", "eap", "pv"])
+def test_scored(pair: list[Bank], ability: str) -> None:
+    found = [score(bank, data(3, OLD), ability) for bank in pair]
+    same_columns(found[0].persons, found[1].persons)
+    assert found[0].findings == found[1].findings
+    assert found[0].reliability == found[1].reliability
+
+
+def test_updated(pair: list[Bank]) -> None:
+    assert_same_banks(*(bank.update(data(4, NEW), salt=SALT) for bank in pair))
+    assert all(bank.update(data(1, OLD), repeats="skip", salt=SALT) is bank for bank in pair)
+
+
+def test_linked_and_equated(pair: list[Bank], other: list[Bank]) -> None:
+    for method in ("robust", "mean", "mean-sigma"):
+        found = [link(a, b, method) for a, b in zip(pair, other, strict=True)]
+        same_columns(found[0].columns(), found[1].columns())
+        assert found[0].finding == found[1].finding
+        assert_same_banks(*(each.apply(b) for each, b in zip(found, other, strict=True)))
+        same_columns(*(equate(a, b, method).columns() for a, b in zip(pair, other, strict=True)))
+
+
+def test_asked_and_exported(pair: list[Bank]) -> None:
+    answers = {"q1": 1, "q5": 0}
+    assert next_item(pair[0], answers) == next_item(pair[1], answers)
+    same_columns(*(simulate_cat(bank, 30).columns() for bank in pair))
+    for program in PROGRAMS:
+        assert adaptive_text(pair[0], program) == adaptive_text(pair[1], program)
+    assert winsteps_text(ifile(pair[0])) == winsteps_text(ifile(pair[1]))
+    assert sfile_text(pair[0].calibration) == sfile_text(pair[1].calibration)
+    persons = [winsteps_text(pfile(bank.score(data(3, OLD)))) for bank in pair]
+    assert persons[0] == persons[1]
