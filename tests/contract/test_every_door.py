@@ -119,7 +119,7 @@ def same(a: si.Responses, b: si.Responses) -> None:
 
 def about_the_data(found: si.Responses) -> list[str]:
     told = ("items_taken", "ordered_categories")  # how it came in
-    return [finding.code for finding in found.findings() if finding.code not in told]
+    return [str(finding) for finding in found.findings() if finding.code not in told]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
-from spectral_irt.data.responses import Responses
 from spectral_irt.errors import ResponseValueError
 
 TABLE = np.random.default_rng(20).choice([0.0, 1.0, np.nan], (60, 9), p=[0.35, 0.45, 0.2])
@@ -28,47 +27,23 @@ def long_frame():
     )
 
 
-def columns():
-    return [long_frame()[name].to_numpy() for name in ("person", "item", "response")]
-
-
 def packed(responses, folder):
     responses.save(folder / "answers.packed")
     return si.open_responses(folder / "answers.packed")
 
 
-def written(frame, path):
-    (frame.write_csv if path.suffix == ".csv" else frame.write_parquet)(path)
-    return path
-
-
+# Which blocks every other door gives is told by test_every_door.
 DOORS = {
-    "array": (lambda _: Responses.from_wide(TABLE), lambda _: si.Responses.from_wide(TABLE, ordered=True)),
-    "columns": (lambda _: Responses.from_long(*columns()), lambda _: si.Responses.from_long(*columns(), ordered=True)),
-    "wide frame": (lambda _: si.read(wide_frame()), lambda _: si.read(wide_frame(), ordered=True)),
-    "long frame": (lambda _: si.read(long_frame()), lambda _: si.read(long_frame(), ordered=True)),
-    "wide csv": (
-        lambda folder: si.read(written(wide_frame(), folder / "wide.csv")),
-        lambda folder: si.read(written(wide_frame(), folder / "wide.csv"), ordered=True),
-    ),
-    "long csv": (
-        lambda folder: si.read(written(long_frame(), folder / "long.csv")),
-        lambda folder: si.read(written(long_frame(), folder / "long.csv"), ordered=True),
-    ),
-    "long parquet": (
-        lambda folder: si.read(written(long_frame(), folder / "long.parquet")),
-        lambda folder: si.read(written(long_frame(), folder / "long.parquet"), ordered=True),
-    ),
-    "packed": (
-        lambda folder: packed(Responses.from_wide(TABLE, items=ITEMS), folder),
-        lambda folder: packed(si.Responses.from_wide(TABLE, items=ITEMS, ordered=True), folder),
-    ),
+    "array": lambda _, **how: si.read(TABLE, **how),
+    "wide frame": lambda _, **how: si.read(wide_frame(), **how),
+    "long frame": lambda _, **how: si.read(long_frame(), **how),
+    "packed": lambda folder, **how: packed(si.read(TABLE, items=ITEMS, **how), folder),
 }
 
 
 @pytest.fixture(params=DOORS)
 def both(request, tmp_path):
-    return tuple(door(tmp_path) for door in DOORS[request.param])
+    return tuple(DOORS[request.param](tmp_path, ordered=ordered) for ordered in (False, True))
 
 
 def same_blocks(one, other):
@@ -115,7 +90,7 @@ def test_the_same_parts(both):
 
 
 def test_what_knows_right_and_wrong_only_refuses_more_categories():
-    answers = si.Responses.from_wide([[0, 1, 2], [2, 0, 1], [1, 2, 0]], ordered=True)
+    answers = si.read([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
     for ask in (answers.sum, answers.map, answers.gather, answers.prepare, answers.transform):
         with pytest.raises(ResponseValueError, match="right and wrong answers only"):
             ask(len)

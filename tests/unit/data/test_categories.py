@@ -91,21 +91,6 @@ def test_a_category_of_dropped_answers_only_is_not_there():
         si.Responses.from_long(*columns, ordered=True)
 
 
-def test_wide_long_and_array_give_the_same_ordered_answers():
-    frame, answers = shuffled(40, 6, 2)
-    wide = pl.DataFrame({"person": np.arange(40)} | {str(k): answers[:, k] for k in range(6)})
-    found = [
-        si.Responses.from_wide(answers, ordered=True),
-        si.read(frame, ordered=True),
-        si.read(wide, person="person", ordered=True),
-    ]
-    for one in found:
-        np.testing.assert_array_equal(one.to_dense(), answers)
-        for mine, theirs in zip(one.blocks, found[0].blocks, strict=True):
-            assert np.array_equal(mine.items, theirs.items)
-            assert np.array_equal(mine.split, theirs.split)
-
-
 def test_people_are_taken_once():
     answers = Responses.from_wide([[1, 0], [0, 1], [1, 1]])
     with pytest.raises(OptionError, match="take_persons was given the same one more than once"):
