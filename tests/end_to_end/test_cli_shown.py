@@ -136,7 +136,7 @@ def test_demo_shows_its_command_and_finds_both_faults(cli: Cli) -> None:
     assert (done.code, done.err) == (0, "")
     text = " ".join(done.out.replace("\\\n", " ").split())
     assert "'tides' is harder for 'inland'" in text
-    assert "misfits beyond chance: noisier than the model 'density'" in text
+    assert "misfits beyond chance: underfit 'density'" in text
     assert "Results are in results: items.csv, persons.csv, scores.csv, " in text
     assert "'density': the key is 'B', but the 371 people who chose 'C' are abler" in text
     assert "groups.csv, item_fit.csv, item_analysis.csv, distractors.csv, dif.csv and fit.json." in text

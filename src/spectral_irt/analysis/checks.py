@@ -19,10 +19,10 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability, unseen_dependence
+from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, unseen_dependence
 from spectral_irt.inference.fit.causes import cause_findings
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
-from spectral_irt.inference.fit.person_fit import ErraticPeople, erratic_people
+from spectral_irt.inference.fit.person_fit import PersonMisfit, person_misfit
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
@@ -60,9 +60,9 @@ class Checks:
     columns : the fit of the items
     halves : RaoTest or None
         Less able against more able people; None where it would take long, or too few data allow it.
-    shared : BeyondAbility or None
+    shared : Dimensionality or None
         Dependent items and a second dimension; None with too few data.
-    people : ErraticPeople or None
+    people : PersonMisfit or None
     limits : float array
         How far off 1 the infit of each item must be to be found with 80% probability.
     bootstrap : int
@@ -71,8 +71,8 @@ class Checks:
 
     columns: Columns
     halves: RaoTest | None
-    shared: BeyondAbility | None
-    people: ErraticPeople | None
+    shared: Dimensionality | None
+    people: PersonMisfit | None
     limits: Floats
     bootstrap: int
     findings: tuple[Finding, ...]
@@ -160,11 +160,11 @@ def run_checks(study: Checked, parts: Parts) -> Checks:
     columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
     halves = study.quick_model_test()
     study.tell("dimensions and dependent items")
-    shared = beyond_ability(calibration, responses)
-    study.tell("people who answer erratically")
+    shared = dimensionality(calibration, responses)
+    study.tell("person misfit")
     own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
     known = (study.abilities("wle"), study.person_fit("wle")) if parts.persons and own else None
-    people = erratic_people(responses, measured_parameters(calibration), known=known)
+    people = person_misfit(responses, measured_parameters(calibration), known=known)
     findings = [*misfit_findings(columns, parts.bootstrap)]
     for found in (halves, shared, people):
         findings += () if found is None else found.findings

@@ -1,6 +1,6 @@
 """Do the items share more than one ability? Pairs of items, and a contrast between sets of items, by default and fast.
 
-Two questions of the same sums (`conditional_pairs`), each with a known level in any design:
+Two questions of the same sums (`pairs.py`), each with a known level in any design:
 
 - does a pair of items share more than the ability (the same text, a clue from one to the other, copying)? The largest
   z of all pairs against the normal distribution, times the number of pairs (Bonferroni);
@@ -10,7 +10,7 @@ Two questions of the same sums (`conditional_pairs`), each with a known level in
 
 Steep items share more with steep ones than the Rasch model says, and less with flat ones, with one ability behind them
 all. Where either test alarms, both are therefore made again against what answers drawn from a model with a slope for
-every item share (`slope_model.py`); what that explains is called by its name.
+every item share (`items.slopes.slope_model`); what that explains is called by its name.
 
 Some thousands of people and some hundreds of items suffice for what matters, so more are sampled: people at random,
 items by how often they were answered. Neither depends on how they were answered, so the level stays.
@@ -52,8 +52,8 @@ FEW_LOADED = 4  # a contrast of fewer items than this is a dependent pair or thr
 
 
 @dataclass(frozen=True, eq=False)
-class BeyondAbility:
-    """What `beyond_ability` found.
+class Dimensionality:
+    """What `dimensionality` found.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class BeyondAbility:
 
 
 @one_blas_thread()  # the matrices are small
-def beyond_ability(calibration: Calibration, responses: Responses, *, level: float = EACH) -> BeyondAbility | None:
+def dimensionality(calibration: Calibration, responses: Responses, *, level: float = EACH) -> Dimensionality | None:
     """Which pairs of items, and which contrast between items, share more than the ability; None with too few data.
 
     Parameters
@@ -159,7 +159,7 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
     --------
     >>> from spectral_irt import SpectralRasch, datasets
     >>> lsat = datasets.load_lsat()
-    >>> found = beyond_ability(SpectralRasch().fit(lsat).calibration_, lsat)
+    >>> found = dimensionality(SpectralRasch().fit(lsat).calibration_, lsat)
     >>> found.dependent, found.two_dimensions
     (False, False)
     """
@@ -206,7 +206,7 @@ def _tested(
     level: float,
     sampled: bool,
     unsure: float = 1.0,
-) -> BeyondAbility | None:
+) -> Dimensionality | None:
     """Both tests; None where no pair has enough people. `unsure`: by how much variances of the contrast are larger."""
     everyone = both(*halves)
     first, second = np.triu_indices(answers.n_items, 1)
@@ -222,7 +222,7 @@ def _tested(
     correlation = everyone.correlation()
     contrasts = [_validated(parts, halves, k, unsure) for k in (0, 1)]
     limit = float(quantile(1 - level / len(z)) + quantile(POWER))
-    return BeyondAbility(
+    return Dimensionality(
         answers.items,
         int(answers.mixed.sum()),
         len(z),
@@ -278,7 +278,7 @@ def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, un
 # ----------------------------------------------------------------------------------------- findings
 
 
-def _dependent_items(found: BeyondAbility) -> tuple[Finding, ...]:
+def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
     if not found.dependent:
         return ()
     groups = clusters(len(found.items), found.first, found.second)
@@ -303,7 +303,7 @@ def _dependent_items(found: BeyondAbility) -> tuple[Finding, ...]:
     )
 
 
-def _second_dimension(found: BeyondAbility) -> tuple[Finding, ...]:
+def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
     if not found.two_dimensions:
         return ()
     order = np.argsort(-found.loadings, kind="stable")
@@ -322,7 +322,7 @@ def _second_dimension(found: BeyondAbility) -> tuple[Finding, ...]:
     )
 
 
-def _unequal_slopes(found: BeyondAbility) -> tuple[Finding, ...]:
+def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
     if not found.by_slopes or found.equal_slopes is None or found.slopes is None:
         return ()
     p, pairs = found.equal_slopes

@@ -89,11 +89,11 @@ def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]
     if not flagged.any():
         return ()
     parts = []
-    for word, what in (("underfit", "noisier"), ("overfit", "steeper")):
+    for word in ("underfit", "overfit"):
         chosen = np.flatnonzero(columns["misfit"] == word)
         if len(chosen):
             first = np.argsort(-np.abs(columns["infit_conditional_z"][chosen]), kind="stable")
-            parts.append(f"{what} than the model {listed(labels[chosen[first]])}")
+            parts.append(f"{word} {listed(labels[chosen[first]])}")
     number, known = int(flagged.sum()), int(np.isfinite(columns["infit_conditional"]).sum())
     drawn = f" ({bootstrap:,} simulated data sets, adjusted for asking of {known:,} items)" if bootstrap else ""
     verb = "misfits" if number == 1 else "misfit"

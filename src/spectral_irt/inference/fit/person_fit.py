@@ -27,8 +27,8 @@ SMALLEST = 0.01  # of a variance: people who do not seem to differ at all still 
 
 
 @dataclass(frozen=True)
-class ErraticPeople:
-    """What `erratic_people` found.
+class PersonMisfit:
+    """What `person_misfit` found.
 
     Attributes
     ----------
@@ -76,14 +76,14 @@ class ErraticPeople:
         return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": LIMIT}
 
 
-def erratic_people(
+def person_misfit(
     responses: Responses,
     difficulty: Floats,
     *,
     known: tuple[Abilities, MeanSquares] | None = None,
     level: float = EACH,
-) -> ErraticPeople | None:
-    """The share of erratic people, and that among people who follow the model; None with too few people.
+) -> PersonMisfit | None:
+    """The share of people who misfit, and that among people who follow the model; None with too few people.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def erratic_people(
     if not total:
         return None
     chance = sum(part * number for part, number in drawn) / total
-    return ErraticPeople(n, share, chance, more_than(round(share * n), round(chance * total), n / (n + total)), level)
+    return PersonMisfit(n, share, chance, more_than(round(share * n), round(chance * total), n / (n + total)), level)
 
 
 def more_than(seen: int, drawn: int, weight: float) -> float:
@@ -175,5 +175,5 @@ def _share(found: MeanSquares) -> tuple[float, int]:
     """Erratic people among those whose answers can tell, and how many these are."""
     known = np.isfinite(found.infit)
     n = int(known.sum())
-    erratic = (found.infit_z > LIMIT) | (found.outfit_z > LIMIT)
-    return (float(erratic[known].mean()) if n else 0.0), n
+    misfit = (found.infit_z > LIMIT) | (found.outfit_z > LIMIT)
+    return (float(misfit[known].mean()) if n else 0.0), n

@@ -89,9 +89,9 @@ def ranking_columns(
     -----
     `rank_low`, `rank_high` and `p_top` come from draws of the difficulties given the estimates: the middle 95% of an
     item's ranks, and the share of draws in which it is among the K largest. How difficulties are spread over the items
-    is learned from the items (`inference.spread`), so that of the items with `p_top` near 0.8 about 80% are in the top
-    K, be the difficulties normal or not. `rank_low_all` and `rank_high_all` count the items that are surely harder and
-    surely easier (`inference.simultaneous`); they assume nothing about the spread, hold for items that are equally
+    is learned from the items (`difficulty_distribution.py`), so that of the items with `p_top` near 0.8 about 80% are
+    in the top K, be the difficulties normal or not. `rank_low_all` and `rank_high_all` count the items that are surely
+    harder and surely easier (`intervals.py`); they assume nothing about the spread, hold for items that are equally
     hard, and are wide.
 
     The covariance matrix is used up to 2,000 items where the fit kept it (`se="dense"` makes it). Otherwise errors of

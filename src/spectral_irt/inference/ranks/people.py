@@ -18,7 +18,7 @@ def person_ranks(ability: Floats, se: Floats, *, seed: int = 0) -> Columns:
 
     `ci_low` to `ci_high` is a 95% interval of the ability, ability ± 1.96 se, of each person on their own. `rank` is
     the place by the estimate; those who share it are equally able. `rank_low` to `rank_high` hold the true ranks of all
-    people at once in 95% of samples (`inference.simultaneous`): one more than the number of people who are surely
+    people at once in 95% of samples (`inference.ranks.intervals`): one more than the number of people who are surely
     abler, up to the number of those who are not surely less able. Errors of different people are independent given the
     difficulties, which are taken as known. Somebody without an ability or its error has the rank 0.
     """

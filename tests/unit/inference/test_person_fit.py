@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.data import Responses
-from spectral_irt.inference.fit.person_fit import LIMIT, erratic_people, misfit_sentence, more_than
+from spectral_irt.inference.fit.person_fit import LIMIT, misfit_sentence, more_than, person_misfit
 from spectral_irt.persons.residuals import person_mean_squares, standardized
 
 
@@ -21,7 +21,7 @@ def careless(share: float, n: int = 1500, m: int = 30, seed: int = 1) -> Respons
 def test_the_share_is_that_of_the_table_of_people() -> None:
     responses = careless(0.1)
     study = SpectralRasch(se="none").fit(responses).analyse(responses)
-    found = erratic_people(responses, study.calibration.difficulty)
+    found = person_misfit(responses, study.calibration.difficulty)
     columns = study.person_columns()
     known = np.isfinite(columns["infit"])
     erratic = (columns["infit_z"][known] > LIMIT) | (columns["outfit_z"][known] > LIMIT)
@@ -35,12 +35,12 @@ def test_the_share_is_that_of_the_table_of_people() -> None:
 def test_chance_is_what_the_model_does_with_known_abilities() -> None:
     """20 data sets of the same people and items from the truth: their share is the one by chance, to 3 errors."""
     data = simulate.rasch(1500, 25, seed=2)
-    found = erratic_people(data.responses, SpectralRasch(se="none").fit(data.responses).difficulty_)
+    found = person_misfit(data.responses, SpectralRasch(se="none").fit(data.responses).difficulty_)
     assert found is not None
     shares = []
     for seed in range(20):
         again = simulate.rasch(1500, 25, difficulty=data.difficulty, ability=data.ability, seed=100 + seed).responses
-        other = erratic_people(again, data.difficulty)
+        other = person_misfit(again, data.difficulty)
         assert other is not None
         shares.append(other.share)
     error = np.hypot(np.std(shares) / np.sqrt(20), np.std(shares) / 2)  # 4 replicates stand behind `chance`
@@ -50,9 +50,9 @@ def test_chance_is_what_the_model_does_with_known_abilities() -> None:
 
 def test_few_people_and_endless_tests_are_left_alone() -> None:
     small = simulate.rasch(60, 20, seed=1)
-    assert erratic_people(small.responses, small.difficulty) is None
+    assert person_misfit(small.responses, small.difficulty) is None
     long = simulate.rasch(120, 1500, seed=1)
-    assert erratic_people(long.responses, long.difficulty) is None
+    assert person_misfit(long.responses, long.difficulty) is None
 
 
 def test_an_item_many_logits_away_makes_nobody_misfit() -> None:

@@ -8,16 +8,16 @@ import pytest
 from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.data import Responses
 from spectral_irt.inference.dimensions import dimensionality as module
-from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability
+from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality
 
 
 def drawn(rng: np.random.Generator, logit: np.ndarray) -> np.ndarray:
     return (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
 
 
-def look(x: np.ndarray) -> BeyondAbility | None:
+def look(x: np.ndarray) -> Dimensionality | None:
     responses = Responses.from_wide(x)
-    return beyond_ability(SpectralRasch(se="none").fit(responses).calibration_, responses)
+    return dimensionality(SpectralRasch(se="none").fit(responses).calibration_, responses)
 
 
 @pytest.mark.parametrize("seen", [1.0, 0.5])
@@ -63,7 +63,7 @@ def test_difficulties_from_elsewhere_are_no_dependence() -> None:
     data = simulate.rasch(3000, 20, seed=4)
     made = SpectralRasch(se="none").fit(data.responses).calibration_
     shifted = made.replace(thresholds=made.difficulty + np.where(np.arange(20) % 2, 0.5, -0.5))
-    found = beyond_ability(shifted, data.responses)
+    found = dimensionality(shifted, data.responses)
     assert found is not None
     assert not found.findings
 
@@ -72,7 +72,7 @@ def test_people_and_items_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PEOPLE", 300)
     monkeypatch.setattr(module, "ITEMS", 10)
     data = simulate.rasch(900, 30, design="popularity", n_responses=15_000, seed=5)
-    found = beyond_ability(SpectralRasch(se="none").fit(data.responses).calibration_, data.responses)
+    found = dimensionality(SpectralRasch(se="none").fit(data.responses).calibration_, data.responses)
     assert found is not None
     assert found.sampled
     assert 100 < found.n_people <= 300
@@ -99,7 +99,7 @@ def test_p_values_keep_their_level(design: dict) -> None:
     p = []
     for seed in range(80):
         responses = simulate.rasch(**design, seed=seed).responses
-        found = beyond_ability(SpectralRasch(se="none").fit(responses).calibration_, responses)
+        found = dimensionality(SpectralRasch(se="none").fit(responses).calibration_, responses)
         assert found is not None
         p.append((found.pairs_p, found.contrast_p))
     assert np.all(np.mean(np.array(p) < 0.05, axis=0) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 80))
@@ -114,7 +114,7 @@ def test_unequal_slopes_are_no_second_dimension(ordered: bool) -> None:
     if ordered:
         x = x + drawn(rng, slope * (theta - rng.normal(size=20) - 1)) * x
         answers: Responses = Responses.from_wide(x, ordered=True)
-        found = beyond_ability(SpectralPartialCredit(se="none").fit(answers).calibration_, answers)
+        found = dimensionality(SpectralPartialCredit(se="none").fit(answers).calibration_, answers)
     else:
         found = look(x)
     assert found is not None
