@@ -238,11 +238,15 @@ def packed(
     if duplicates == "error":
         repeats.complain(persons, items, source)
     made = Responses(tuple(blocks), items, persons, source=source, thresholds=thresholds)
-    if settled is None:
+    if settled is not None:
+        made = replace(made, codes=settled.codes, notes=settled.notes)
+        if repeats.extra and scoring.unused != "keep" and settled.codes is not None:
+            made = _without_unused(made, scoring)
+    if not repeats.extra:
         return made
-    made = replace(made, codes=settled.codes, notes=settled.notes)
-    again = repeats.extra and scoring.unused != "keep" and settled.codes is not None
-    return _without_unused(made, scoring) if again else made
+    what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
+    sentence = f"{what} left out: the {duplicates} answer of a person to an item counts."
+    return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence)))
 
 
 def _without_unused(answers: Responses, scoring: Scoring) -> Responses:

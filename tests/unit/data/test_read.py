@@ -307,7 +307,11 @@ def test_repeated_answers(tmp_path: Path) -> None:
     with pytest.raises(DuplicateResponseError, match=r"answers.csv: 1 \(person, item\)"):
         read_text(tmp_path, text)
     assert read_text(tmp_path, text, duplicates="first").to_dense()[0].tolist() == [1, 1]
-    assert read_text(tmp_path, text, duplicates="last").to_dense()[0].tolist() == [0, 1]
+    last = read_text(tmp_path, text, duplicates="last")
+    assert last.to_dense()[0].tolist() == [0, 1]
+    assert [note.sentence for note in last.notes if note.code == "repeats_left_out"] == [
+        "1 repeated answer was left out: the last answer of a person to an item counts."
+    ]
 
 
 def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(tmp_path: Path) -> None:
