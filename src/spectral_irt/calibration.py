@@ -108,7 +108,7 @@ class Calibration:
         categories. By default of right and wrong answers, 1 and 0.
     status : array of str
         "ok", "anchored", or why the number is less than that: "all right", "all wrong", "no information",
-        "no responses", "apart".
+        "no responses", "unlinked".
     n, score : int arrays
         How many people answered each item, and the sum of their answers: how many were right.
     item_information : float array

@@ -17,7 +17,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 
-ESTIMATED = ("ok", "apart", "anchored")  # the status of items that answers have placed, if only within their group
+ESTIMATED = ("ok", "unlinked", "anchored")  # the status of items that answers have placed, if only within their group
 ON_SCALE = ("ok", "anchored")  # ... and on the scale of the calibration
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 VERSION = 5
-OLDEST = 4  # had `users`, `level` and `pull`, and no categories for right and wrong answers
+OLDEST = 4  # had `users`, `level`, `pull` and "apart", and no categories for right and wrong answers
 LONGEST_STATUS = 40  # characters
 FARTHEST = 1e4  # logits: no answers put an item there
 CLOSE = 1e-6  # logits: an item's difficulty is the mean of its thresholds
@@ -249,7 +249,8 @@ def tables_from_4(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]
             pl.when(pl.col("category") > 0).then(name).alias(name) for name in ("prior_mean", "prior_gradient")
         )
     out["categories"] = rows.select(*CATEGORIES)
-    out["items"] = items.rename({"group": "link_group"}).drop("level", "pull")
+    words = pl.col("status").replace("apart", "unlinked")
+    out["items"] = items.rename({"group": "link_group"}).drop("level", "pull").with_columns(words)
     if "persons" in tables:
         out["persons"] = tables["persons"].rename({"user": "person"})
     return out

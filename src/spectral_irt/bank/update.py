@@ -282,7 +282,7 @@ class _Job:
         untied[layout.item[~tied_to(self.answers, self.known[self.item])]] = True
         if (estimated & ~self.known & untied).any() or group[old].any():
             group = groups_of(self.answers, np.where(old, group, -1), estimated)
-            status[estimated & (group > 0)] = "apart"
+            status[estimated & (group > 0)] = "unlinked"
         status[made.anchored] = "anchored"
         return status, group
 

@@ -89,11 +89,11 @@ class Design:
         return len(np.unique(self.component[~self.extreme])) > 1
 
     def status(self) -> NDArray[Any]:
-        """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "apart"; or "empty
-        category" where some of its thresholds are never met."""
+        """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "unlinked"; or
+        "empty category" where some of its thresholds are never met."""
         layout, status = self.layout, np.full(self.layout.n_items, "ok", dtype=object)
         alone = self.answered.sum() > 1 and np.sum(self.component == 0) == 1  # the largest group is a single item
-        status[layout.item[(self.component > 0) | alone]] = "apart"
+        status[layout.item[(self.component > 0) | alone]] = "unlinked"
         status[layout.item[self.uninformed]] = "no information"
         status[layout.item[self.all_right | self.all_wrong]] = "empty category"
         for word, mask in (("all right", self.all_right), ("all wrong", self.all_wrong)):

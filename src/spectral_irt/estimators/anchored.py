@@ -143,7 +143,7 @@ def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estima
     made = spectral_fit(responses, known=known, **options)
     answered = responses.item_counts > 0
     out = answered & np.isnan(layout.mean(made.thresholds))
-    loose = answered & ~out & (made.status == "apart")
+    loose = answered & ~out & (made.status == "unlinked")
     anchor_se = _location_se(anchors, layout, known.place, items)
     chance = np.hypot(made.further["displacement_se"], np.nan_to_num(anchor_se))
     findings = [*made.findings[:-1], *notes, *_not_estimated(responses, out, loose), made.findings[-1]]

@@ -41,7 +41,7 @@ class Estimate:
         Of every threshold, item after item; NaN without an estimate.
     status : array of str
         Of every item: "ok", or why the number is less than that: "all right", "all wrong", "no information",
-        "no responses", "apart".
+        "no responses", "unlinked".
     n_iter, residual : int, float
         Iterations of the method, and how far the solution is from exact (the method says in what measure).
     item_se : float array, optional

@@ -171,8 +171,8 @@ def _anchored(made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices
     tied = np.zeros(layout.n_entries, dtype=bool)
     tied[fit.mask] = fit.tied
     status = made.status
-    status[status == "apart"] = "ok"
-    status[(layout.sum((~tied).astype(float)) > 0) & (status == "ok")] = "apart"
+    status[status == "unlinked"] = "ok"
+    status[(layout.sum((~tied).astype(float)) > 0) & (status == "ok")] = "unlinked"
     status[item] = "anchored"
     displacement, displacement_se = (with_missing(each, kept) for each in displacements(found, matrices))
     assert made.item_se is not None

@@ -150,7 +150,7 @@ def item_position(calibration: Calibration, item: Any) -> int:
 
 def on_scale(calibration: Calibration) -> Ints:
     """Positions of the items that have a place on the common scale; an error when there is none."""
-    place = np.flatnonzero(calibration.known & (calibration.status != "apart"))
+    place = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))
     if not len(place):
         raise OptionError(
             "no item has a finite difficulty on a common scale, so there is nothing to show. Look at the status of the "

@@ -263,7 +263,7 @@ def category_curves(study: Analysis, items: Sequence[Any]) -> list[CategoryCurve
 def items_with_curves(calibration: Calibration, items: Sequence[Any]) -> Ints:
     """Positions of these items; an error where one has no place on the common scale."""
     place = np.array([item_position(calibration, item) for item in items], dtype=np.int64)
-    off = place[~(calibration.known & (calibration.status != "apart"))[place]]
+    off = place[~(calibration.known & (calibration.status != "unlinked"))[place]]
     if len(off):
         what = ", ".join(f"{listed([calibration.labels[k]])} ({calibration.status[k]})" for k in off[:5].tolist())
         raise OptionError(

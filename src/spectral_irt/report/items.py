@@ -56,7 +56,7 @@ def wright(material: Material) -> Section | Missing:
     if persons is None:
         return Missing(title, material.missing.get("persons", "People were left out of the analysis."))
     known = persons["ability"][np.isfinite(persons["ability"])]
-    place = np.isfinite(items["difficulty"]) & (items["status"] != "apart")
+    place = np.isfinite(items["difficulty"]) & (items["status"] != "unlinked")
     if not len(known) or not place.any():
         return Missing(title, "It takes people with an ability, and items with a difficulty on a common scale.")
     difficulty, labels = items["difficulty"][place], items["item"][place]

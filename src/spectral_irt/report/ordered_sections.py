@@ -79,7 +79,7 @@ def steps_of(material: Material) -> Thresholds:
 def on_the_scale(material: Material) -> Ints:
     """Positions of the items that have a place on the common scale."""
     items = material.tables["items"]
-    return np.flatnonzero(np.isfinite(items["difficulty"]) & (items["status"] != "apart"))
+    return np.flatnonzero(np.isfinite(items["difficulty"]) & (items["status"] != "unlinked"))
 
 
 def form_of(material: Material, items: Ints) -> tuple[Thresholds, Floats]:

@@ -139,7 +139,7 @@ def scores(material: Material) -> Section | Missing:
             values = {name: column for name, column in values.items() if name != "form"}
     else:
         items = material.tables["items"]
-        beta = items["difficulty"][np.isfinite(items["difficulty"]) & (items["status"] != "apart")]
+        beta = items["difficulty"][np.isfinite(items["difficulty"]) & (items["status"] != "unlinked")]
         if not len(beta):
             return Missing(title, "No item has a difficulty on a common scale.")
         if len(beta) > LONGEST_FORM:

@@ -110,7 +110,7 @@ def test_a_form_without_any_anchor() -> None:
     table[:200, :4] = rng.random((200, 4)) < 0.5
     table[200:, 4:] = rng.random((200, 4)) < 0.5
     fit = anchored_fit(table, {0: 1.0, 1: 1.0})
-    assert fit.status_.tolist() == ["anchored"] * 2 + ["ok"] * 2 + ["apart"] * 4
+    assert fit.status_.tolist() == ["anchored"] * 2 + ["ok"] * 2 + ["unlinked"] * 4
     assert [f.items for f in fit.findings_ if f.code == "untied_items"] == [(4, 5, 6, 7)]
     assert np.isnan(anchored_fit(table, {0: 1.0, 1: 1.0}, regularization=0).difficulty_[4:]).all()
 
@@ -242,7 +242,7 @@ def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> No
     first[300:, 7:] = rng.random((100, 3)) < 0.5  # a group of its own
     old = SpectralRasch().fit(first)
     bank = Bank.from_fit(old, first)  # type: ignore[attr-defined]
-    assert bank.status.tolist() == ["ok"] * 6 + ["all right"] + ["apart"] * 3
+    assert bank.status.tolist() == ["ok"] * 6 + ["all right"] + ["unlinked"] * 3
     second = (rng.random((300, 10)) < 0.6).astype(float)
     items = tmp_path / "items.csv"
     rows = zip(old.item_labels_, old.difficulty_, old.status_, strict=True)

@@ -286,7 +286,7 @@ def test_new_items_that_share_no_people_have_no_place(bank):
     table[:150, :6] = drawn(150, 24).to_dense()
     table[150:, 6:] = drawn(150, 25).to_dense()[:, [0, 5]]
     updated = bank.update(Responses.from_wide(table, items=[*LABELS, "new1", "new2"], ordered=True))
-    assert updated.status.tolist() == ["ok"] * 6 + ["apart"] * 2
+    assert updated.status.tolist() == ["ok"] * 6 + ["unlinked"] * 2
     assert np.isinf(updated.se).tolist() == [False] * 6 + [True] * 2
     said = [finding for finding in updated.findings if finding.code == "prior_only"]
     assert said[0].items == ("new1", "new2")

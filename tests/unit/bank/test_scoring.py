@@ -114,7 +114,7 @@ def two() -> Bank:
 
 def test_people_on_scales_that_nothing_links_are_told_apart(two: Bank, tmp_path: Path) -> None:
     assert two.evidence.link_group.tolist() == [0] * 6 + [1] * 4 + [0]
-    assert two.status.tolist() == ["ok"] * 6 + ["apart"] * 4 + ["all right"]
+    assert two.status.tolist() == ["ok"] * 6 + ["unlinked"] * 4 + ["all right"]
     assert Bank.load(two.save(tmp_path / "bank")).evidence.link_group.tolist() == two.evidence.link_group.tolist()
     new = np.full((5, 11), np.nan)
     new[0, :6] = [1, 1, 1, 0, 0, 0]

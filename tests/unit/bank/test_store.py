@@ -281,6 +281,7 @@ def test_a_bank_of_the_format_before_is_read_and_updated(tmp_path: Path) -> None
     old = Bank.load(folder)
     np.testing.assert_allclose(old.difficulty[:4], [-0.157418, -0.157384, -0.157424, 0.236067], atol=1e-6)
     assert old.evidence.link_group.tolist() == [0] * 5 + [1] * 4
+    assert old.status.tolist() == ["ok"] * 5 + ["unlinked"] * 4
     assert np.isinf(old.se).tolist() == [False] * 5 + [True] * 4
     np.testing.assert_allclose(old.evidence.prior_gradient[:2], [-0.72065, -0.72091], atol=1e-5)
     np.testing.assert_allclose(old.evidence.prior_mean[:2], [0.0473, 0.0473], atol=1e-4)

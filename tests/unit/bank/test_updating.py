@@ -182,7 +182,7 @@ def test_new_items_that_nothing_ties() -> None:
     more[:150, 10:] = np.random.default_rng(0).random((150, 2)) < 0.5
     more[:150, :10] = np.nan
     updated = bank.update(more)
-    assert updated.status[10:].tolist() == ["apart", "apart"]
+    assert updated.status[10:].tolist() == ["unlinked", "unlinked"]
     assert [finding.items for finding in updated.findings if finding.code == "prior_only"] == [(10, 11)]
     assert updated.evidence.prior_precision > 0
 

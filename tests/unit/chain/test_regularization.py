@@ -144,7 +144,7 @@ def test_the_bound_is_of_no_consequence_where_difficulties_were_measured():
 def test_an_item_that_hangs_on_nothing_is_not_ok():
     """Its people of mixed success were all wrong on it; the right answer is that of a person who is right on all."""
     fit = SpectralRasch(refine=False).fit([[1, np.nan, np.nan], [0, 1, np.nan], [1, np.nan, 1], [1, 1, np.nan]])
-    assert fit.status_.tolist() == ["apart", "all right", "all right"]
+    assert fit.status_.tolist() == ["unlinked", "all right", "all right"]
     assert np.isfinite(fit.difficulty_).all()
 
 

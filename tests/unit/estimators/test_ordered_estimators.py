@@ -219,7 +219,7 @@ def test_groups_without_a_link():
         ConditionalPartialCredit().fit(table)
     fit = SpectralPartialCredit().fit(table)
     assert any(f.code == "disconnected" for f in fit.findings_)
-    assert sorted(set(fit.status_)) == ["apart", "ok"]
+    assert sorted(set(fit.status_)) == ["ok", "unlinked"]
 
 
 def test_moves_inside_an_item_do_not_connect():

@@ -73,7 +73,7 @@ def test_no_difficulties_and_no_standard_errors(study: si.Analysis, tmp_path: Pa
 
 def test_items_off_the_common_scale_are_left_out_and_counted(study: si.Analysis) -> None:
     status = study.calibration.status.copy()
-    status[[2, 6]] = "apart"
+    status[[2, 6]] = "unlinked"
     se = study.calibration.threshold_se.copy()
     se[[2, 6]] = np.inf
     partly = si.Analysis(study.calibration.replace(status=status, threshold_se=se), study.responses)

@@ -130,7 +130,7 @@ def wilson_interval(right: Floats, n: Floats) -> tuple[Floats, Floats]:
 
 def curved(calibration: Calibration, fit: Columns) -> Ints:
     """Positions of the items with a place on the scale; of very many, those that fit worst."""
-    place = np.flatnonzero(calibration.known & (calibration.status != "apart"))
+    place = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))
     if len(place) <= CURVES:
         return place
     z = np.nan_to_num(np.abs(fit["infit_conditional_z"][place]), nan=-1.0)
