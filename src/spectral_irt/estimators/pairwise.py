@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -13,15 +12,12 @@ from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, answered, by_item, convergence, keep_estimable
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, gram
 
-Algorithm = Literal["chain", "mm"]
-ALGORITHMS = get_args(Algorithm)
 PAIRS = 2_000_000  # pairs of answers laid out at a time
 
 
@@ -42,7 +38,6 @@ def pairwise_difficulty(
     counts: Floats | sparse.csr_array,
     *,
     start: Floats | None = None,
-    algorithm: str = "chain",
     tol: float = 1e-9,
     max_iter: int = 10_000,
 ) -> PairwiseFit:
@@ -50,18 +45,17 @@ def pairwise_difficulty(
 
     loglik = sum_ij Y_ij log(pi_j / (pi_i + pi_j)),  pi = exp(beta)
 
-    "chain" solves Markov chains with rates Y_ij / (pi_i + pi_j), each at the pi of the last; at the fixed point,
-    balance is the score equation (Luce spectral ranking). "mm" is Hunter's minorise-maximize iteration, the paper's.
-    The counts must be strongly connected. Stops when no difficulty moves by more than `tol`.
+    By Markov chains with rates Y_ij / (pi_i + pi_j), each at the pi of the last; at the fixed point, balance is the
+    score equation (Luce spectral ranking). The counts must be strongly connected. Stops when no difficulty moves by
+    more than `tol`.
     """
-    check_option("algorithm", algorithm, ALGORITHMS)
     y = sparse.csr_array(counts)
     m = y.shape[0]
     beta = np.zeros(m) if start is None else start - start.mean()
     pairs = _Pairs(y)
     move, n_iter = np.inf, 0
     while move > tol and n_iter < max_iter:
-        new = pairs.chain_step(beta) if algorithm == "chain" else pairs.mm_step(beta)
+        new = pairs.chain_step(beta)
         new -= new.mean()
         move = float(np.abs(new - beta).max())
         beta = new
@@ -76,7 +70,6 @@ class _Pairs:
         self.y = y
         self.right = np.repeat(np.arange(y.shape[0], dtype=np.int32), np.diff(y.indptr))
         self.wrong = y.indices
-        self.wins = by_item(self.wrong, y.data, y.shape[0])  # j, wrong where i is right, wins
 
     def rates(self, beta: Floats) -> sparse.csr_array:
         """Y_ij / (pi_i + pi_j)."""
@@ -87,12 +80,6 @@ class _Pairs:
         """log of the stationary distribution of the chain with these rates."""
         start = np.exp(beta - beta.max())
         return np.log(stationary(PairChain(self.rates(beta)), start=start / start.sum(), tol=1e-12).pi)
-
-    def mm_step(self, beta: Floats) -> Floats:
-        """pi_j <- wins of j / sum_i (Y_ij + Y_ji) / (pi_i + pi_j)."""
-        rates = self.rates(beta)
-        ones = np.ones(len(beta))
-        return np.log(self.wins / (rates @ ones + rates.T @ ones))
 
     def loglik(self, beta: Floats) -> float:
         return float(-(self.y.data @ np.logaddexp(0, beta[self.right] - beta[self.wrong])))
@@ -189,9 +176,6 @@ class PairwiseRasch(RaschEstimator):
     weighting : "pairs" or "persons"
         Each person counts 1, as in the paper, or 1 / n_l, which is far more accurate when some people answer many more
         items than others.
-    algorithm : "chain" or "mm"
-        Iterated Markov chains (a handful of chains), or the paper's minorise-maximize iteration (tens to thousands of
-        steps). Same result.
     tol, max_iter : float, int
         Stop when no difficulty moves by more than `tol`; at most so many iterations.
     threads, threshold
@@ -208,8 +192,8 @@ class PairwiseRasch(RaschEstimator):
 
     References
     ----------
-    Zwinderman (1995), Applied Psychological Measurement 19, 369. Hunter (2004), Annals of Statistics 32, 384 (MM).
-    Maystre & Grossglauser (2015), NeurIPS (chains). Nguyen & Zhang (2022), appendix.
+    Zwinderman (1995), Applied Psychological Measurement 19, 369. Maystre & Grossglauser (2015), NeurIPS (chains).
+    Nguyen & Zhang (2022), appendix.
 
     Examples
     --------
@@ -219,7 +203,6 @@ class PairwiseRasch(RaschEstimator):
     """
 
     weighting: str = "pairs"
-    algorithm: str = "chain"
     tol: float = 1e-9
     max_iter: int = 10_000
     threads: int | None = None
@@ -227,14 +210,12 @@ class PairwiseRasch(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         weighting_named(self.weighting, COUNTED)
-        check_option("algorithm", self.algorithm, ALGORITHMS)
         kept = keep_estimable(responses)
         rest = kept.responses
         counts = pair_counts(rest, weighting=self.weighting)
         fit = pairwise_difficulty(
             counts,
             start=start_thresholds(rest),
-            algorithm=self.algorithm,
             tol=self.tol,
             max_iter=self.max_iter,
         )

@@ -10,20 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from spectral_irt.chain.pair_chain import pair_counts
-from spectral_irt.data import Block, Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate, person_slices
-from spectral_irt.numerics import gram
-from spectral_irt.sparse_kernels import csr
+from spectral_irt.estimators.estimate import Estimate
 
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
-PERSONS = 20_000  # people worked on at a time
+NO_ERRORS = Finding(
+    "no_standard_errors",
+    "note",
+    "The methods of the reciprocal matrix have no standard errors here.",
+    "`PairwiseRasch`, `ConditionalRasch` and `SpectralRasch` have them.",
+)
 
 
 def reciprocal_matrix(counts: Floats) -> Floats:
@@ -65,99 +67,34 @@ def eigenvector_difficulty(matrix: Floats, *, tol: float = 1e-13, max_iter: int 
     return beta, n_iter, move
 
 
-# ------------------------------------------------------------------ standard errors, by person
-
-
-@dataclass(frozen=True, eq=False)
-class Influence:
-    """How beta answers to one more person: transform @ z_l, z_li = sum over the pairs in which i differs from j.
-
-    z_li = sum of gain_ij over right j on a wrong answer, minus sum of loss_ij over wrong j on a right one.
-    """
-
-    transform: Floats
-    gain: Floats
-    loss: Floats
-
-
-def choppin_influence(counts: Floats) -> Influence:
-    """d beta_i = sum_j (dY_ji / Y_ji - dY_ij / Y_ij) / m."""
-    y = _off_diagonal(counts)
-    m = len(y)
-    inverse = np.divide(1.0, y, out=np.zeros_like(y), where=y > 0) / m
-    return Influence(np.eye(m), inverse.T, inverse)
-
-
-def eigenvector_influence(counts: Floats, beta: Floats) -> Influence:
-    """d beta = diag(1/u) (lambda - D)^# dD u, for the eigenvector u = exp(beta) with eigenvalue lambda."""
-    y = _off_diagonal(counts)
-    m = len(y)
-    matrix, u = reciprocal_matrix(counts), np.exp(beta)
-    value = float((matrix @ u).mean() / u.mean())
-    inverse = np.divide(1.0, y, out=np.zeros_like(y), where=y > 0)
-    change = matrix * u  # dD u: each pair's part, times dY_ji / Y_ji - dY_ij / Y_ij
-    left = np.linalg.solve((value * np.eye(m) - matrix).T + 1, np.ones(m))  # the left eigenvector, adding to 1
-    # A solution of (lambda - D) x = (I - u w^T / w^T u) z; its multiple of u only shifts log u, which is centered.
-    w = left / (left @ u)
-    resolvent = np.linalg.solve(value * np.eye(m) - matrix + np.outer(u, w), np.eye(m) - np.outer(u, w))
-    transform = resolvent / u[:, None]
-    return Influence(transform - transform.mean(axis=0), change * inverse.T, change * inverse)
-
-
-def _off_diagonal(counts: Floats) -> Floats:
-    y = np.array(counts, dtype=float)
-    np.fill_diagonal(y, 0)
-    return y
-
-
-def influence_squares(block: Block, influence: Influence) -> Floats:
-    """sum_l z_l z_l^T."""
-    m = len(influence.gain)
-    total = np.zeros((m, m))
-    right, wrong = block.halves(m)
-    for start, stop in person_slices(block, PERSONS):
-        ones, zeros = right[start:stop], wrong[start:stop]
-        plus = csr(zeros.indptr, zeros.indices, _picked(ones @ influence.gain.T, zeros), m)
-        minus = csr(ones.indptr, ones.indices, _picked(zeros @ influence.loss.T, ones), m)
-        total += gram((plus - minus).tocsr())
-    return total
-
-
-def _picked(rows: Floats, pattern: sparse.csr_array) -> Floats:
-    """The values of a dense people x items table where the pattern has an answer."""
-    person = np.repeat(np.arange(rows.shape[0]), np.diff(pattern.indptr))
-    return rows[person, pattern.indices]
-
-
 # ------------------------------------------------------------------------------- estimators
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _ReciprocalRasch(RaschEstimator):
-    """What the two methods share: the counts, the check that all pairs are there, the standard errors."""
+    """What the two methods share: the counts, and the check that all pairs are there."""
 
     tol: float = 1e-13
     max_iter: int = 10_000
     threads: int | None = None
     threshold: float | None = None
 
-    def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
+    def _solve(self, matrix: Floats) -> tuple[Floats, int, float]:
         raise NotImplementedError
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        counts = complete_counts(responses)
-        difficulty, n_iter, residual, influence = self._solve(counts)
-        omega = responses.sum(influence_squares, influence)
-        variance = np.einsum("ij,ij->i", influence.transform @ omega, influence.transform)
+        matrix = reciprocal_matrix(complete_counts(responses))
+        difficulty, n_iter, residual = self._solve(matrix)
         design = examine(responses)
         return Estimate(
             difficulty,
-            np.sqrt(np.maximum(variance, 0)),
+            np.full(len(difficulty), np.nan),
             design.status(),
             n_iter,
             residual,
-            findings=design.findings,
-            extra={"reciprocal": reciprocal_matrix(counts)},
+            findings=(*design.findings, NO_ERRORS),
+            se_method="none",
+            extra={"reciprocal": matrix},
         )
 
 
@@ -204,8 +141,8 @@ class ChoppinRasch(_ReciprocalRasch):
 
     Notes
     -----
-    Standard errors by the delta method over people. A pair that only a few people answered differently weighs as much
-    as any other, so the estimate is noisy where counts are small.
+    A pair that only a few people answered differently weighs as much as any other, so the estimate is noisy where
+    counts are small. There are no standard errors.
 
     References
     ----------
@@ -218,8 +155,8 @@ class ChoppinRasch(_ReciprocalRasch):
     [-1.277, 0.479, 1.254, 0.167, -0.622]
     """
 
-    def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
-        return choppin_difficulty(reciprocal_matrix(counts)), 1, 0.0, choppin_influence(counts)
+    def _solve(self, matrix: Floats) -> tuple[Floats, int, float]:
+        return choppin_difficulty(matrix), 1, 0.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -240,10 +177,6 @@ class EigenvectorRasch(_ReciprocalRasch):
     reciprocal_ : array, items x items
         D_ij = Y_ji / Y_ij.
 
-    Notes
-    -----
-    Standard errors by the delta method over people (perturbation of the eigenvector).
-
     References
     ----------
     Garner & Engelhard (2002), Journal of Applied Measurement 3, 107. Saaty (1987). Nguyen & Zhang (2022), appendix.
@@ -255,6 +188,5 @@ class EigenvectorRasch(_ReciprocalRasch):
     [-1.277, 0.478, 1.255, 0.166, -0.622]
     """
 
-    def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
-        beta, n_iter, residual = eigenvector_difficulty(reciprocal_matrix(counts), tol=self.tol, max_iter=self.max_iter)
-        return beta, n_iter, residual, eigenvector_influence(counts, beta)
+    def _solve(self, matrix: Floats) -> tuple[Floats, int, float]:
+        return eigenvector_difficulty(matrix, tol=self.tol, max_iter=self.max_iter)

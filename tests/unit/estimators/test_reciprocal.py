@@ -1,8 +1,6 @@
-"""Choppin's row means and the eigenvector method: closed forms, missing pairs, errors by the jackknife."""
+"""Choppin's row means and the eigenvector method: closed forms, missing pairs."""
 
 from __future__ import annotations
-
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dense import dense_pairs
+from spectral_irt import SpectralRasch
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.reciprocal import (
     ChoppinRasch,
@@ -56,26 +55,15 @@ def test_two_items_are_a_log_ratio(estimator):
     X = [[1, 0]] * 6 + [[0, 1]] * 2 + [[1, 1]] * 3
     fit = estimator().fit(X)
     assert fit.difficulty_[1] - fit.difficulty_[0] == pytest.approx(np.log(3))
-    assert fit.se_[0] == pytest.approx(np.sqrt(1 / 6 + 1 / 2) / 2)  # log odds of 6 against 2, halved by the centering
-
-
-@pytest.mark.slow
-@BOTH
-def test_errors_equal_the_jackknife(estimator):
-    """The infinitesimal jackknife is the delta method; leaving people out one by one differs by O(1/n)."""
-    X = rasch(400, 5, seed=4).responses.to_dense()
-    X[np.random.default_rng(1).random(X.shape) < 0.15] = np.nan
-    fit = estimator().fit(X)
-    left = np.array([estimator().fit(np.delete(X, person, axis=0)).difficulty_ for person in range(len(X))])
-    jackknife = np.sqrt(((left - fit.difficulty_) ** 2).sum(axis=0))
-    np.testing.assert_allclose(fit.se_, jackknife, rtol=0.04)
+    assert np.isnan(fit.se_).all()
+    assert "no_standard_errors" in [one.code for one in fit.findings_]
 
 
 @BOTH
-def test_recovers_the_truth_within_its_errors(estimator):
+def test_recovers_the_truth(estimator):
     data = rasch(4000, 15, seed=6)
     fit = estimator().fit(data.responses)
-    z = (fit.difficulty_ - data.difficulty) / fit.se_
+    z = (fit.difficulty_ - data.difficulty) / SpectralRasch().fit(data.responses).se_
     assert 0.25 < np.mean(z**2) < 2.2  # chi square with 14 degrees of freedom over 15: sd 0.35
 
 
@@ -101,13 +89,10 @@ def test_only_five_missing_pairs_are_named(estimator):
 
 
 @BOTH
-def test_blocks_threads_slices_and_order_of_users_do_not_matter(estimator, monkeypatch):
+def test_blocks_threads_slices_and_order_of_users_do_not_matter(estimator):
     data = rasch(500, 6, seed=10).responses
     one = estimator(threads=1).fit(data)
     many = estimator(threads=2).fit(in_blocks(data, 41))
     np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-12)
-    np.testing.assert_allclose(many.se_, one.se_, rtol=1e-10)
-    monkeypatch.setattr(import_module("spectral_irt.estimators.reciprocal"), "PERSONS", 33)
     shuffled = estimator().fit(data.to_dense()[np.random.default_rng(0).permutation(500)])
     np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-12)
-    np.testing.assert_allclose(shuffled.se_, one.se_, rtol=1e-10)
