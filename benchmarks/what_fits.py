@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spectral_irt import SpectralRasch, simulate
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
 
 WARNINGS = ("misfitting_items", "unequal_halves", "dependent_items", "second_dimension", "erratic_people")
@@ -146,7 +147,7 @@ def measure(make: Make, replicates: int, seed: int) -> tuple[list[set[str]], flo
             fit = SpectralRasch().fit(responses)
             fitting += time.process_time() - start
             study = fit.analyse(responses)
-            study.item_fit_columns()
+            columns_of(study.item_fit)
             start = time.process_time()
             found.append({finding.code for finding in study.checks().findings})
             checking += time.process_time() - start

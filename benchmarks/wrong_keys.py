@@ -61,7 +61,7 @@ def found(chosen: np.ndarray, wrong: np.ndarray) -> dict[str, set[str]]:
     key = {label: "B" if k in wrong else "A" for k, label in enumerate(LABELS)}
     responses = Responses.from_wide(OPTIONS[chosen], items=LABELS, key=key)
     study = SpectralRasch(se="none").fit(responses).analyse(responses)
-    return {finding.code: set(finding.items) for finding in study.item_findings()}
+    return {finding.code: set(finding.items) for finding in study._item_findings()}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from reproduction.experiment import Request, check, partial_file, run
 from reproduction.trials import count_finished
 from spectral_irt.cli.help import Command
 from spectral_irt.cli.options import offered
-from spectral_irt.cli.places import place
+from spectral_irt.cli.paths import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.errors import OptionError, printable

@@ -13,7 +13,6 @@ __version__ = "0.2.0.dev0"
 # a command starts at once and can be interrupted at any time.
 _NAMES = {
     "analysis": "Analysis",
-    "analysis.ordered_analysis": "OrderedAnalysis",
     "bank": "AnchoredRasch Bank anchored_fit equate link load",
     "bank.adaptive": "next_item simulate_cat",
     "calibration": "Calibration Scale",
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from spectral_irt import persons as persons
     from spectral_irt import simulate as simulate
     from spectral_irt.analysis import Analysis as Analysis
-    from spectral_irt.analysis.ordered_analysis import OrderedAnalysis as OrderedAnalysis
     from spectral_irt.bank import AnchoredRasch as AnchoredRasch
     from spectral_irt.bank import Bank as Bank
     from spectral_irt.bank import anchored_fit as anchored_fit

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-import spectral_irt as si
 from spectral_irt.ability import score_abilities
-from spectral_irt.analysis.analysis import Analysis
-from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
@@ -86,29 +83,6 @@ def test_forms_and_what_their_scores_say():
     assert np.allclose(two.chances(theta), binary.chances(theta), atol=1e-12)
     for method in METHODS:
         assert np.allclose(two.abilities(method, (0.1, 1.3)), binary.abilities(method, (0.1, 1.3)), atol=1e-9)
-
-
-def test_analyses_as_rasch_and_as_partial_credit():
-    answers = table()[1:]
-    rasch = si.SpectralRasch().fit(answers)
-    credit = si.SpectralPartialCredit().fit(answers)
-    shifted = credit.calibration_.replace(thresholds=rasch.calibration_.thresholds)
-    one = Analysis(rasch.calibration_, answers)
-    other = OrderedAnalysis(shifted, si.Responses.from_wide(answers, ordered=True))
-    for method in METHODS:
-        mine, theirs = one.abilities(method), other.abilities(method)
-        assert np.allclose(mine.ability, theirs.ability, atol=1e-9, equal_nan=True)
-        assert np.allclose(mine.se, theirs.se, atol=1e-9, equal_nan=True)
-        assert mine.prior == pytest.approx(theirs.prior) if mine.prior else theirs.prior is None
-    assert np.allclose(one.plausible_values(seed=2).values, other.plausible_values(seed=2).values)
-    for columns in ("score_columns",):
-        mine, theirs = getattr(one, columns)(), getattr(other, columns)()
-        assert list(mine) == list(theirs)
-        assert all(np.array_equal(mine[name], theirs[name]) for name in ("form", "score", "n"))
-        assert np.allclose(mine["ability"].astype(float), theirs["ability"].astype(float), equal_nan=True)
-    mine, theirs = one.cut_columns((0.0,)), other.cut_columns((0.0,))
-    for name in ("n", "se", "accuracy", "consistency"):
-        assert np.allclose(mine[name], theirs[name], equal_nan=True)
 
 
 def test_warm_takes_the_higher_maximum_beside_a_gap():

@@ -14,7 +14,8 @@ import pytest
 
 from end_to_end.banks import contents, refused, write
 from end_to_end.tables import numbers, read_csv
-from spectral_irt import SpectralRasch, tables
+from spectral_irt import SpectralRasch
+from spectral_irt.analysis import folder
 from spectral_irt.bank import Bank, storage
 from spectral_irt.errors import OutputError
 from spectral_irt.reading import read
@@ -58,7 +59,7 @@ def test_results_that_cannot_be_written_leave_the_bank_alone(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tables, "write_json", full)
+    monkeypatch.setattr(folder, "write_json", full)
     write("other.csv", 2)
     refused(cli("fit", "other.csv", "--bank", bank, "-o", "out"), "the disk is full")
     assert contents(bank) == before

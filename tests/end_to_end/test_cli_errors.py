@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import SpectralRasch, simulate, tables
-from spectral_irt.analysis import parted
+from spectral_irt.analysis import folder as result_files
 from spectral_irt.analysis.folder import RESULTS
 from spectral_irt.errors import ReadError, SpectralIrtError
 
@@ -260,7 +260,7 @@ def test_an_interrupt_leaves_no_file(
     if where == "estimator":
         monkeypatch.setattr(SpectralRasch, "_estimate", interrupt)
     else:
-        monkeypatch.setattr(tables, "write_json", interrupt)
+        monkeypatch.setattr(result_files, "write_json", interrupt)
     for place in ("new/deep", "out"):
         done = cli("fit", good, "-o", place)
         assert done.code == 130
@@ -273,7 +273,7 @@ def test_an_interrupt_leaves_no_file(
 def test_a_full_disk_leaves_no_file(
     cli: Cli, good: Path, earlier: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
-    for module in (tables, parted):
+    for module in (tables, result_files):
         if hasattr(module, writer):
             monkeypatch.setattr(module, writer, no_space)
     for place in ("new/deep", "out"):

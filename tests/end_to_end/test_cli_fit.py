@@ -57,6 +57,7 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
         "persons": 1000,
         "items": 5,
         "responses": 5000,
+        "thresholds": 5,
         "right": 3819,
         "items_with_estimate": 5,
         "items_anchored": 0,

@@ -118,7 +118,7 @@ def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert sorted(tmp_path.rglob("*")) == before
     found = json.loads(cli(*line.split(), "--json").out)
-    assert found["counts"] == {"persons": 5, "items": 3, "responses": 15, "right": 7}
+    assert found["counts"] == {"persons": 5, "items": 3, "responses": 15, "thresholds": 3, "right": 7}
     assert found["findings"][0]["code"] == "items_taken"
     for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
         again = cli("check", "a.csv", *bad.split())

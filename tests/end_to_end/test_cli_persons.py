@@ -15,7 +15,8 @@ import pytest
 
 from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets, simulate
-from spectral_irt.analysis import parts
+from spectral_irt.analysis import plan
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
 from spectral_irt.reading import read
 
@@ -56,7 +57,7 @@ def test_persons_are_those_of_python(cli: Cli, lsat: Path, method: str) -> None:
     rows = read_csv("out/persons.csv")
     assert list(rows[0]) == PERSONS
     data = datasets.load_lsat()
-    expected = SpectralRasch().fit(data).analyse(data).person_columns(method)
+    expected = columns_of(SpectralRasch().fit(data).analyse(data).persons, method)
     for name in ("ability", "se", "infit", "outfit", "infit_z", "outfit_z"):
         np.testing.assert_array_equal(numbers(rows, name), expected[name])
     assert [row["extreme"] == "true" for row in rows] == expected["extreme"].tolist()
@@ -73,7 +74,7 @@ def test_plausible_values_are_those_of_python(cli: Cli, lsat: Path) -> None:
     rows = read_csv("out/persons.csv")
     assert list(rows[0]) == [*PERSONS, "pv1", "pv2", "pv3"]
     data = datasets.load_lsat()
-    expected = SpectralRasch().fit(data).analyse(data).person_columns("pv", draws=3, seed=2)
+    expected = columns_of(SpectralRasch().fit(data).analyse(data).persons, "pv", draws=3, seed=2)
     for name in ("ability", "pv1", "pv3"):
         np.testing.assert_array_equal(numbers(rows, name), expected[name])
     found = record()
@@ -140,7 +141,7 @@ def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
 def test_large_data_are_analyzed_only_when_something_is_written(
     cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "QUICK", 4999)
+    monkeypatch.setattr(plan, "QUICK", 4999)
     assert "reliability" not in cli("fit", lsat).out
     assert "reliability" in cli("fit", lsat, "--persons").out
     assert "infit" in cli("fit", lsat, "--fit").out
@@ -149,7 +150,7 @@ def test_large_data_are_analyzed_only_when_something_is_written(
 
 def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("fit", lsat, "-o", "out")
-    monkeypatch.setattr(parts, "LONG", 10)
+    monkeypatch.setattr(plan, "LONG", 10)
     done = cli("fit", lsat, "-o", "out")
     assert "Say --fit to have it all the same" in " ".join(done.out.split())
     left = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "item_analysis.csv", "fit.json"]
@@ -176,7 +177,7 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Pat
     assert done.code == 0
     rows = read_csv("out/item_fit.csv")
     data = read(school, ignore=["sex", "age"])
-    expected = SpectralRasch().fit(data).analyse(data).item_fit_columns()
+    expected = columns_of(SpectralRasch().fit(data).analyse(data).item_fit)
     assert list(rows[0]) == list(expected)
     assert [row["misfit"] for row in rows] == expected["misfit"].tolist()
     for name in list(expected)[2:-1]:
@@ -218,7 +219,7 @@ def test_the_rule_keeps_good_items_and_finds_bad_ones() -> None:
         theta, beta = rng.normal(0, 1.2, 1000), rng.normal(0, 1, 20)
         x = rng.random((1000, 20)) < 1 / (1 + np.exp(-slope * (theta[:, None] - beta)))
         data = Responses.from_wide(x.astype(int))
-        flagged = SpectralRasch(se="none").fit(data).analyse(data).item_fit_columns()["misfit"]
+        flagged = columns_of(SpectralRasch(se="none").fit(data).analyse(data).item_fit)["misfit"]
         if seed % 2:
             bad.append((flagged[0], flagged[1]))
         else:
@@ -308,8 +309,8 @@ GROUPS = {
     "too few people": (["--group", "few"], "fewer than 30 people with both right and wrong answers"),
     "items in rows": (["--group", "sex", "--orient", "items"], "--group-file"),
     "no such file": (["--group-file", "none.csv"], "there is no file 'none.csv'"),
-    "which column": (["--group-file", "school.csv"], "say which column of school.csv with --group"),
-    "people of another place": (["--group-file", "others.csv"], "none of the 2 people in others.csv"),
+    "which column": (["--group-file", "school.csv"], "say which column of school.csv is meant"),
+    "people of another place": (["--group-file", "others.csv"], "none of the people in others.csv"),
     "twice": (["--group-file", "twice.csv"], "1 person has more than one value in the column 'sex': 's1'"),
     "the names themselves": (
         ["--group-file", "others.csv", "--group", "person", "--person", "person"],

@@ -15,6 +15,7 @@ import pytest
 from end_to_end.banks import contents, refused, write
 from end_to_end.tables import numbers, read_csv
 from spectral_irt import Analysis
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.bank import Bank
 from spectral_irt.reading import read
 
@@ -33,7 +34,7 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
     assert people is not None
     prior = (people.mean, people.sd) if method == "eap" else None
     study = Analysis(Bank.load(bank).calibration, read("new.csv"), population=prior)
-    expected = study.person_columns(method)
+    expected = columns_of(study.persons, method)
     assert list(rows[0]) == list(expected)
     np.testing.assert_array_equal(numbers(rows, "ability"), expected["ability"])
     np.testing.assert_array_equal(numbers(rows, "se"), expected["se"])

@@ -75,7 +75,7 @@ def test_item_fit(case):
     fit, others, _ = case
     theirs = others["eRm_itemfit"]
     study = fit.analyse(fit_table(case))
-    ours = study.item_statistics()
+    ours = study._item_squares()
     for name, column in (
         ("outfit", "outfit_msq"),
         ("infit", "infit_msq"),
@@ -84,7 +84,7 @@ def test_item_fit(case):
     ):
         np.testing.assert_allclose(getattr(ours, name), theirs[column], rtol=0, atol=ERM)
     assert ours.n.tolist() == theirs["df"]
-    assert abs(study.separation().reliability - others["eRm_SepRel"]) < ERM
+    assert abs(study.reliability("ml").sep_rel - others["eRm_SepRel"]) < ERM
 
 
 def fit_table(case):

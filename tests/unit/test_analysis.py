@@ -16,6 +16,7 @@ import pytest
 from scipy import sparse
 
 import spectral_irt as si
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
 from spectral_irt.engine import LocalEngine
@@ -113,11 +114,11 @@ def test_another_scale_computes_nothing_anew(counted: tuple[si.Analysis, Countin
     study, engine = counted
     study.persons()
     before = sum(engine.runs.values())
-    scaled = study.rescale(500, 100).person_columns()
+    scaled = columns_of(study.rescale(500, 100).persons)
     assert sum(engine.runs.values()) == before
     assert scaled["measure"].mean() == pytest.approx(500)
     assert scaled["measure"].std() == pytest.approx(100)
-    assert "measure" not in study.person_columns()
+    assert "measure" not in columns_of(study.persons)
 
 
 def test_labels_are_matched_once() -> None:

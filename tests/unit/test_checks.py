@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
 from spectral_irt.inference.fit import item_fit
 from spectral_irt.inference.fit.bootstrap import Band
-from spectral_irt.inference.fit.item_fit import detectable, item_fit_columns
+from spectral_irt.inference.fit.item_fit import detectable
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 
@@ -41,7 +42,7 @@ def test_detectable_misfit_is_detected_four_times_in_five() -> None:
     beta = np.linspace(-1.5, 1.5, 15)
     for seed in range(60):
         data = si.simulate.rasch(300, 15, difficulty=beta, seed=seed).responses
-        found = study_of(data).conditional_statistics()
+        found = study_of(data)._conditional()
         infit.append(found.mean_squares.infit)
         errors.append(found.infit_se)
     ratio = np.std(infit, axis=0) / np.mean(errors, axis=0)
@@ -94,7 +95,7 @@ def test_good_data_have_every_answer_and_no_warning() -> None:
 
 def test_slight_misfit_is_said() -> None:
     study = study_of(si.simulate.rasch(20_000, 8, slopes=[1.15, 0.87, 1, 1, 1, 1, 1, 1], seed=1).responses)
-    columns = item_fit_columns(study.calibration, study.item_statistics(), study.conditional_statistics())
+    columns = columns_of(study.item_fit)
     assert not (columns["misfit"] != "").any()
     assert "off by less than 0.1 beyond chance" in study.checks().sentence()
 
@@ -104,7 +105,7 @@ def test_bootstrap_counts_what_chance_puts_outside() -> None:
     study = study_of(si.simulate.rasch(400, 40, seed=3).responses)
     text = study.checks(study.parts(fit=True, bootstrap=60)).sentence()
     assert "outside their own 95% limits, where chance puts 2.0" in text
-    columns = study.item_fit_columns(bootstrap=60)
+    columns = columns_of(study.item_fit, bootstrap=60)
     outside = (columns["infit_conditional"] < columns["infit_conditional_low"]) | (
         columns["infit_conditional"] > columns["infit_conditional_high"]
     )

@@ -75,7 +75,6 @@ KERNELS = ("spectral_irt.chain", "spectral_irt.inference", "spectral_irt.persons
 OWN = {
     "cli/compare.py": {"spectral_irt.inference.prediction"},
     "cli/check.py": {"spectral_irt.inference.groups.hausman"},
-    "cli/ordered_job.py": {"spectral_irt.inference.groups.hausman"},  # for `check`
 }
 
 

@@ -11,13 +11,12 @@ from scipy import optimize
 
 from dense_ordered import categories, conditional
 from spectral_irt import (
-    Analysis,
     ConditionalPartialCredit,
     ConditionalRasch,
     SpectralPartialCredit,
-    datasets,
     simulate,
 )
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.bank import to_bank
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, OptionError, ResponseValueError
@@ -68,29 +67,6 @@ def test_abilities_solve_their_equations(study):
     assert np.all(wle.extreme[lowest])
 
 
-def test_right_and_wrong_answers_give_the_binary_analysis():
-    answers = datasets.load_lsat()
-    ours = ConditionalPartialCredit().fit(answers).analyse(answers)
-    theirs = ConditionalRasch().fit(answers).analyse(answers)
-    for name in ("infit", "outfit", "infit_z", "outfit_z"):
-        for mine, other in (
-            (ours.item_statistics().mean_squares, theirs.item_statistics().mean_squares),
-            (ours.conditional_statistics().mean_squares, theirs.conditional_statistics().mean_squares),
-            (ours.person_fit(), theirs.person_fit()),
-        ):
-            np.testing.assert_allclose(getattr(mine, name), getattr(other, name), atol=1e-8)
-    for method in ("wle", "ml", "eap"):
-        a, b = ours.abilities(method), theirs.abilities(method)
-        np.testing.assert_allclose(a.ability, b.ability, atol=1e-5)
-        np.testing.assert_allclose(a.se, b.se, atol=1e-5)
-    assert abs(ours.alpha() - theirs.reliability().kr20) < 1e-12
-    np.testing.assert_allclose(ours.score_table()["ability"], theirs.calibration.score_table()["ability"], atol=1e-7)
-    grid = [-1.0, 0.0, 2.0]
-    np.testing.assert_allclose(
-        ours.calibration.information(grid)["information"], theirs.calibration.information(grid)["information"]
-    )
-
-
 def test_conditional_fit_is_that_of_the_definition():
     rng = np.random.default_rng(0)
     data = simulate.partial_credit(60, thresholds=THRESHOLDS[:4], ability=rng.normal(size=60), seed=3)
@@ -106,7 +82,7 @@ def test_conditional_fit_is_that_of_the_definition():
         mean = p @ x
         v = p @ (x - mean) ** 2
         square, variance, z, n = square + (row - mean) ** 2, variance + v, z + (row - mean) ** 2 / v, n + 1
-    found = study.conditional_statistics().mean_squares
+    found = study._conditional().mean_squares
     np.testing.assert_allclose(found.infit, square / variance, rtol=1e-10)
     np.testing.assert_allclose(found.outfit, z / n, rtol=1e-10)
 
@@ -117,9 +93,7 @@ def test_conditional_infit_under_the_model():
     infit, z = [], []
     for seed in range(60):
         data = simulate.partial_credit(400, 7, categories=[3, 4, 2, 5, 4, 3, 4], seed=seed)
-        found = (
-            ConditionalPartialCredit().fit(data.responses).analyse(data.responses).conditional_statistics().mean_squares
-        )
+        found = ConditionalPartialCredit().fit(data.responses).analyse(data.responses)._conditional().mean_squares
         infit.append(found.infit)
         z.append(found.infit_z)
     assert abs(np.nanmean(infit) - 1) < 0.01
@@ -131,11 +105,9 @@ def test_conditional_infit_under_the_model():
 def test_alpha_is_that_of_the_definition(study):
     data = simulate.partial_credit(200, 6, categories=4, seed=2)
     table = data.responses.to_dense()
-    found = SpectralPartialCredit().fit(table).analyse(table).alpha()
+    found = SpectralPartialCredit().fit(table).analyse(table).reliability().alpha
     expected = 6 / 5 * (1 - table.var(axis=0, ddof=1).sum() / table.sum(axis=1).var(ddof=1))
     assert abs(found - expected) < 1e-12
-    table[:, 0] = np.nan
-    assert np.isnan(SpectralPartialCredit().fit(table[:, 1:]).analyse(table[:, 1:]).alpha()) is np.False_
 
 
 def test_a_misfitting_item_is_found():
@@ -143,7 +115,7 @@ def test_a_misfitting_item_is_found():
     table = data.responses.to_dense()
     table[:, 3] = np.random.default_rng(1).permutation(table[:, 3])
     found = SpectralPartialCredit().fit(table).analyse(table)
-    columns = found.item_fit_columns()
+    columns = columns_of(found.item_fit)
     assert columns["misfit"][3] == "underfit"
     assert any(f.code == "misfitting_items" for f in found.findings())
 
@@ -190,14 +162,10 @@ def test_others_are_scored_by_labels_and_codes():
 
 
 def test_what_is_for_right_and_wrong_answers_refuses(study):
-    for name in ("distractors", "slopes", "clustered"):
-        if hasattr(Analysis, name):
-            with pytest.raises(OptionError, match=f"{name} is for right and wrong answers"):
-                getattr(study, name)
-    with pytest.raises(AttributeError):
-        study.nothing_of_the_kind  # noqa: B018
-    with pytest.raises(OptionError, match="several thresholds"):
-        Analysis(study.calibration, study.responses)
+    for name, given in {"distractors": (), "slopes": (), "item_restscore": ()}.items():
+        with pytest.raises(OptionError, match=f"{name} is for right and wrong answers"):
+            getattr(study, name)(*given)
+    assert not hasattr(study, "nothing_of_the_kind")
     with pytest.raises(OptionError, match="category_probability"):
         study.calibration.probability([0.0])
 
@@ -210,7 +178,7 @@ def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
     )
     with pytest.raises(BankError, match="more than two categories"):
         bank.score(ordered)
-    with pytest.raises(ResponseValueError, match="more than two categories"):
+    with pytest.raises(ResponseValueError, match="a category that nobody used at calibration"):
         ConditionalRasch().fit(answers).analyse(ordered).persons()
 
 

@@ -10,7 +10,8 @@ import pytest
 from scipy.optimize import brentq
 
 import spectral_irt as si
-from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.analysis import Analysis
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.scores.equating import equated
 from spectral_irt.persons.test_form import Form
@@ -35,7 +36,7 @@ def expected(counts: Any, beta: Any, theta: float) -> float:
 
 
 @pytest.fixture(scope="module")
-def study() -> OrderedAnalysis:
+def study() -> Analysis:
     answers = si.simulate.partial_credit(400, 6, categories=[2, 3, 4, 3, 2, 5], seed=3, ability_sd=1.3).responses
     return si.SpectralPartialCredit().fit(answers).analyse(answers, population=(0.2, 1.3))
 
@@ -58,7 +59,7 @@ def test_chances_of_scores_are_sums_over_all_answers() -> None:
     assert np.allclose(Form.of(BETA, COUNTS).chances(theta), slow, atol=1e-12)
 
 
-def test_plausible_values_are_draws_from_the_posterior(study: OrderedAnalysis) -> None:
+def test_plausible_values_are_draws_from_the_posterior(study: Analysis) -> None:
     draws = 1000
     found = study.plausible_values(draws, seed=1)
     eap = study.abilities("eap")
@@ -93,16 +94,16 @@ def test_right_and_wrong_answers_have_the_same_values_forms_and_classes(both: tu
     assert binary.forms().form.tolist() == ordered.forms().form.tolist()
     cuts = [([-0.5, 0.7], False)] + ([([5, 8], True)] if len(binary.forms()) else [])
     for at, raw in cuts:
-        mine, theirs = ordered.cut_columns(at, raw=raw), binary.cut_columns(at, raw=raw)
+        mine, theirs = columns_of(ordered.cuts, at, raw=raw), columns_of(binary.cuts, at, raw=raw)
         assert mine["class"].tolist() == theirs["class"].tolist()
         for name in [name for name in mine if name != "class"]:
             assert np.allclose(mine[name], theirs[name], atol=1e-6, equal_nan=True), name
     for name in ("score", "ability", "se", "n", "percentile"):
-        assert np.allclose(ordered.score_columns()[name], binary.score_columns()[name], atol=1e-7), name
+        assert np.allclose(columns_of(ordered.scores)[name], columns_of(binary.scores)[name], atol=1e-7), name
 
 
-def test_scores_have_the_abilities_of_people(study: OrderedAnalysis) -> None:
-    table, people = study.score_columns(), study.person_columns()
+def test_scores_have_the_abilities_of_people(study: Analysis) -> None:
+    table, people = columns_of(study.scores), columns_of(study.persons)
     assert table["score"].tolist() == list(range(14))
     assert np.allclose(table["ability"][people["score"]], people["ability"])
     assert table["n"].sum() == 400
@@ -118,12 +119,12 @@ def test_accuracy_and_consistency_are_those_of_people_tested_twice() -> None:
     for seed in range(12):
         data = si.simulate.partial_credit(1000, 10, categories=4, seed=seed)
         study = si.SpectralPartialCredit().fit(data.responses).analyse(data.responses)
-        columns = study.cut_columns([0.3])
+        columns = columns_of(study.cuts, [0.3])
         said.append((columns["accuracy"][-1], columns["consistency"][-1]))
         again = si.simulate.partial_credit(
             1000, thresholds=list(data.thresholds.reshape(10, 3)), ability=data.ability, seed=100 + seed
         )
-        passed = [s.abilities().ability >= 0.3 for s in (study, OrderedAnalysis(study.calibration, again.responses))]
+        passed = [s.abilities().ability >= 0.3 for s in (study, Analysis(study.calibration, again.responses))]
         seen.append((np.mean(passed[0] == (data.ability >= 0.3)), np.mean(passed[0] == passed[1])))
     away = np.array(seen) - np.array(said)
     assert np.all(np.abs(away.mean(axis=0)) < 4 * away.std(axis=0) / np.sqrt(12))
@@ -147,7 +148,7 @@ def test_equated_scores_and_their_derivatives_against_a_search() -> None:
         assert np.allclose(found.by_second[1:-1, k], both, atol=1e-5)
 
 
-def test_forms_of_one_analysis_are_equated(study: OrderedAnalysis) -> None:
+def test_forms_of_one_analysis_are_equated(study: Analysis) -> None:
     found = study.equate([0, 1, 2], [3, 4, 5])
     assert [len(scores) for scores in found.scores] == [7, 8]
     there = np.interp(found.equated[0], found.scores[1], found.equated[1])  # and back, between whole scores

@@ -7,6 +7,7 @@ import pytest
 
 from dense import AWKWARD
 from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.persons import abilities, plausible_values
@@ -65,9 +66,9 @@ def test_columns_of_people_and_what_cannot_be():
     np.testing.assert_array_equal(table["ability"], study.persons(method="eap")["ability"])
     assert [name for name in study.persons().columns if name.startswith("pv")] == [f"pv{k}" for k in range(1, 6)]
     scaled = study.rescale(500, 100)
-    columns = scaled.person_columns(seed=9)
+    columns = columns_of(scaled.persons, seed=9)
     np.testing.assert_allclose(columns["measure_pv1"], scaled.calibration.scale.measure(columns["pv1"]))
-    drawn = np.concatenate([scaled.person_columns(draws=40)[f"measure_pv{k + 1}"] for k in range(40)])
+    drawn = np.concatenate([columns_of(scaled.persons, draws=40)[f"measure_pv{k + 1}"] for k in range(40)])
     assert abs(drawn.std() - 100) < 3  # of the population, not of posterior means
     with pytest.raises(OptionError, match=r"draws.* is 0"):
         study.persons(draws=0)

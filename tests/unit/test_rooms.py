@@ -50,9 +50,7 @@ DOORS = {
     "reading/formats.py": {"eval_logs"},
     "estimators/base.py": {"analysis"},
     "estimators/anchored.py": {"bank"},
-    "analysis/analysis.py": {"plots", "report"},
-    "analysis/ordered_analysis.py": {"plots", "report"},
-    "analysis/shared_items.py": {"bank"},
+    "analysis/analysis.py": {"bank", "plots", "report"},
     "calibration.py": {"bank"},
 }
 

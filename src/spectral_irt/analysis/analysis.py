@@ -2,52 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from spectral_irt.analysis.assembled import contrast_columns, with_measures
-from spectral_irt.analysis.of_items import OfItems
-from spectral_irt.analysis.parts import Parts
-from spectral_irt.analysis.score_tables import ScoreTables
-from spectral_irt.analysis.shared_items import SharedItems
+from spectral_irt.analysis.cache import Cache, columns_of, tabled
+from spectral_irt.analysis.checks import Checks, compared_halves, measured_parameters, run_checks
+from spectral_irt.analysis.people import AnalysisOfPeople
+from spectral_irt.analysis.plan import Parts, affordable
+from spectral_irt.calibration import Scale
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.marginal import is_adaptive
+from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.efficiency import error_over_floor
-from spectral_irt.inference.fit.item_fit import bootstrap_limits, item_fit_columns
-from spectral_irt.inference.fit.mean_squares import ConditionalStatistics, conditional_statistics
+from spectral_irt.inference.fit.item_fit import LEVEL, bootstrap_limits, item_fit_columns
+from spectral_irt.inference.fit.mean_squares import (
+    ConditionalStatistics,
+    ItemStatistics,
+    conditional_statistics,
+    item_statistics,
+)
+from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.cluster_errors import clustered
+from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differential
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
+from spectral_irt.inference.groups.score_test import RaoTest
 from spectral_irt.inference.groups.wald import WaldTest, score_split
+from spectral_irt.inference.items.classical import (
+    ItemAnalysis,
+    item_analysis,
+    item_analysis_columns,
+    reversed_findings,
+)
+from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
+from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.inference.joint_errors import known_errors
-from spectral_irt.inference.ranks.items import DENSE_ITEMS
+from spectral_irt.inference.ranks.items import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
-    from spectral_irt.data.block import Ints
+    from spectral_irt.bank.bank import Bank
     from spectral_irt.inference.items.links import ItemLinks
     from spectral_irt.plots.all import Plots
 
-Tell = Callable[[str], None]
 
-
-class Analysis(OfItems, ScoreTables, SharedItems):
+class Analysis(AnalysisOfPeople):
     """What a calibration says about people, and what their answers say about the calibration.
 
-    Every question is a method; what several of them need (abilities, say) is computed once.
+    Every question is a method; what several of them need (abilities, say) is computed once. Answers may be right and
+    wrong or in ordered categories; what has no mathematics for the latter yet (slopes, say) says so.
 
     Parameters
     ----------
     calibration : Calibration
     responses : Responses, array or dataframe
-        Those of the calibration, or others; items are matched by label, here and only here.
+        Those of the calibration, or others; items are matched by label, categories by their codes, here and only here.
     ability : "wle", "ml", "eap" or "pv"
         How abilities are estimated where a method does not say: Warm's weighted likelihood by default.
     population : (mean, sd), optional
@@ -58,6 +76,12 @@ class Analysis(OfItems, ScoreTables, SharedItems):
         Told in a few words what is being computed.
     estimator : optional
         The fitted estimator, which may have kept the covariance of many items.
+
+    Notes
+    -----
+    Where a method takes groups or clusters of people, it takes the name of a column about them that was read with the
+    answers (`si.read("answers.csv", people=["sex"])`), labels in the order of the people, or a mapping from person to
+    label.
 
     Examples
     --------
@@ -70,46 +94,48 @@ class Analysis(OfItems, ScoreTables, SharedItems):
     0.295
     """
 
+    def __repr__(self) -> str:
+        r = self.responses
+        within = "" if self._layout.binary else f" in up to {self._layout.widest + 1} categories"
+        return f"<Analysis: {r.n_persons:,} people, {r.n_items:,} items, {r.n_responses:,} responses{within}>"
+
+    def _right_or_wrong(self, what: str) -> None:
+        """An error where this is not computed for ordered answers."""
+        if not self._layout.binary:
+            raise OptionError(
+                f"{what} is for right and wrong answers, and these have up to {self._layout.widest + 1} categories; it "
+                "is not computed for them."
+            )
+
     def reliability(self, method: str | None = None) -> Reliability:
-        """EAP reliability, KR-20, separation of persons and items: see `inference.reliability.reliability`."""
+        """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`."""
         method = self._estimate(method)
-        return self._once(
+        return self._cache.once(
             ("reliability", method),
             lambda: reliability(
                 self.calibration,
                 self.responses,
                 self.abilities(method),
                 ml=self.abilities("ml"),
-                eap=self.marginal(),
+                eap=self._marginal(),
                 weights=self.weights,
-                person_infit=self.person_fit(method).infit,
-                item_infit=self.item_statistics().mean_squares.infit,
+                person_infit=self._person_fit(method).infit,
+                item_infit=self._item_statistics().mean_squares.infit,
             ),
         )
 
     def error_over_floor(self) -> float:
         """The estimated error of the difficulties over the least possible; see `inference.efficiency`."""
-        return self._once(
-            "floor", lambda: error_over_floor(self.calibration, self.responses, self.abilities("wle").ability)
-        )
+        self._right_or_wrong("error_over_floor")
+        ability = self.abilities("wle").ability
+        return self._cache.once(("floor",), lambda: error_over_floor(self.calibration, self.responses, ability))
 
     # --------------------------------------------------------------------------------------------- fit
 
-    def conditional_statistics(self) -> ConditionalStatistics:
-        """Fit statistics of every item given the scores, without abilities, as arrays."""
-        return self._once(
-            "conditional_statistics",
-            lambda: conditional_statistics(self.responses, self.calibration.difficulty),
-            say="fit of the items given the scores",
-        )
-
-    def infit_errors(self) -> Floats:
-        """Standard error of the conditional infit of every item under the model."""
-        return self.conditional_statistics().infit_se
-
+    @tabled
     def item_fit(
         self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
-    ) -> Any:
+    ) -> Columns:
         """The fit of every item as a table, and which items misfit.
 
         `item, n, infit, infit_z, outfit, outfit_z`, the same conditional on the scores (`infit_conditional, ...`),
@@ -135,126 +161,322 @@ class Analysis(OfItems, ScoreTables, SharedItems):
         conditional : bool
             Compute the conditional statistics too (default); they cost a few times the others.
         """
-        return self._table(
-            self.item_fit_columns(bootstrap=bootstrap, sample=sample, seed=seed, conditional=conditional)
-        )
-
-    def item_fit_columns(
-        self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
-    ) -> Columns:
-        """The columns of `item_fit`."""
 
         def compute() -> Columns:
             limits = None
             if bootstrap:
-                options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self.tell}
-                limits = bootstrap_limits(self.responses, self.calibration.difficulty, bootstrap, **options)
-            given = self.conditional_statistics() if conditional else None
-            return item_fit_columns(self.calibration, self.item_statistics(), given, limits)
+                options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self._tell}
+                limits = bootstrap_limits(self.responses, self.calibration.thresholds, bootstrap, **options)
+            given = self._conditional() if conditional else None
+            return item_fit_columns(self.calibration, self._item_statistics(), given, limits)
 
-        return self._once(("item_fit", bootstrap, sample, seed, conditional), compute)
+        return self._cache.once(("item_fit", bootstrap, sample, seed, conditional), compute)
 
-    def item_restscore(self, *, sample: int | None = None, seed: int = 0) -> Any:
+    def _item_statistics(self) -> ItemStatistics:
+        """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
+        ml = self.abilities("ml").ability
+        return self._cache.once(
+            ("item_statistics",),
+            lambda: item_statistics(self.responses, self.calibration.thresholds, ml),
+            say="fit of the items",
+        )
+
+    def _conditional(self) -> ConditionalStatistics:
+        """Fit statistics of every item given the scores, without abilities, as arrays."""
+        return self._cache.once(
+            ("conditional",),
+            lambda: conditional_statistics(self.responses, self.calibration.thresholds, given=self._given_score()),
+            say="fit of the items given the scores",
+        )
+
+    def _given_score(self) -> GivenScore:
+        return self._cache.once(("given_score",), lambda: GivenScore.of(self.responses, self.calibration.thresholds))
+
+    def _strata(self, items: Ints, strata: int) -> Columns:
+        """Mean answers to these items (positions, with an estimate) by stratum of ability, and those expected."""
+        return strata_columns(self.responses, self._given_score(), self.abilities("wle").ability, items, strata)
+
+    def _curves(self) -> Columns:
+        """Mean answers in strata of ability and what the model expects, of every item or of those that fit worst."""
+
+        def compute() -> Columns:
+            items = curved(self.calibration, columns_of(self.item_fit))
+            if not len(items) or not self.responses.n_responses:
+                return {}
+            found = self._strata(items, STRATA)
+            return {**found, "item": self.calibration.labels[found["item"]]}
+
+        return self._cache.once(("curves",), compute)
+
+    # -------------------------------------------------------------------------------------- single items
+
+    @tabled
+    def item_analysis(self) -> Columns:
+        """The classical analysis of every item as a table.
+
+        `item, n`; `p_correct`, or in several categories `mean_score, max_score`; `item_rest`, the correlation of the
+        answers with the share of the other points that each person has; `alpha_if_deleted`, Cronbach's alpha (KR-20) of
+        the test without the item; `discrimination`, the slope of the item where 1 is the model's, as in Winsteps; for
+        tables with a row for each person `omitted` and `not_reached`: blanks before a later answer of the person, and
+        after the last one; and in several categories the share of each.
+        """
+        return self._item_analysis()
+
+    def _item_analysis(self, *, discrimination: bool = True) -> Columns:
+        """The columns of `item_analysis`; the discrimination needs abilities."""
+        slopes = self._item_statistics().discrimination if discrimination else None
+        return item_analysis_columns(self.calibration, self.responses, self._classical(), slopes)
+
+    def _classical(self) -> ItemAnalysis:
+        """The classical statistics of every item as arrays."""
+        return self._cache.once(
+            ("classical",), lambda: item_analysis(self.responses, self.calibration.thresholds), say="item analysis"
+        )
+
+    @tabled
+    def item_restscore(self, *, sample: int | None = None, seed: int = 0) -> Columns:
         """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma as a table."""
-        return self._table(restscore_columns(self.calibration, self.responses, sample=sample, seed=seed))
+        self._right_or_wrong("item_restscore")
+        return restscore_columns(self.calibration, self.responses, sample=sample, seed=seed)
 
-    def strata_columns(self, items: Ints, strata: int) -> Columns:
-        """Right answers to these items (positions) by stratum of ability; see `inference.strata.strata_columns`."""
-        from spectral_irt.inference.fit.moments import GivenScore
-        from spectral_irt.inference.fit.strata import strata_columns
+    def slopes(self) -> Slopes:
+        """How steeply each item rises with ability, and whether one slope is enough: see `inference.items.slopes`."""
+        self._right_or_wrong("slopes")
+        ability = self.abilities("wle").ability
+        return self._cache.once(("slopes",), lambda: slopes(self.responses, ability), say="slopes")
 
-        given = GivenScore.of(self.responses, self.calibration.difficulty)
-        return strata_columns(self.responses, given, self.abilities("wle").ability, items, strata)
+    @tabled
+    def distractors(self) -> Columns:
+        """Who chose which option, as a table; for answers that were scored with a key.
+
+        `item, option, key, n, share, mean_ability` (as in `persons`), `rest_ability` and `rest_ability_se` (the mean
+        ability by the other items alone, and its standard error), `point_biserial` (correlation of choosing it with the
+        share right of the other answers). See `inference.items.distractors.distractors`.
+        """
+        return self._distractors().columns
+
+    def _distractors(self) -> Distractors:
+        """`distractors` as arrays, with the options that may be the right ones."""
+        self._right_or_wrong("distractors")
+        ability = self.abilities().ability
+        return self._cache.once(
+            ("distractors", self._estimate(None)),
+            lambda: distractors(self.calibration, self.responses, ability, self._classical()),
+            say="options",
+        )
+
+    def item_links(self) -> ItemLinks:
+        """Groups of items between which few people make a link; see `inference.items.links.item_links`."""
+        from spectral_irt.inference.items.links import item_links
+
+        self._right_or_wrong("item_links")
+        return self._cache.once(("item_links",), lambda: item_links(self.responses), say="links between items")
+
+    def _item_findings(self) -> tuple[Finding, ...]:
+        """Items whose key is probably wrong, and items that abler people fail."""
+        found: tuple[Finding, ...] = ()
+        if has_options(self.responses) and self._layout.binary:
+            try:
+                found = self._distractors().findings
+            except OptionError as error:
+                found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
+        explained = {item for finding in found for item in finding.items}
+        return found + reversed_findings(self.calibration, self._classical(), explained)
 
     # ------------------------------------------------------------------------------------------- tests
 
     def model_test(self, split: Any = "ability") -> WaldTest:
-        """Are items as hard for the less able as for the more able? See `inference.wald.score_split`.
+        """Are items as hard for the less able as for the more able? See `inference.groups.wald.score_split`.
 
         Parameters
         ----------
         split : "ability", "median", "mean", "scores", or labels
             Into which groups people are divided; a label for each person, or a mapping from person to label.
         """
-        if isinstance(split, str):
-            return self._once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
-        return score_split(self.calibration, self.responses, split)
+        return self._cache.once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
+
+    def quick_model_test(self) -> RaoTest | None:
+        """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
+        return self._cache.once(("halves",), lambda: compared_halves(self), say="less able against more able half")
 
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
-        abilities are not normal (in each group); see `inference.hausman.hausman`."""
-        return hausman(self.calibration, self.responses, groups, seed=seed)
+        abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
+        return hausman(self.calibration, self.responses, self._labels(groups), seed=seed)
 
-    def quick_hausman(self, groups: Any = None) -> HausmanTest | None:
+    def _quick_hausman(self, groups: Any = None) -> HausmanTest | None:
         """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
         if is_adaptive(self.calibration):
             return None
-        start = np.where(self.calibration.measured, self.calibration.difficulty, np.nan)
-        return self._once(
-            "hausman",
+        start = measured_parameters(self.calibration)
+        return self._cache.once(
+            ("hausman", groups),
             lambda: quick_hausman(self.responses, start, groups),
             say="conditional against marginal likelihood",
         )
 
-    def item_links(self) -> ItemLinks:
-        """Groups of items between which few people make a link; see `inference.item_links.item_links`."""
-        from spectral_irt.inference.items.links import item_links
+    def checks(self, parts: Parts | None = None) -> Checks:
+        """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
+        parts = parts or self.parts(fit=True)
+        asked = ("checks", parts.bootstrap, parts.sample, parts.persons)
+        return self._cache.once(asked, lambda: run_checks(self, parts))
 
-        return self._once("item_links", lambda: item_links(self.responses), say="links between items")
+    def dif(
+        self,
+        groups: Any,
+        *,
+        reference: Any = None,
+        anchors: str | Iterable[Any] = "purified",
+        min_people: int = MIN_PEOPLE,
+        level: float = LEVEL,
+        nonuniform: bool = True,
+    ) -> Differential:
+        """Differential item functioning: which items are harder for one group than for another as able.
 
-    # ------------------------------------------------------------------------------------------- ranks
+        `groups` is the name of a column about the people, or has a label for each, in their order, or maps persons to
+        labels; the other parameters are those of `inference.groups.dif.differential`. Of ordered answers `table()` goes
+        by location, with the distances of an item's thresholds held, and `thresholds()` threshold by threshold.
+        """
+        options: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
+        options |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
+        labels = self._labels(groups)
+        return self._cache.once(
+            ("dif", labels, options),
+            lambda: differential(self.calibration, self.responses, labels, **options),
+            say=f"comparing groups{f' by {groups}' if isinstance(groups, str) else ''}",
+        )
+
+    def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
+        """The comparison of groups for every grouping of the parts."""
+        return {name: self.dif(labels) for name, labels in parts.groups.items()}
+
+    def local_dependence(
+        self,
+        *,
+        level: float = LEVEL,
+        min_people: int = MIN_PAIRED,
+        top: int | None = None,
+        n_components: int = 5,
+        sample: int | None = None,
+        seed: int = 0,
+    ) -> LocalDependence:
+        """Yen's Q3 of pairs of items, and principal components of residuals, to report; `checks` decides.
+
+        The parameters are those of `inference.dimensions.q3.local_dependence`.
+        """
+        how: dict[str, Any] = {"level": level, "min_people": min_people, "top": top}
+        how |= {"n_components": n_components, "sample": sample, "seed": seed}
+        return self._cache.once(
+            ("local_dependence", how),
+            lambda: local_dependence(self.calibration, self.responses, **how),
+        )
+
+    # ------------------------------------------------------------------------------------ ranks and scale
 
     def covariance(self) -> Floats | None:
         """Covariance of the difficulties where the calibration or its estimator kept it; None otherwise."""
         if self.calibration.covariance is not None:
             return self.calibration.covariance
-        form = getattr(self._estimator, "covariance", None)
+        form = getattr(self._estimator, "covariance", None) if self._layout.binary else None
         few = int(np.isfinite(self.calibration.se).sum()) <= DENSE_ITEMS
         if form is None or not (few or self.calibration.provenance.se_method == "dense"):
             return None
         try:
-            return self._once("covariance", form)
+            return self._cache.once(("covariance",), form)
         except OptionError:  # none was kept
             return None
 
+    @tabled
+    def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
+        """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
+
+        By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
+        """
+        return self._cache.once(
+            ("ranking", by, top, seed),
+            lambda: ranking_columns(self.calibration, self.covariance(), by, top, seed=seed),
+            say="ranks",
+        )
+
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
-        """Raw scores on one form, and what they are on another of the same analysis; see `inference.equating`.
+        """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
 
         A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
         """
+        layout, forms = self._layout, self.forms()
         one, other = (
-            self.forms().items[self.forms().position(form)]
-            if isinstance(form, str)
-            else self.calibration.positions(form)
+            forms.items[forms.position(form)] if isinstance(form, str) else self.calibration.positions(form)
             for form in (first, second)
         )
         names = tuple(form if isinstance(form, str) else letter for form, letter in ((first, "A"), (second, "B")))
-        errors = known_errors(self.calibration.difficulty, self.calibration.se, self.covariance())[0]
+        joint = self.covariance() if layout.binary else None
+        errors = known_errors(self.calibration.thresholds, self.calibration.threshold_se, joint, layout.averaging())[0]
         return equate_forms(
-            self.calibration.difficulty, errors, one, other, (names[0], names[1]), self.responses.frame_kind
+            self.calibration.thresholds,
+            errors,
+            layout.of_items(one),
+            layout.of_items(other),
+            (names[0], names[1]),
+            self.responses.frame_kind,
+            (layout.max_score[one], layout.max_score[other]),
         )
 
-    # -------------------------------------------------------------------------------------------- scale
+    def rescale(self, mean: float, sd: float) -> Self:
+        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
+        found = self.abilities()
+        known = np.isfinite(found.ability)
+        own = None if self.weights is None else self.weights[known]
+        center = float(np.average(found.ability[known], weights=own)) if known.any() else 0.0
+        spread = float(np.sqrt(np.average((found.ability[known] - center) ** 2, weights=own))) if known.any() else 0.0
+        if self.ability == "pv" and found.prior is not None:  # as much as plausible values differ
+            center, spread = found.prior
+        if spread == 0:
+            raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
+        unit = sd / spread
+        other = copy.copy(self)  # what is kept is in logits, and holds for both
+        other.calibration = self.calibration.replace(scale=Scale(mean - unit * center, unit))
+        other._asked_scale = {"people_mean": mean, "people_sd": sd}
+        return other
 
-    def clustered(self, clusters: Any, groups: Any = None, *, name: str = "clusters") -> Analysis:
+    def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:
         """The same analysis with standard errors that allow for clusters of people, such as classrooms.
 
-        `clusters` has a label for each person, in their order, or maps persons to labels; `groups` those of a marginal
-        calibration with several populations; see `inference.clusters.cluster_covariance`.
+        `clusters` is the name of a column about the people, or has a label for each, in their order, or maps persons to
+        labels; `groups` are those of a marginal calibration with several populations, likewise; see
+        `inference.groups.cluster_errors.cluster_covariance`.
         """
-        calibration, found = clustered(self.calibration, self.responses, clusters, groups, name=name)
-        other = object.__new__(Analysis)
-        other.__dict__ = {**self.__dict__, "calibration": calibration, "_known": {"covariance": found.covariance}}
+        name = name or (f"clusters by {clusters}" if isinstance(clusters, str) else "clusters")
+        labels, populations = self._labels(clusters), self._labels(groups)
+        calibration, found = clustered(self.calibration, self.responses, labels, populations, name=name)
+        other = copy.copy(self)
+        other.calibration, other._cache = calibration, Cache(self._tell)
+        other._cache.once(("covariance",), lambda: found.covariance)
         return other
+
+    def to_bank(self, salt: Any = None) -> Bank:
+        """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
+
+        Parameters
+        ----------
+        salt : bytes or path, optional
+            A secret by which the bank knows people again; see `bank.build.to_bank`.
+        """
+        from spectral_irt.bank.build import to_bank
+
+        return to_bank(self.calibration, self.responses, salt)
 
     @property
     def plot(self) -> Plots:
-        """Pictures: `study.plot.wright()`, `study.plot.icc("item 7")`; see `plots.plots.Plots`."""
+        """Pictures: `study.plot.wright()`, `study.plot.icc("item 7")`; see `plots.all.Plots`."""
         from spectral_irt.plots.all import Plots
 
         return Plots(self)
 
     # ------------------------------------------------------------------- everything: text, tables, files
+
+    def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
+        """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
+        return affordable(self.responses, writing=writing, adaptive=is_adaptive(self.calibration), **wanted)
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
@@ -262,31 +484,19 @@ class Analysis(OfItems, ScoreTables, SharedItems):
         found = [*self.calibration.findings, *parts.notes, *(self.forms().findings if parts.scores else ())]
         if parts.fit:
             found += self.checks(parts).findings
-            test = self.quick_hausman(parts.populations)
+            test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
         if parts.item_analysis:
-            found += self.item_findings()
-        for one in self.grouped(parts).values():
+            found += self._item_findings()
+        for one in self._grouped(parts).values():
             found += one.findings
         return tuple(found)
 
     def tables(self, parts: Parts | None = None) -> dict[str, Columns]:
         """The tables that are written, by the names of their files."""
-        parts = parts or self.parts(writing=True)
-        tables = {"items": with_measures(self.calibration.item_columns(), "difficulty", self.calibration.scale)}
-        if parts.persons:
-            given = parts.groups or None
-            tables["persons"] = self.person_columns(draws=parts.draws, seed=parts.seed, given=given)
-            tables |= self.people_tables(parts)
-        if parts.fit:
-            tables["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
-        if parts.item_analysis:
-            tables |= self.item_tables(parts)
-        if parts.groups:
-            tables["dif"] = contrast_columns(self.grouped(parts))
-        if parts.top is not None:
-            tables["ranking"] = self.ranking_columns(parts.rank_by, parts.top)
-        return tables
+        from spectral_irt.analysis.folder import result_tables
+
+        return result_tables(self, parts or self.parts(writing=True))
 
     def record(self, parts: Parts | None = None) -> dict[str, Any]:
         """What was computed, how, and what came of it: the content of `fit.json`."""

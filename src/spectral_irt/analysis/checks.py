@@ -9,14 +9,14 @@ causes are named.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Calibration
-from spectral_irt.data import Finding, Responses
+from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, unseen_dependence
@@ -29,26 +29,12 @@ from spectral_irt.tables import Columns
 from spectral_irt.text import p_value
 
 if TYPE_CHECKING:
-    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.analysis.analysis import Analysis
+    from spectral_irt.analysis.plan import Parts
 
 TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
 WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 to 1.3)
-
-
-class Checked(Protocol):
-    """What the checks ask of an analysis, of right and wrong answers or of ordered ones."""
-
-    calibration: Any
-    responses: Any
-    tell: Callable[[str], None]
-
-    def item_fit_columns(self, *, bootstrap: int = 0, sample: int | None = None) -> Columns: ...
-    def quick_model_test(self) -> RaoTest | None: ...
-    def infit_errors(self) -> Floats: ...
-    def item_statistics(self) -> Any: ...
-    def abilities(self, method: str | None = None) -> Any: ...
-    def person_fit(self, method: str | None = None) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,26 +140,26 @@ class Checks:
         }
 
 
-def run_checks(study: Checked, parts: Parts) -> Checks:
+def run_checks(study: Analysis, parts: Parts) -> Checks:
     """All checks, within a second or about the time of the fit."""
     calibration, responses = study.calibration, study.responses
-    columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+    columns = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
     halves = study.quick_model_test()
-    study.tell("dimensions and dependent items")
+    study._tell("dimensions and dependent items")
     shared = dimensionality(calibration, responses)
-    study.tell("person misfit")
+    study._tell("person misfit")
     own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
-    known = (study.abilities("wle"), study.person_fit("wle")) if parts.persons and own else None
+    known = (study.abilities("wle"), study._person_fit("wle")) if parts.persons and own else None
     people = person_misfit(responses, measured_parameters(calibration), known=known)
     findings = [*misfit_findings(columns, parts.bootstrap)]
     for found in (halves, shared, people):
         findings += () if found is None else found.findings
-    limits = np.where(calibration.measured, detectable(study.infit_errors()), np.nan)
+    limits = np.where(calibration.measured, detectable(study._conditional().infit_se), np.nan)
     if findings:
         codes = ("misfitting_items", "dependent_items")
         troubled = {item for finding in findings if finding.code in codes for item in finding.items}
         named = {finding.code for finding in findings}
-        slopes = study.item_statistics().discrimination
+        slopes = study._item_statistics().discrimination
         causes = cause_findings(calibration, responses, columns, slopes, troubled)
         findings += [finding for finding in causes if finding.code not in named]
     findings += _invisible(columns, limits)
@@ -185,14 +171,11 @@ def measured_parameters(calibration: Calibration) -> Floats:
     return np.where(np.repeat(calibration.measured, calibration.layout.max_score), calibration.thresholds, np.nan)
 
 
-def halves_are_quick(responses: Responses) -> bool:
-    """Whether comparing the less with the more able half takes no more than a moment."""
-    return responses.n_items <= TEST_ITEMS and responses.n_responses <= TEST_RESPONSES
-
-
-def compared_halves(study: Any) -> RaoTest | None:
-    """The less against the more able half, where there are enough data."""
+def compared_halves(study: Analysis) -> RaoTest | None:
+    """The less against the more able half; None where that takes more than a moment, or there are too few data."""
     responses = study.responses
+    if responses.n_items > TEST_ITEMS or responses.n_responses > TEST_RESPONSES:
+        return None
     try:
         return ability_split(study.calibration, responses)
     except DesignError:

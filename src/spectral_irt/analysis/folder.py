@@ -1,41 +1,85 @@
-"""A folder of results: which files it holds, and how they are written."""
+"""A folder of results: which tables it holds, and how they are written; people on a cluster by its workers."""
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+import os
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from spectral_irt.analysis.parted import PEOPLE, write_result
-from spectral_irt.errors import OptionError, OutputError, listed
+import numpy as np
+
+from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.people import with_measures
+from spectral_irt.engine.base import Engine
+from spectral_irt.errors import ClusterError, OptionError, OutputError, listed
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.tables import write_json
+from spectral_irt.inference.groups.dif import Differential
+from spectral_irt.inference.items.distractors import has_options
+from spectral_irt.tables import AnyColumns, Columns, pieces, write_csv, write_json, write_parquet
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.engine.dask import DaskEngine
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
+PEOPLE = "persons"
 OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
+OF_CATEGORIES = ("thresholds", "dif_thresholds", "curves")  # of ordered answers
 TABLES = (
-    "items",
-    "persons",
-    *OF_PEOPLE,
-    "groups",
-    "cuts",
-    "item_fit",
-    "item_analysis",
-    "distractors",
-    "dif",
-    "ranking",
+    *("items", "thresholds", PEOPLE, *OF_PEOPLE, "groups", "cuts"),
+    *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "ranking"),
 )
-ORDERED = ("thresholds", "dif_thresholds", "curves")  # of ordered answers
 # What a fit may write.
-RESULTS = (*(f"{table}.{kind}" for table in (*TABLES, *ORDERED) for kind in ("csv", "parquet")), RECORD)
-FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not say what was written with them
+RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)
+AT_ONCE = 2  # parts for every thread of the workers that are on their way together: all of them may be too much
+
+
+def result_tables(study: Analysis, parts: Parts) -> dict[str, Columns]:
+    """The tables of an analysis by the names of their files, in the order of `TABLES`."""
+    calibration, categories = study.calibration, not study.responses.thresholds.binary
+    scale = calibration.scale
+    tables = {"items": with_measures(calibration.item_columns(), "difficulty", scale)}
+    if categories:
+        tables["thresholds"] = with_measures(calibration.threshold_columns(), "threshold", scale)
+    if parts.persons:
+        tables |= study._people_tables(parts)
+    if parts.fit:
+        tables["item_fit"] = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
+        if categories and (curves := study._curves()):
+            tables["curves"] = curves
+    if parts.item_analysis:
+        tables["item_analysis"] = study._item_analysis(discrimination=parts.fit)
+        refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
+        if has_options(study.responses) and not categories and not refused:
+            tables["distractors"] = columns_of(study.distractors)
+    grouped = study._grouped(parts)
+    if grouped:
+        tables["dif"] = _contrasts(grouped)
+        by_threshold = {name: one for name, one in grouped.items() if one.steps}
+        if by_threshold:
+            tables["dif_thresholds"] = _contrasts(by_threshold, "steps")
+    if parts.top is not None:
+        tables["ranking"] = columns_of(study.ranking, parts.rank_by, parts.top)
+    return tables
+
+
+def _contrasts(grouped: Mapping[str, Differential], which: str = "contrasts") -> Columns:
+    """The rows of every grouping, with the column that it goes by."""
+    tables = [
+        {"grouping": np.full(len(getattr(one, which)["item"]), name, dtype=object), **getattr(one, which)}
+        for name, one in grouped.items()
+    ]
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
 def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool = False) -> list[Path]:
@@ -43,24 +87,48 @@ def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool 
 
     A folder that is called "results.xlsx" is a workbook.
     """
-    tables = study.tables(parts)
-    if is_workbook(folder):
-        if parquet:
-            raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
-        refuse_foreign(folder)
-        with all_or_nothing([folder]) as (draft,), naming(folder):
-            write_workbook(draft, tables, {**study.record(parts), "outputs": [folder.name]})
-        return [folder]
+    if parquet and is_workbook(folder):
+        raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
+    tables, record = study.tables(parts), study.record(parts)
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
+    done: list[Path] = []
     with all_or_nothing(targets, stale=stale, parted=may_be_parted(folder)) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
+            said = {**record, "outputs": [path.name for path in (*done, target)]}
             with naming(target):
-                if target.name == RECORD:
-                    done = [path for path, place in zip(targets, drafts, strict=True) if place.exists()]
-                    write_json(draft, {**study.record(parts), "outputs": [path.name for path in done]})
-                else:
-                    write_result(draft, target, tables[target.stem], study.responses.engine, parquet=parquet)
+                write_result(draft, target, tables, said, study.responses.engine, parquet=parquet)
+            done += [target] if draft.exists() else []
     return done
+
+
+def write_result(
+    draft: Path,
+    target: Path,
+    tables: Mapping[str, AnyColumns],
+    record: Mapping[str, Any],
+    engine: Engine,
+    *,
+    parquet: bool,
+) -> dict[str, int]:
+    """One of the results: the record, a table, or a workbook with all of them, of which tables that are too long for a
+    sheet are given back. A table that there is not leaves no file.
+
+    Where Parquet is wanted too and the workers of a cluster see the draft, people are parts that the workers write, and
+    no CSV: its draft is removed.
+    """
+    if is_workbook(target):
+        return write_workbook(draft, tables, record)
+    if target.name == RECORD:
+        write_json(draft, record)
+    elif target.stem not in tables:
+        draft.unlink()
+    elif target.stem == PEOPLE and parquet and engine.remote and cast("DaskEngine", engine).sees(draft):
+        draft.unlink()
+        if target.suffix != ".csv":
+            _write_parts(draft, tables[target.stem], cast("DaskEngine", engine))
+    else:
+        (write_csv if target.suffix == ".csv" else write_parquet)(draft, tables[target.stem])
+    return {}
 
 
 def may_be_parted(folder: Path) -> list[Path]:
@@ -69,7 +137,7 @@ def may_be_parted(folder: Path) -> list[Path]:
 
 
 def result_paths(
-    directory: Path,
+    place: Path,
     tables: Sequence[str],
     *,
     parquet: bool,
@@ -79,19 +147,22 @@ def result_paths(
 
     Results of an earlier run are replaced. A file of the same name that we did not write is somebody's data: an error.
     """
-    if directory.exists() and not directory.is_dir():
-        raise OutputError(f"{str(directory)!r} is a file, not a directory; choose another place. Nothing was written.")
-    ours = written_with(directory / record)
+    if is_workbook(place):
+        refuse_foreign(place)
+        return [place], []
+    if place.exists() and not place.is_dir():
+        raise OutputError(f"{str(place)!r} is a file, not a directory; choose another place. Nothing was written.")
+    ours = written_with(place / record)
     possible = (*(name for name in RESULTS if name != RECORD), record)
-    present = [directory / name for name in possible if (directory / name).exists()]
+    present = [place / name for name in possible if (place / name).exists()]
     foreign = [path.name for path in present if path.name not in ours]
     if foreign:
         raise OutputError(
-            f"{str(directory)!r} holds {listed(foreign)}, which no run of {PROGRAM} wrote there with {record}; choose "
+            f"{str(place)!r} holds {listed(foreign)}, which no run of {PROGRAM} wrote there with {record}; choose "
             "another directory, or move it away. Nothing was written."
         )
     kinds = ("csv", "parquet") if parquet else ("csv",)
-    targets = [directory / f"{table}.{kind}" for table in tables for kind in kinds] + [directory / record]
+    targets = [place / f"{table}.{kind}" for table in tables for kind in kinds] + [place / record]
     return targets, [path for path in present if path not in targets]
 
 
@@ -103,5 +174,45 @@ def written_with(record: Path) -> set[str]:
         return set()
     if not isinstance(found, dict) or found.get("program") != PROGRAM:
         return set()
-    names = found.get("outputs", FIRST_RESULTS)
-    return {record.name, *(str(name) for name in names if isinstance(names, list | tuple))}
+    names = found.get("outputs")
+    return {record.name, *(str(name) for name in names)} if isinstance(names, list) else {record.name}
+
+
+# ------------------------------------------------------------------------------------------- on a cluster
+
+
+def _write_parts(folder: Path, columns: AnyColumns, engine: DaskEngine) -> None:
+    folder.mkdir()
+    parts = pieces(columns)
+    paths: list[Path] = []
+    while frames := list(itertools.islice(parts, AT_ONCE * engine.threads)):
+        new = [folder.absolute() / f"part-{len(paths) + k:05d}.parquet" for k in range(len(frames))]
+        engine.gather(engine.submit_all(write_part, frames, list(map(str, new))))
+        paths += new
+    for path in folder.absolute().iterdir():  # what a worker left that died
+        if path not in paths:
+            path.unlink()
+
+
+def write_part(frame: pl.DataFrame, path: str) -> None:
+    """One part, by a worker: complete or not at all, and the same when it is written once more."""
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder):
+        raise ClusterError(
+            f"a worker on {socket.gethostname()} does not see {os.path.dirname(folder)!r}, where the people are to be "
+            "written. Choose a folder on the file system that all machines share."
+        )
+    draft = os.path.join(folder, f".{name}-{secrets.token_hex(6)}")
+    try:
+        frame.write_parquet(draft)
+        os.replace(draft, path)
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+
+
+def read_parts(folder: Path) -> Any:
+    """The frame of a folder of parts, in their order."""
+    import polars as pl
+
+    return pl.read_parquet(sorted(folder.glob("part-*.parquet")))

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from spectral_irt import __version__
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.folder import PROGRAM
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.engine.base import Engine
 from spectral_irt.errors import for_shell
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
+from spectral_irt.estimators.by_name import named
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.groups.hausman import HausmanTest
@@ -29,7 +31,7 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.analysis.plan import Parts
     from spectral_irt.engine.dask import DaskEngine
 
 SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
@@ -42,10 +44,13 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
     anchored = int(calibration.anchored.sum())
     test = study.quick_model_test() if parts.fit else None
+    model, estimator = named(made.estimator)
+    floor = parts.persons and not anchored and responses.thresholds.binary
     return {
         **record_head(),
         "outputs": [],
-        "estimator": made.estimator,
+        "model": model,
+        "estimator": estimator,
         "settings": dict(made.settings),
         "design": ADAPTIVE if is_adaptive(calibration) else FIXED,
         "input": {"source": responses.source},
@@ -63,18 +68,18 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "regularization": None if prior is None else asdict(prior),
         "se_method": made.se_method,
         # With anchors there is no common error to compare.
-        "error_over_floor": study.error_over_floor() if parts.persons and not anchored else None,
-        "scale": None if scale.is_logits else asdict(scale),
+        "error_over_floor": study.error_over_floor() if floor else None,
+        "scale": None if scale.is_logits else {**asdict(scale), **study._asked_scale},
         "persons": people_record(study, parts) if parts.persons else None,
         "reliability": study.reliability().to_dict() if parts.persons else None,
         "forms": forms_record(study) if parts.scores else None,
         "cuts": cuts_record(study, parts) if parts.cuts else None,
         "item_fit": item_fit_record(study, parts) if parts.fit else None,
         "model_test": None if test is None else test_record(test),
-        "conditional_against_marginal": hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
+        "conditional_against_marginal": hausman_record(study._quick_hausman(parts.populations)) if parts.fit else None,
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
-        "dif": one_or_all([dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
+        "dif": one_or_all([dif_record(dif, column) for column, dif in study._grouped(parts).items()]),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
 
@@ -121,12 +126,11 @@ def _digest(mark: Mark) -> str | None:
         return "sha256:" + hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def counts_of(responses: Responses) -> dict[str, int]:
+def counts_of(responses: Responses) -> dict[str, int | None]:
     """How much data there is."""
     counts = {"persons": responses.n_persons, "items": responses.n_items, "responses": responses.n_responses}
-    if not responses.thresholds.binary:
-        return {**counts, "thresholds": responses.thresholds.n_entries}
-    return {**counts, "right": int(responses.item_scores.sum())}
+    right = int(responses.item_scores.sum()) if responses.thresholds.binary else None
+    return {**counts, "thresholds": responses.thresholds.n_entries, "right": right}
 
 
 def persons_record(persons: Columns, ability: str, weights: Floats | None = None) -> dict[str, Any]:
@@ -147,29 +151,29 @@ def persons_record(persons: Columns, ability: str, weights: Floats | None = None
     }
 
 
-def people_record(study: Any, parts: Parts) -> dict[str, Any]:
+def people_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     """The people of an analysis, and how plausible values were drawn."""
     if study.ability != "pv":
-        return persons_record(study.person_columns(), study.ability, study.weights)
+        return persons_record(columns_of(study.persons), study.ability, study.weights)
     drawn = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
-    return {**persons_record(study.person_columns("eap"), "pv", study.weights), "plausible_values": drawn}
+    return {**persons_record(columns_of(study.persons, "eap"), "pv", study.weights), "plausible_values": drawn}
 
 
-def forms_record(study: Any) -> dict[str, Any]:
+def forms_record(study: Analysis) -> dict[str, Any]:
     """How many forms there are, and how many people on them."""
     forms = study.forms()
     return {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets}
 
 
-def cuts_record(study: Any, parts: Parts) -> list[dict[str, Any]]:
+def cuts_record(study: Analysis, parts: Parts) -> list[dict[str, Any]]:
     """The rows of cuts.csv."""
-    columns = study.cut_columns(parts.cuts, raw=parts.cut_raw)
+    columns = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def item_fit_record(study: Any, parts: Parts) -> dict[str, Any]:
+def item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     """How many items were judged, and how many misfit."""
-    columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+    columns = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
     infit, outfit = columns["infit_conditional"], columns["outfit_conditional"]
     known = np.isfinite(infit)
     return {

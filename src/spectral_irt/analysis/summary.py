@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.text import Text
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
+from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, named
 from spectral_irt.terminal import (
     Screen,
     item_table,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.analysis.plan import Parts
     from spectral_irt.calibration import Calibration
     from spectral_irt.inference.scores.reliability import Reliability
 
@@ -44,18 +46,6 @@ GROUPS = (
 SAID = ("regularization", "misfitting_items", *GROUPS)
 
 RANKED = 1_000  # people who are ranked on the terminal, where they are fewer than the items: within a second
-
-METHODS = {
-    "SpectralRasch": "Spectral",
-    "AnchoredRasch": "Spectral",
-    "ConditionalRasch": "CML",
-    "MarginalRasch": "MML",
-    "JointRasch": "JML",
-    "PairwiseRasch": "PML",
-    "VariationalRasch": "VB",
-    "ChoppinRasch": "Choppin",
-    "EigenvectorRasch": "Eigenvector",
-}
 
 
 def summary_text(study: Analysis, parts: Parts, width: int = 80) -> str:
@@ -86,7 +76,7 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
 
 
 def _show_people(out: Screen, study: Analysis) -> None:
-    persons, word = study.person_ranking_columns(), one(study.responses.words[0])
+    persons, word = columns_of(study.person_ranking), one(study.responses.words[0])
     say(out, Text(people_legend, style="dim"))
     say(out, person_table(persons, out.width, name=word, whole=out.whole))
     say(out)
@@ -97,6 +87,9 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     items = study.responses.words[1]
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
     say(out, Text(legend(fit), style="dim"))
+    if not study.responses.thresholds.binary:
+        ends = np.cumsum(study.responses.thresholds.max_score)[:-1]
+        how["thresholds"] = [each.tolist() for each in np.split(study.calibration.thresholds, ends)]
     say(out, item_table(study.calibration.item_columns(), out.width, fit, name=(one(items), items), **how))
     say(out)
 
@@ -110,20 +103,20 @@ def one(words: str) -> str:
     return {"people": "person", "stimuli": "stimulus"}.get(words, words.removesuffix("s"))
 
 
-def part_lines(study: Any, parts: Parts) -> list[tuple[str, str]]:
+def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     """What there is to say, under the name of each part."""
     lines = []
     if parts.persons:
         lines.append(("people", people(study.reliability())))
     if parts.fit:
         lines.append(("fit", study.checks(parts).sentence()))
-    for column, dif in study.grouped(parts).items():
+    for column, dif in study._grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     return lines
 
 
-def people_tables(study: Any, parts: Parts, width: int) -> list[Table]:
+def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
     """Means of groups and classes of people, where they were asked for: in the unit of report."""
     unit = "" if study.calibration.scale.is_logits else "measure_"
     places = 2 if not unit else 1
@@ -133,13 +126,13 @@ def people_tables(study: Any, parts: Parts, width: int) -> list[Table]:
         return ["" if not np.isfinite(x) else f"{x:z.{digits}f}" for x in values[:SHOWN].tolist()]
 
     if parts.described:
-        means = study.described(parts)
+        means = columns_of(study.group_means, parts.described)
         labels = [f"{a}: {b}" for a, b in zip(means["grouping"][:SHOWN], means["group"][:SHOWN], strict=True)]
         cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "latent_sd")]
         columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
         tables.append(plain_table(["group", "people", "mean", "se", "latent sd"], columns, width))
     if parts.cuts:
-        found = study.cut_columns(parts.cuts, raw=parts.cut_raw)
+        found = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
         labels = ["all classes" if name == "all" else f"class {name}" for name in found["class"][:SHOWN]]
         columns = [labels, [f"{cut:g}" if np.isfinite(cut) else "" for cut in found["cut"][:SHOWN].tolist()]]
         columns += [[f"{n:,}" for n in found["n"][:SHOWN].tolist()], texts(found["share"], 2)]
@@ -152,7 +145,11 @@ def people_tables(study: Any, parts: Parts, width: int) -> list[Table]:
 def how(calibration: Calibration, method: str | None = None) -> str:
     """How the calibration came about, in a few sentences."""
     made = calibration.provenance
-    text = f"{method or METHODS.get(made.estimator, made.estimator)} estimate"
+    model, name = named(made.estimator)
+    short = method or (ESTIMATORS[name].short if name in ESTIMATORS else name)
+    if model != "rasch":
+        short = f"{MODELS[model].short}, {short if short.isupper() else short.lower()}"
+    text = f"{short} estimate"
     landed = (made.solver or "").endswith(NEWTON)
     weighting = made.settings.get("weighting")
     if landed:

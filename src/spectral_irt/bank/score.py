@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.analysis import Analysis
-from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.bank.bank import FEWEST_PEOPLE, Bank, Population
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -81,7 +81,7 @@ def score(
     people = _population(bank, aligned, population, ability) if ability in PRIORS else None
     if bank.n_groups < 2:
         study = _study(bank, bank.estimated, aligned, ability, people)
-        persons = study.person_columns(draws=draws, seed=seed)
+        persons = columns_of(study.persons, draws=draws, seed=seed)
         found: Reliability | None = study.reliability()
         findings: list[Finding] = []
     else:
@@ -102,12 +102,11 @@ def _thresholds(bank: Bank, chosen: NDArray[np.bool_]) -> Floats:
 
 def _study(
     bank: Bank, chosen: NDArray[np.bool_], aligned: Responses, ability: str, people: Population | None
-) -> Analysis | OrderedAnalysis:
+) -> Analysis:
     """The people under these items of the bank."""
     calibration = bank.calibration.replace(thresholds=_thresholds(bank, chosen))
     prior = None if people is None else (people.mean, people.sd)
-    kind = Analysis if calibration.layout.binary else OrderedAnalysis
-    return kind(calibration, aligned, ability=ability, population=prior)
+    return Analysis(calibration, aligned, ability=ability, population=prior)
 
 
 def _population(bank: Bank, aligned: Responses, given: tuple[float, float] | None, ability: str) -> Population:
@@ -147,7 +146,7 @@ def _by_group(
     for g in np.unique(home):
         chosen = np.flatnonzero(home == g)
         study = _study(bank, group == g, aligned.take_persons(chosen), ability, people)
-        some = study.person_columns(draws=draws, seed=(seed, int(g)))  # no two people with the same chance
+        some = columns_of(study.persons, draws=draws, seed=(seed, int(g)))  # no two people with the same chance
         for name, values in some.items():
             columns.setdefault(name, np.zeros(aligned.n_persons, dtype=values.dtype))[chosen] = values
     scale = np.array([str(g + 1) for g in home], dtype=object)

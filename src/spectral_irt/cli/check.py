@@ -6,10 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.categories import Categories
-from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.job import Job, job_of
+from spectral_irt.cli.fit_job import FitJob
+from spectral_irt.cli.fitting import Fitting, groups_of
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
-from spectral_irt.cli.ordered_job import OrderedJob, either
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
@@ -46,35 +45,26 @@ def check(
       spectral-irt check log/*.parquet --item task --response correct
     """
     saying.begin()
-    ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
-    found: list[Looked] = []
-    either(
-        lambda: found.append(_look(job_of(files, reading, fitting, wanted, output, parquet, **categories.how()))),
-        ordered,
-        lambda: found.append(ordered.look()),
-    )
-    responses, findings = found[0]
+    responses, findings = _look(FitJob(files, reading, categories, fitting, wanted, output, parquet))
     saying.end(lambda: _show(findings), lambda: _record(responses, findings), findings)
 
 
-def _look(job: Job) -> Looked:
+def _look(job: FitJob) -> Looked:
     from spectral_irt.engine import LocalEngine
     from spectral_irt.estimators.spectral_fit import spectral_fit
     from spectral_irt.inference.groups.hausman import quick_hausman
 
-    job.checked()
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        groups_of = None if job.read_groups is None else job.read_groups()
-        responses = job.read(progress)
+        responses = job.look(progress)
         if job.fitting.threads is not None:
             responses = responses.using(LocalEngine(job.fitting.threads))
+        of = groups_of(responses, (job.fitting.clustered_by, job.fitting.weight), job.wanted.group_file is not None)
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
         found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
         test = None
         if job.fitting.design != "adaptive":  # which would explain what the test finds
             progress.say("conditional against marginal likelihood")
-            of = {} if groups_of is None else groups_of(responses)
             test = quick_hausman(responses, found.thresholds, of.get(job.fitting.population_by or ""))
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     about_the_data += [] if test is None else test.findings
@@ -94,8 +84,5 @@ def _record(responses: Responses, findings: list[Finding]) -> dict[str, Any]:
     """What was found, in the words of `fit.json`."""
     from spectral_irt.analysis.record import counts_of, finding_record, record_head
 
-    counts = counts_of(responses)
-    if not responses.thresholds.binary:
-        del counts["right"]  # there is more than right and wrong
     found = [finding_record(finding) for finding in findings]
-    return {**record_head(), "source": responses.source, "counts": counts, "findings": found}
+    return {**record_head(), "source": responses.source, "counts": counts_of(responses), "findings": found}

@@ -10,7 +10,7 @@ import typer
 
 from spectral_irt.cli.categories import Recoding
 from spectral_irt.cli.options import Files, Reading, offered
-from spectral_irt.cli.places import output_at
+from spectral_irt.cli.paths import output_at
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import DesignError, OptionError, check_option, for_shell

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from spectral_irt.cli.fit import show
-from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.job import Job, job_of
+from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.options import Reading, offered
-from spectral_irt.cli.places import place
+from spectral_irt.cli.paths import place
 from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError
 
@@ -71,7 +70,7 @@ def demo(
     if data == "logs":
         raise OptionError("--data logs goes with --files DIR, which writes the logs there, for leaderboard to rank.")
     if data == "lsat":
-        job = Job(read=lambda progress: datasets.load_lsat(), output=output)
+        job = FitJob(source=lambda progress: datasets.load_lsat(), said={}, output=output)
     else:
         from spectral_irt.datasets.bundled import OMITTED
 
@@ -81,7 +80,7 @@ def demo(
             ["spectral-irt fit " + shlex.quote(answers), *(f"{name} {shlex.quote(x)}" for name, x in said.items())]
         )
         reading, wanted = Reading(key=key, missing=[OMITTED]), Wanted(group=["region"])
-        job = job_of([answers], reading, Fitting(), wanted, output, False)
+        job = FitJob([answers], reading, wanted=wanted, output=output)
     show(*job.run(), job)
     typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
 

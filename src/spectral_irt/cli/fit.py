@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import typer
+
 from spectral_irt.cli.categories import Categories, changed
+from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.in_database import Database, in_database
-from spectral_irt.cli.job import Job, job_of
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
-from spectral_irt.cli.ordered_job import OrderedJob, either
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.cli.wanted import Wanted
@@ -29,6 +30,7 @@ def fit(
     wanted: Wanted,
     database: Database,
     saying: Saying,
+    context: typer.Context,
     files: Files = [],  # noqa: B006  # typer's way to say that it may be left out
     output: Output = None,
     parquet: Parquet = False,
@@ -77,6 +79,7 @@ def fit(
     saying.begin()
     if changed(database):
         with in_database(database, files, changed(categories), reading, fitting, wanted, output, parquet) as job:
+            job.argv = said(context)
             calibrate(job, saying)
         return
     if not files and reading.sql is None:
@@ -84,18 +87,23 @@ def fit(
             "missing argument 'FILE', or --sql with --database, or --in-database with --table; see spectral-irt fit "
             "--help."
         )
-    job = job_of(files, reading, fitting, wanted, output, parquet, **categories.how())
-    ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
-    either(lambda: calibrate(job, saying), ordered, lambda: ordered.calibrate(saying))
+    calibrate(FitJob(files, reading, categories, fitting, wanted, output, parquet, said(context)), saying)
 
 
-def calibrate(job: Job, saying: Saying) -> None:
+def said(context: typer.Context) -> list[str]:
+    """What was said on the command line, without passwords."""
+    from spectral_irt.reading.sql import without_password
+
+    return [without_password(word) if "://" in word else word for word in context.obj or ()]
+
+
+def calibrate(job: FitJob, saying: Saying) -> None:
     """Do the job, and say what came of it."""
     study, parts = job.run()
     saying.end(lambda: show(study, parts, job), lambda: job.record(study, parts), study.findings(parts))
 
 
-def show(study: Analysis, parts: Parts, job: Job) -> None:
+def show(study: Analysis, parts: Parts, job: FitJob) -> None:
     """The summary of the analysis, and where the results are."""
     from spectral_irt.analysis.summary import show_summary
     from spectral_irt.terminal import console, say
@@ -111,14 +119,14 @@ def show(study: Analysis, parts: Parts, job: Job) -> None:
     _say_where(out, job)
 
 
-def _say_where(out: Console, job: Job) -> None:
+def _say_where(out: Console, job: FitJob) -> None:
     from rich.text import Text
 
     from spectral_irt.errors import printable
     from spectral_irt.terminal import say
 
     wanted = job.wanted
-    further = [wanted.ifile, wanted.pfile, wanted.catsim, wanted.report, wanted.plots, wanted.bank]
+    further = [wanted.ifile, wanted.sfile, wanted.pfile, wanted.catsim, wanted.report, wanted.plots, wanted.bank]
     places = [printable(path) for path in further if path is not None]
     if job.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))

@@ -1,15 +1,20 @@
-"""Options of how a fit is to be done."""
+"""Options of how a fit is to be done, and what those about columns of people mean for it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from spectral_irt.cli.options import panel
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.by_name import CHOICES, METHODS
 
+if TYPE_CHECKING:
+    from spectral_irt.data import Responses
+
 _method = panel("How to fit")
+MOST_LEVELS = 100  # beyond, the column is more likely an age or a name than a group
 
 
 @dataclass(frozen=True)
@@ -118,3 +123,84 @@ def number_or_auto(text: str | None) -> str | float | None:
         return float(text)
     except ValueError:
         raise OptionError(f"`regularization` is {text!r}; it can be 'auto' or a number, 0 or more.") from None
+
+
+def by_design(fitting: Fitting) -> Fitting:
+    """The same, with the estimator that the design needs; an error where options do not go together."""
+    check_option("design", fitting.design, CHOICES["design"])
+    if fitting.design == "adaptive" and fitting.estimator not in ("spectral", "mml"):
+        raise OptionError(
+            "--design adaptive is calibrated by marginal maximum likelihood; leave out "
+            f"--estimator {fitting.estimator}."
+        )
+    settled = replace(fitting, estimator="mml") if fitting.design == "adaptive" else fitting
+    if fitting.population_by is not None and settled.estimator != "mml":
+        raise OptionError(
+            "--population-by gives each group a distribution of ability, which only marginal maximum likelihood has; "
+            "add --estimator mml, or --design adaptive if the answers decided what came next."
+        )
+    if fitting.weight is not None and settled.estimator != "spectral":
+        raise OptionError(f"--weight goes with the spectral estimator; leave it out, or {_how(fitting)}.")
+    return settled
+
+
+def _how(fitting: Fitting) -> str:
+    return "--design adaptive" if fitting.design == "adaptive" else f"--estimator {fitting.estimator}"
+
+
+def design_columns(fitting: Fitting) -> list[str]:
+    """The columns of people that a fit needs, beside those whose groups are compared."""
+    columns = (fitting.population_by, fitting.clustered_by, fitting.weight)
+    return [column for column in columns if column is not None]
+
+
+def design_of(fitting: Fitting, groups: dict[str, list[Any]]) -> dict[str, Any]:
+    """What an estimator is told about the design; the groups are those of the columns."""
+    if fitting.weight is not None:
+        return {"weights": _numbers(groups[fitting.weight], fitting.weight)}
+    if fitting.estimator != "mml":
+        return {}
+    by = fitting.population_by
+    return {"design": fitting.design, **({} if by is None else {"groups": groups[by]})}
+
+
+def _numbers(values: list[Any], column: str) -> list[float]:
+    """The weights of all people; an error that shows the first that is no number."""
+    out = []
+    for value in values:
+        try:
+            out.append(float("nan") if value is None else float(value))
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"--weight {column}: {value!r} is not a number; give each person a number above zero."
+            ) from None
+    return out
+
+
+def groups_of(responses: Responses, many: Sequence[str | None], beside: bool) -> dict[str, list[Any]]:
+    """The group of every person by each column about people, None for those who have none; they were read with the
+    answers, or stand in a table `beside`. A column among `many` may have any number of values."""
+    people = responses.people
+    if people is None:
+        return {}
+    found: Mapping[str, Any] = people
+    if beside and all(value is None for values in found.values() for value in values.tolist()):
+        raise OptionError(
+            f"none of the people in {people.source} is in {responses.source} ({listed(responses.persons)}). Check that "
+            "both name people alike."
+        )
+    source = people.source if beside else responses.source
+    for column, values in found.items():
+        _check_levels(sorted({str(value) for value in values.tolist() if value is not None}), column, source, many)
+    return {column: values.tolist() for column, values in found.items()}
+
+
+def _check_levels(levels: list[str], column: str, source: str, many: Sequence[str | None]) -> None:
+    if len(levels) < 2:
+        what = f"a single value, {levels[0]!r}" if levels else "no value at all"
+        raise DesignError(f"{source}: the column {column!r} has {what}; groups are two or more. Check the column.")
+    if len(levels) > MOST_LEVELS and column not in many:
+        raise OptionError(
+            f"{source}: the column {column!r} has {len(levels):,} different values ({listed(levels)}); at most "
+            f"{MOST_LEVELS} groups are compared. Merge them into a few, each of some hundred people."
+        )

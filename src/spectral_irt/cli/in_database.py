@@ -15,7 +15,7 @@ from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError, check_option
 
 if TYPE_CHECKING:
-    from spectral_irt.cli.job import Job
+    from spectral_irt.cli.fit_job import FitJob
     from spectral_irt.cli.progress import Progress
     from spectral_irt.data import Responses
 
@@ -54,9 +54,9 @@ def in_database(
     wanted: Wanted,
     output: Path | None,
     parquet: bool,
-) -> Iterator[Job]:
+) -> Iterator[FitJob]:
     """The calibration to be done, while the connection lasts; `said` are further options that were given."""
-    from spectral_irt.cli.job import Job
+    from spectral_irt.cli.fit_job import FitJob
     from spectral_irt.sql.fit import SE, responses_in_database
 
     uri, table = database.in_database, database.table
@@ -87,11 +87,11 @@ def in_database(
             found = responses_in_database(uri, table, **columns, threads=fitting.threads, progress=progress.say)
             return open_until_written.enter_context(found)
 
-        yield Job(
-            read=read,
+        yield FitJob(
+            source=read,
             fitting=replace(fitting, refine=False, threads=None),
             wanted=replace(wanted, persons=False, fit=False),
             output=output,
             parquet=parquet,
-            reading={"table": table, **{name: column for name, column in columns.items() if column is not None}},
+            said={"table": table, **{name: column for name, column in columns.items() if column is not None}},
         )

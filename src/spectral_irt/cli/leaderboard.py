@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import panel
-from spectral_irt.cli.places import output_at, place
+from spectral_irt.cli.paths import output_at, place
 from spectral_irt.cli.progress import Progress
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import offered
-from spectral_irt.cli.places import output_at, place
+from spectral_irt.cli.paths import output_at, place
 from spectral_irt.errors import OutputError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def link(
     """
     from spectral_irt.bank import Bank
     from spectral_irt.bank import equate as equate_banks
-    from spectral_irt.cli.bank_places import refuse_bank_place, save_bank
+    from spectral_irt.cli.paths import refuse_bank_place, save_bank
     from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.xlsx import refuse_foreign, write_table
 

@@ -125,7 +125,7 @@ def _do(args: list[str]) -> int:
         command(args=args, prog_name=PROGRAM)
     try:
         # Not `command(args)`: that takes interrupts and broken pipes into its own hands.
-        with command.make_context(PROGRAM, args) as context:
+        with command.make_context(PROGRAM, args, obj=tuple(args)) as context:
             code = command.invoke(context)
     except typer.Exit as end:
         code = end.exit_code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.clusters import cluster
-from spectral_irt.cli.places import output_at
+from spectral_irt.cli.paths import output_at
 from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:

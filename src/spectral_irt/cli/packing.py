@@ -9,7 +9,7 @@ import typer
 
 from spectral_irt.cli.categories import Categories
 from spectral_irt.cli.options import Files, Reading
-from spectral_irt.cli.places import output_at
+from spectral_irt.cli.paths import output_at
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spectral_irt.cli.places import output_at, place
+from spectral_irt.cli.paths import output_at, place
 
 NAME = "report.html"
 

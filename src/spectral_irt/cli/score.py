@@ -10,7 +10,7 @@ import typer
 
 from spectral_irt.cli.categories import Recoding, read_for_bank
 from spectral_irt.cli.options import Files, Reading
-from spectral_irt.cli.places import output_at, place
+from spectral_irt.cli.paths import output_at, place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.shortlist import SHORTLIST, score_models

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spectral_irt.cli.leaderboard import Duplicates, Logs, Metric, Perturbed, Prompts, PromptsBy, Threshold
-from spectral_irt.cli.places import output_at
+from spectral_irt.cli.paths import output_at
 from spectral_irt.cli.progress import Progress
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import offered
-from spectral_irt.cli.places import output_at, place
+from spectral_irt.cli.paths import output_at, place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, check_option, printable

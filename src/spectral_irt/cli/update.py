@@ -9,7 +9,7 @@ import typer
 
 from spectral_irt.cli.categories import Recoding, read_for_bank
 from spectral_irt.cli.options import Files, Reading, offered
-from spectral_irt.cli.places import output_at, place
+from spectral_irt.cli.paths import output_at, place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
@@ -67,7 +67,7 @@ def update(
       spectral-irt update mybank log/*.parquet -o mybank-new
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
+    from spectral_irt.cli.paths import refuse_bank_place, refuse_salt_place
     from spectral_irt.files import refuse_inputs, uninterrupted, written
 
     saying.begin()

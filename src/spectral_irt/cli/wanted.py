@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from spectral_irt.cli.options import panel
-from spectral_irt.cli.places import place
+from spectral_irt.cli.paths import place
 from spectral_irt.errors import OptionError
 
 _analysis = panel("People, fit, and scale")

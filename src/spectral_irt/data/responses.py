@@ -373,6 +373,26 @@ class Responses:
 
         write_each({Path(path): functools.partial(write_packed, self)})
 
+    def with_people(
+        self, path: str | os.PathLike[str], columns: Sequence[str] = (), *, person: str | None = None, sheet: Any = None
+    ) -> Responses:
+        """The same responses with columns about the people, `responses.people`, from a file with a row for each person.
+
+        Parameters
+        ----------
+        path : str or path
+            CSV, a workbook, Parquet and so on.
+        columns : sequence of str
+            Which columns; by default the only one.
+        person : str, optional
+            The column that names the people; by default by a usual name, or the first.
+        sheet : str or int, optional
+            Of a workbook with several.
+        """
+        from spectral_irt.reading.attributes import read_people
+
+        return replace(self, people=read_people(os.fspath(path), columns, person=person, sheet=sheet))
+
     def take_persons(self, persons: ArrayLike) -> Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""
         chosen = np.sort(chosen_positions(persons, self.n_persons, "take_persons"))

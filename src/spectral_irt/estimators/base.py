@@ -375,12 +375,8 @@ class RaschEstimator:
         from spectral_irt.analysis import Analysis
 
         calibration = self._learned
-        if self.several:
-            from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
-
-            given = self._threaded(as_responses(responses, ordered=True, unused="keep"))
-            return OrderedAnalysis(calibration, given, **options)  # type: ignore[return-value]
-        answers = self._threaded(as_responses(responses, threshold=self.threshold))
+        how: dict[str, Any] = {"ordered": True, "unused": "keep"} if self.several else {"threshold": self.threshold}
+        answers = self._threaded(as_responses(responses, **how))
         return Analysis(calibration, answers, estimator=self, **options)
 
 

@@ -69,7 +69,105 @@ ORDERED = {
         "cml": Method("rating_scale:ConditionalRatingScale", "max_iter threads unused"),
     },
 }
-MODELS = ("rasch", *ORDERED)
+
+
+@dataclass(frozen=True)
+class Named:
+    """What an estimator, a model or a way to report people is called: in a summary, in a report, and in a paper with
+    the references that it cites there."""
+
+    short: str
+    long: str
+    paper: str = ""
+    cites: tuple[str, ...] = ()
+
+
+_SPECTRAL = "by the spectral method"
+ESTIMATORS = {
+    "spectral": Named("Spectral", "spectral estimate", f"{_SPECTRAL} (Nguyen & Zhang, 2022)", ("nguyen",)),
+    "paper": Named(
+        "Paper's",
+        "spectral estimate of Nguyen & Zhang (2022), as printed",
+        f"{_SPECTRAL} as printed by Nguyen and Zhang (2022)",
+        ("nguyen",),
+    ),
+    "cml": Named(
+        "CML",
+        "conditional maximum likelihood",
+        "by conditional maximum likelihood (Andersen, 1972)",
+        ("andersen",),
+    ),
+    "mml": Named(
+        "MML", "marginal maximum likelihood", "by marginal maximum likelihood (Bock & Aitkin, 1981)", ("bock",)
+    ),
+    "jml": Named(
+        "JML",
+        "joint maximum likelihood",
+        "by joint maximum likelihood (Wright & Panchapakesan, 1969)",
+        ("panchapakesan",),
+    ),
+    "pml": Named(
+        "PML", "pairwise maximum likelihood", "by pairwise maximum likelihood (Zwinderman, 1995)", ("zwinderman",)
+    ),
+    "vb": Named("VB", "variational Bayes", "by variational Bayes (Natesan et al., 2016)", ("natesan",)),
+    "choppin": Named(
+        "Choppin", "Choppin's pairwise estimate", "by Choppin's pairwise method (Choppin, 1968)", ("choppin",)
+    ),
+    "eigenvector": Named(
+        "Eigenvector",
+        "eigenvector estimate",
+        "by the eigenvector method (Garner & Engelhard, 2002)",
+        ("garner",),
+    ),
+}
+MODELS = {
+    "rasch": Named(
+        "Rasch model",
+        "Rasch model: the chance of a right answer depends on ability minus difficulty, and on nothing else",
+        "Rasch model (Rasch, 1960)",
+        ("rasch",),
+    ),
+    "pcm": Named(
+        "Partial credit model",
+        "partial credit model: every item has thresholds of its own between neighboring categories",
+        "partial credit model (Masters, 1982)",
+        ("masters82",),
+    ),
+    "rsm": Named(
+        "Rating scale model",
+        "rating scale model: thresholds at the same distances in all items",
+        "rating scale model (Andrich, 1978)",
+        ("andrich",),
+    ),
+}
+ABILITIES = {
+    "wle": Named("WLE", "Warm's weighted likelihood", "weighted likelihood (Warm, 1989)", ("warm",)),
+    "ml": Named("ML", "maximum likelihood", "maximum likelihood"),
+    "eap": Named(
+        "EAP",
+        "posterior mean under a normal population",
+        "their posterior means under a normal population (Bock & Aitkin, 1981)",
+        ("bock",),
+    ),
+    "pv": Named(
+        "PV",
+        "posterior mean under a normal population, and plausible values",
+        "their posterior means under a normal population, with plausible values",
+    ),
+}
+
+
+def named(maker: str) -> tuple[str, str]:
+    """Model and estimator, as `--model` and `--estimator` call them, of an estimator by the name of its class.
+
+    >>> named("ConditionalPartialCredit"), named("AnchoredRasch"), named("MyEstimator")
+    (('pcm', 'cml'), ('rasch', 'spectral'), ('rasch', 'MyEstimator'))
+    """
+    for model, methods in {"rasch": METHODS, **ORDERED}.items():
+        for name, method in methods.items():
+            if maker == method.where.partition(":")[2]:
+                return model, name
+    return "rasch", "spectral" if maker == "AnchoredRasch" else maker
 
 
 def make_ordered(model: str, name: str, parameters: dict[str, Any]) -> RaschEstimator:

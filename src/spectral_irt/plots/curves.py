@@ -231,7 +231,7 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
     calibration = study.calibration
     place = items_with_curves(calibration, items)
     known_abilities(study)
-    found = study.strata_columns(place, strata)
+    found = study._strata(place, strata)
     return [
         ItemCurve(
             label=calibration.labels[k],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.distractors import require_options
-from spectral_irt.inference.items.option_curves import STRATA
+from spectral_irt.inference.items.option_curves import STRATA, option_curves
 from spectral_irt.plots.base import Display, item_position, known_abilities
 from spectral_irt.plots.curves import SHEET, dress_small, item_title, sheet_of
 from spectral_irt.plots.labels import apart, as_is, shown
@@ -149,8 +149,8 @@ def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRAT
     require_options(study.responses)
     known_abilities(study)
     place = np.array([item_position(study.calibration, item) for item in items], dtype=np.int64)
-    found = study.chosen()
-    tables = study.option_curves(place, strata)
+    found = study._distractors()
+    tables = option_curves(study.responses, study.calibration.difficulty, study.abilities("wle").ability, place, strata)
     suspect = {(item, option) for item, option in _pairs(found.columns, found.suspect)}
     every = []
     for k, table in zip(place.tolist(), tables, strict=True):
@@ -177,7 +177,7 @@ def _pairs(columns: Columns, chosen: NDArray[np.bool_]) -> list[tuple[Any, str]]
 def distractor_sheet(study: Analysis) -> Figure:
     """Small curves of all items, or of the thirty whose key does worst."""
     labels = study.calibration.labels
-    point = study.classical().item_rest
+    point = study._classical().item_rest
     known = np.flatnonzero(np.isfinite(point))
     if not len(known):
         raise OptionError("no item has both right and wrong answers of people who answered others, so no curve.")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.analysis.parts import affordable
+from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.plan import affordable
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL
@@ -50,9 +51,8 @@ class FitMap(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> FitMap:
-        binary = study.calibration.layout.binary
-        conditional = not binary or affordable(study.responses, writing=True).fit
-        found = study.item_fit_columns(conditional=conditional) if binary else study.item_fit_columns()
+        conditional = affordable(study.responses, writing=True).fit
+        found = columns_of(study.item_fit, conditional=conditional)
         return cls.of_columns(found, conditional=conditional, frame_kind=study.responses.frame_kind)
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import LOGITS, Z95, Scale
 from spectral_irt.data.block import Floats
 from spectral_irt.data.responses import Labels
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.analysis import Analysis
-    from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 
 OUTER = 0.002  # share of the ends of intervals that may lie beyond the picture, on each side
 ENDS = 3  # hardest, easiest and least sure items that are named where not all can be
@@ -61,7 +61,7 @@ class ItemIntervals(Display):
     scale: Scale = LOGITS
 
     @classmethod
-    def of(cls, study: Analysis | OrderedAnalysis) -> ItemIntervals:
+    def of(cls, study: Analysis) -> ItemIntervals:
         calibration = study.calibration
         place = with_errors(calibration)
         place = place[np.argsort(-calibration.difficulty[place], kind="stable")]
@@ -170,7 +170,7 @@ class RankIntervals(Display):
     @classmethod
     def of(cls, study: Analysis, top: int = 10) -> RankIntervals:
         with_errors(study.calibration)
-        found = study.ranking_columns(top=top)
+        found = columns_of(study.ranking, top=top)
         some = np.isfinite(found["p_top"])
         return cls(
             table={name: values[some] for name, values in found.items()},

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, item_label, one_spelling, positions
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.reading.frame import Pieces, Table, all_whole, by_position, plain_labels
+
+if TYPE_CHECKING:
+    from spectral_irt.reading.formats import File
 
 # fmt: off
 # Attributes that may well be coded 0 and 1: the name alone decides.
@@ -309,3 +312,58 @@ def _settled(known: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
 
 def _texts(values: pl.Series, name: str) -> pl.Series:
     return plain_labels(values, text=True, name=name).cast(pl.String)
+
+
+# -------------------------------------------------------------------------- a table beside the answers
+
+
+def read_people(
+    path: str,
+    columns: Sequence[str] = (),
+    *,
+    person: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+) -> People:
+    """Columns of a table with a row for each person, beside the answers; its only one where none is named."""
+    from spectral_irt.reading.formats import find_files, open_table, warn_of
+    from spectral_irt.reading.frame import polars_errors_named
+    from spectral_irt.reading.text_pieces import read_as_written
+
+    files = find_files([path], sheet=sheet, sheet_option="group_sheet", encoding=encoding)
+    if len(files) > 1:
+        raise OptionError(f"{path!r} names {len(files)} files; a table of people is one file.")
+
+    def read(files: list[File]) -> People:
+        table = open_table(files[0])
+        warn_of(table.notes)
+        label = _label_column(table, columns, person)
+        names = list(columns) or [str(name) for k, name in enumerate(table.columns) if k != label]
+        if not columns and len(names) != 1:
+            raise OptionError(f"say which column of {table.name} is meant; it has {listed(table.columns)}.")
+        for name in names:
+            if table.position("people", name) == label:
+                raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
+        about = PersonColumns(names, table.name, 1)
+        labels: list[Any] = []
+        for piece, _ in about.beside(table, label).pieces([label]):
+            labels += piece.to_series(0).cast(pl.String).drop_nulls().to_list()
+        return about.people(np.array(list(dict.fromkeys(labels)), dtype=object))
+
+    with polars_errors_named(files[0].name):
+        return read_as_written(files, read)
+
+
+def _label_column(table: Table, columns: Sequence[str], person: str | None) -> int:
+    """The column that names the people: as said for the answers, by a usual name, or the first."""
+    from spectral_irt.reading.columns import ID_NAMES, PERSON_NAMES, plain
+
+    names = [str(name) for name in table.columns]
+    if person is not None and str(person) in names:
+        return names.index(str(person))
+    others = [k for k, name in enumerate(names) if name not in columns]
+    for known in (PERSON_NAMES, ID_NAMES):
+        usual = [k for k in others if plain(names[k]) in known]
+        if usual:
+            return usual[0]
+    return others[0] if others else 0

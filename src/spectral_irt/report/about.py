@@ -6,23 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectral_irt import __version__
+from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
+from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, MODELS
 from spectral_irt.report.blocks import FindingList, How, Lines, Section, Table, Text, short, within
-from spectral_irt.report.commands import cli_name, fit_command, groupings, python_lines
+from spectral_irt.report.commands import fit_command, groupings, python_lines
 from spectral_irt.report.material import Material
 from spectral_irt.text import count, number
 
-NAMES = {
-    "spectral": "spectral estimate",
-    "paper": "spectral estimate of Nguyen & Zhang (2022), as printed",
-    "cml": "conditional maximum likelihood",
-    "mml": "marginal maximum likelihood",
-    "jml": "joint maximum likelihood",
-    "pml": "pairwise maximum likelihood",
-    "vb": "variational Bayes",
-    "choppin": "Choppin's pairwise estimate",
-    "eigenvector": "eigenvector estimate",
-}
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed
 NEAR = 0.5  # logits between the means of people and items that hardly matter
@@ -33,56 +24,49 @@ def what_was_fitted(material: Material) -> Section:
     counts = material.record["counts"]
     answers = counts.get("responses") or 0
     right = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
-    model = "Rasch model: the chance of a right answer depends on ability minus difficulty, and on nothing else"
-    return how_it_was_made(material, right, model, "Difficulties")
+    return how_it_was_made(material, right, "Difficulties")
 
 
-def how_it_was_made(material: Material, answers: str, model: str, estimated: str) -> Section:
-    """The section on data and method: what is said of the answers, the model, and what was estimated differ."""
+def how_it_was_made(material: Material, answers: str, estimated: str) -> Section:
+    """The section on data and method: what is said of the answers, and what was estimated, differ."""
     record = material.record
     counts = record["counts"]
     people, items = count(counts.get("persons", 0), "person", "people"), count(counts.get("items", 0), "item")
     source = printable(within(record, "input", "source") or "the data given")
     sentence = f"{people} gave {count(counts.get('responses') or 0, 'answer')} to {items}{answers}. The data: {source}."
+    ability = str(within(record, "persons", "ability"))
     rows = [
-        ("Model", model),
+        ("Model", MODELS[record.get("model") or "rasch"].long),
         (estimated, method(record)),
         ("Standard errors", errors(record)),
         ("Regularization", regularization(record)),
         *([("Scale", scale(material))] if record.get("scale") else []),
-        ("Abilities", ABILITIES.get(str(within(record, "persons", "ability")), "not computed")),
+        ("Abilities", ABILITIES[ability].long if ability in ABILITIES else "not computed"),
         *[("Groups compared", printable(str(one.get("column")))) for one in groupings(record)],
         ("Program", f"spectral-irt {record['versions'].get('spectral_irt', '')}{_other_version(record)}"),
         ("Fingerprint of the data", str(record.get("data_digest", "–"))),
     ]
-    again = (f"{fit_command(record)} -o results", *python_lines(record))
+    again = fit_command(record, "-o", "results")
+    command = (Lines((again,), "The same on the command line", program=True),) if again else ()
     return Section(
         "fitted",
         "What was fitted",
         (
             Text(sentence),
             Table("How the calibration was made", ("", "Value"), tuple((name, value) for name, value in rows)),
-            Lines(again[:1], "The same on the command line", program=True),
-            Lines(again[1:], "The same in Python", program=True),
+            *command,
+            Lines(python_lines(record), "The same in Python", program=True),
         ),
     )
 
 
-ABILITIES = {
-    "wle": "Warm's weighted likelihood",
-    "ml": "maximum likelihood",
-    "eap": "posterior mean under a normal population",
-    "pv": "posterior mean under a normal population, and plausible values",
-}
-
-
 def method(record: Mapping[str, Any]) -> str:
     """How difficulties were estimated."""
-    name = cli_name(record) or str(record.get("estimator"))
-    text = NAMES.get(name, "spectral estimate" if name == "AnchoredRasch" else name)
-    if str(record.get("solver") or "").endswith("landed"):
+    name = str(record.get("estimator"))
+    text = ESTIMATORS[name].long if name in ESTIMATORS else name
+    if str(record.get("solver") or "").endswith(NEWTON):
         text += ", landed on the conditional likelihood"
-    elif name in ("spectral", "AnchoredRasch") and within(record, "settings", "weighting"):
+    elif name == "spectral" and within(record, "settings", "weighting"):
         text += f", {within(record, 'settings', 'weighting')} weights"
     if record.get("design") == "adaptive":
         text += ", for a design in which answers decided what came next"

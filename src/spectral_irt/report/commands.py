@@ -1,129 +1,99 @@
-"""The command and the lines of Python by which what is in a report is had again."""
+"""The command and the lines of Python by which what is in a report is had again: the command as it was given."""
 
 from __future__ import annotations
 
 import inspect
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from spectral_irt.estimators.by_name import METHODS, ORDERED, Method
 from spectral_irt.report.blocks import How, within
 
-ALIASES = {"person": "person"}  # options that have another name in the shell
 ANSWERS = "answers.csv"  # where the files are not known
-FROM_COLUMNS = ("population_by", "clustered_by", "weight")
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
-IN_PYTHON = {"populations": "population_by", "clusters": "clustered_by", "weights": "weight"}
+# Options whose value is a file or a folder: a report says its name alone.
+PLACES = (
+    *("-o", "--output", "--key", "--group-file", "--anchors", "--bank", "--salt-file", "--spill", "--plots"),
+    *("--report", "--ifile", "--sfile", "--pfile", "--catsim"),
+)
 
 
 def how(record: Mapping[str, Any], table: str, python: str, *options: str) -> How:
     """How to get a table that `fit -o` writes."""
-    return How(f"{fit_command(record, *options)} -o results", python, f"results/{table}.csv")
+    return How(fit_command(record, "-o", "results", *options), python, f"results/{table}.csv")
 
 
 def fit_command(record: Mapping[str, Any], *options: str) -> str:
-    """The command that fits these data in this way; names of files without their folders."""
-    said = within(record, "input") or {}
-    words = ["spectral-irt", "fit", *(PurePath(file).name for file in said.get("files") or [ANSWERS])]
-    for name, value in reading(record).items():
-        flag = "--" + ALIASES.get(name, name).replace("_", "-")
-        if name == "key":
-            value = PurePath(str(value)).name
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            words += [word for one in value for word in (flag, str(one))]
-        else:
-            words += [flag, str(value)]
-    maker = made(record)
-    if maker is not None and maker.model in ORDERED:
-        words += ["--model", maker.model]
-    if record.get("design") == "adaptive":
-        words += ["--design", "adaptive"]
-    elif maker is not None and maker.name != "spectral":
-        words += ["--estimator", maker.name]
-    for parameter, value in settings(record).items():
-        flag = f"--{parameter.replace('_', '-')}"
-        if maker is not None and parameter in maker.method.takes.split():
-            words += ([flag] if value else [f"--no-{flag[2:]}"]) if isinstance(value, bool) else [flag, f"{value}"]
-    if within(record, "counts", "items_anchored"):
-        words += ["--anchors", "BANK"]
-    for column in FROM_COLUMNS:
-        if said.get(column) is not None:
-            words += [f"--{column.replace('_', '-')}", str(said[column])]
-    for one in groupings(record):
-        words += ["--group", str(one.get("column"))]
-    ability = within(record, "persons", "ability")
-    if ability not in (None, "wle"):
-        words += ["--ability", str(ability)]
-    if within(record, "item_fit", "bootstrap"):
-        words += ["--bootstrap", str(within(record, "item_fit", "bootstrap"))]
-    scale = scale_option(record)
-    if scale:
-        words += ["--scale", scale]
-    return shlex.join([*words, *options])
+    """The command as it was given, names of files without their folders, with these options (each a flag, and perhaps
+    a value) where it has them not; "" for what was made in Python."""
+    said: Sequence[str] = record.get("argv") or []
+    if not said:
+        return ""
+    files = set(within(record, "input", "files") or [])
+    words: list[str] = []
+    for before, word in zip(["", *said], said, strict=False):
+        flag, equals, value = word.partition("=")
+        if before in PLACES or word in files:
+            word = PurePath(word).name
+        elif equals and flag in PLACES:
+            word = f"{flag}={PurePath(value).name}"
+        words.append(word)
+    given = {"-o" if word in ("--output", "-o") else word.partition("=")[0] for word in words}
+    more = list(options)
+    while more:
+        option = [more.pop(0), *([more.pop(0)] if more and not more[0].startswith("-") else [])]
+        words += [] if option[0] in given else option
+    return shlex.join(["spectral-irt", *words])
 
 
 def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The lines of Python that make the analysis, `study`; columns of the people are left for the reader to fill in."""
+    """The lines of Python that make the analysis, `study`."""
     said = within(record, "input") or {}
     files = [PurePath(file).name for file in said.get("files") or [ANSWERS]]
-    options = {**(said.get("reading") or {})}
-    if in_categories(record):
+    options = {name: value for name, value in (said.get("reading") or {}).items() if value not in ([], None)}
+    if record.get("model") in ORDERED:
         options["ordered"] = True
     if "reverse" in options:
         options["reverse"] = [name for names in options["reverse"] for name in str(names).split(",")]
-    largest = ".largest_component()" if options.pop("largest_component", False) else ""
+    after = ".largest_component()" if options.pop("largest_component", False) else ""
     if "key" in options:
         options["key"] = PurePath(str(options["key"])).name
+    if said.get("people"):
+        beside = said["people"]
+        given = "".join(f", {name}={beside[name]!r}" for name in ("person", "sheet") if beside.get(name) is not None)
+        after += f".with_people({PurePath(beside['file']).name!r}, {list(beside['columns'])!r}{given})"
     rest = "".join(f", {name}={value!r}" for name, value in options.items())
-    columns = {"groups": [one.get("column") for one in groupings(record)]}
-    columns |= {name: [said[column]] for name, column in IN_PYTHON.items() if said.get(column) is not None}
-    read_along = options.get("people", [])
-    filled = [
-        f"{name} = ...  # a value for each person: {column!r}"
-        for name in columns
-        for column in columns[name]
-        if column not in read_along
-    ]
-    called = {name: repr(each[0]) if each and each[0] in read_along else name for name, each in columns.items()}
-    how = {"weights": "weights", "populations": "groups"}
-    given = [f"{parameter}={called[name]}" for name, parameter in how.items() if name in columns]
-    given += ["design='adaptive'"] if record.get("design") == "adaptive" else []
-    if within(record, "counts", "items_anchored") and in_categories(record):
-        filled.append("anchors = ...  # a list of thresholds for each item of BANK")
-        given.append("anchors=anchors")
+    design = {"weights": said.get("weight"), "groups": said.get("population_by")}
+    fitted = [f"{name}={column!r}" for name, column in design.items() if column is not None]
+    fitted += ["design='adaptive'"] if record.get("design") == "adaptive" else []
     ability = within(record, "persons", "ability")
     analysed = "answers" if ability in (None, "wle") else f"answers, ability={ability!r}"
-    scale = scale_option(record)
-    both = f", {called['populations']}" if "populations" in columns else ""
-    after = f".clustered({called['clusters']}{both})" if "clusters" in columns else ""
-    after += f".rescale({scale.replace(',', ', ')})" if scale else ""
+    study = f"fit.analyse({analysed})"
+    if said.get("clustered_by") is not None:
+        by = [said["clustered_by"], *([design["groups"]] if design["groups"] is not None else [])]
+        study += f".clustered({', '.join(map(repr, by))})"
+    scale = record.get("scale") or {}
+    if scale.get("people_mean") is not None:
+        study += f".rescale({scale['people_mean']:g}, {scale['people_sd']:g})"
     return (
         "import spectral_irt as si",
-        f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest}){largest}",
-        *filled,
-        f"fit = {_maker(record)}.fit({', '.join(['answers', *given])})",
-        f"study = fit.analyse({analysed}){after}",
+        f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest}){after}",
+        f"fit = {_maker(record)}.fit({', '.join(['answers', *fitted])})",
+        f"study = {study}",
     )
 
 
 def _maker(record: Mapping[str, Any]) -> str:
-    maker = made(record)
-    if within(record, "counts", "items_anchored") and not in_categories(record):
-        return 'si.AnchoredRasch(si.load("BANK"))'
+    method = made(record)
     given = ", ".join(f"{parameter}={value!r}" for parameter, value in settings(record).items())
-    return f"si.{(maker.method if maker else METHODS['spectral']).where.partition(':')[2]}({given})"
-
-
-def reading(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of reading; columns that are groups of people are named by options of their own."""
-    options = dict(within(record, "input", "reading") or {})
-    return {name: value for name, value in options.items() if name != "people" and value not in ([], None)}
+    anchors = within(record, "input", "anchors")
+    if anchors is not None:
+        place = PurePath(str(anchors)).name
+        return f"si.AnchoredRasch({', '.join([repr(place), *([given] if given else [])])})"
+    return f"si.{(method or METHODS['spectral']).where.partition(':')[2]}({given})"
 
 
 def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -132,42 +102,29 @@ def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(found) if isinstance(found, list) else [found] if found else []
 
 
-class Made(NamedTuple):
-    """What `--model` and `--estimator` are called that made a calibration."""
-
-    model: str
-    name: str
-    method: Method
+def of_groups(record: Mapping[str, Any], named: str) -> str:
+    """How a method asks of the groups of a column: by its name where the column was read with the answers."""
+    known = within(record, "input", "reading", "people") or within(record, "input", "people", "columns") or []
+    return repr(named) if named in known else "groups"
 
 
-def made(record: Mapping[str, Any]) -> Made | None:
+def made(record: Mapping[str, Any]) -> Method | None:
     """By what the calibration was made; None if that has no name on the command line."""
-    said = str(record.get("estimator"))
-    for model, methods in {"rasch": METHODS, **ORDERED}.items():
-        for name, method in methods.items():
-            if said == method.where.partition(":")[2] or (model == "rasch" and said == name):
-                return Made(model, name, method)
-    return None
+    methods = {"rasch": METHODS, **ORDERED}.get(record.get("model") or "rasch", {})
+    return methods.get(str(record.get("estimator")))
 
 
 def in_categories(record: Mapping[str, Any]) -> bool:
-    """Whether the answers were in ordered categories."""
-    maker = made(record)
-    return maker is not None and maker.model in ORDERED
-
-
-def cli_name(record: Mapping[str, Any]) -> str | None:
-    """The estimator's name on the command line; None if it has none."""
-    maker = made(record)
-    return None if maker is None else maker.name
+    """Whether the model is one of ordered categories."""
+    return record.get("model") in ORDERED
 
 
 def settings(record: Mapping[str, Any]) -> dict[str, Any]:
     """The estimator's parameters that are not at their defaults."""
-    found = made(record)
-    if found is None:
+    method = made(record)
+    if method is None:
         return {}
-    module, _, maker_name = found.method.where.partition(":")
+    module, _, maker_name = method.where.partition(":")
     maker: Any = import_module(f"spectral_irt.estimators.{module}")
     for part in maker_name.split("."):
         maker = getattr(maker, part)
@@ -177,21 +134,3 @@ def settings(record: Mapping[str, Any]) -> dict[str, Any]:
         for parameter, value in (record.get("settings") or {}).items()
         if parameter in defaults and parameter not in HOW_IT_RUNS and value != defaults[parameter].default
     }
-
-
-def scale_option(record: Mapping[str, Any]) -> str | None:
-    """What `--scale` said: mean and standard deviation of these people on the scale of report."""
-    scale, people = record.get("scale"), record.get("persons")
-    if not scale or not people or within(record, "counts", "items_anchored"):
-        return None
-    mean, sd, n = people.get("mean"), people.get("sd"), people.get("with_ability")
-    if people.get("ability") == "pv":
-        mean, sd, n = (
-            within(record, "reliability", "population_mean"),
-            within(record, "reliability", "population_sd"),
-            0,
-        )
-    if mean is None or sd is None:
-        return None
-    sd *= math.sqrt((n - 1) / n) if n else 1.0
-    return f"{scale['mean'] + scale['unit'] * mean:.6g},{scale['unit'] * sd:.6g}"

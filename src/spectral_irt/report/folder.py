@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.analysis.folder import ORDERED, PROGRAM, RECORD, TABLES
-from spectral_irt.analysis.parted import read_parts
+from spectral_irt.analysis.folder import PROGRAM, RECORD, TABLES, read_parts
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.files import reason_of
 from spectral_irt.report.material import FROM_FOLDER, Material
@@ -43,7 +42,7 @@ def of_folder(folder: Path, *, list_persons: bool = False) -> Material:
     tables: dict[str, Columns] = {}
     ordered = "thresholds.csv" in record["outputs"]
     needed, missing = (OF_ORDERED, {}) if ordered else (NEEDED, {"curves": FROM_FOLDER})
-    for name in (*TABLES, *ORDERED) if ordered else TABLES:
+    for name in TABLES:
         file = f"{name}.csv"
         if file not in record["outputs"]:
             file = f"{name}.parquet"  # people whom the workers of a cluster wrote

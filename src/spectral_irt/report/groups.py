@@ -9,7 +9,7 @@ import numpy as np
 from spectral_irt.calibration import Z95
 from spectral_irt.plots.dif import DifferentialPlot
 from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Text, short
-from spectral_irt.report.commands import groupings, how
+from spectral_irt.report.commands import groupings, how, of_groups
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
 from spectral_irt.tables import Columns
@@ -51,7 +51,7 @@ def groups(material: Material) -> Section | Missing:
         "Contrasts between groups; positive = harder for the group",
         COLUMNS,
         values,
-        how(material.record, "dif", "study.dif(groups).table()"),
+        how(material.record, "dif", f"study.dif({of_groups(material.record, str(said[0].get('column')))}).table()"),
         filters=("class", "grouping", "group"),
         noun="comparisons",
     )

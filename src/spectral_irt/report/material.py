@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.inference.fit.strata import curved
 from spectral_irt.tables import Columns, plain
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
-    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.analysis.plan import Parts
 
 MANY = 1_000  # items beyond which a curve has fewer marks
 STRATA, FEW_STRATA = 8, 6
@@ -56,15 +57,17 @@ def of_study(
 ) -> Material:
     """What an analysis has to say; `record` is its record where more is known about the files."""
     curves, missing = None, {}
-    if not study.responses.n_responses:
+    if not study.responses.thresholds.binary:
+        pass  # they are among the tables
+    elif not study.responses.n_responses:
         missing["curves"] = "Curves need answers, and the analysis has none."
     elif not parts.fit:
         missing["curves"] = NO_FIT
     else:
-        study.tell("curves of the items")
-        items = curved(study.calibration, study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample))
+        study._tell("curves of the items")
+        items = curved(study.calibration, columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample))
         if len(items):
-            curves = study.strata_columns(items, STRATA if len(items) <= MANY else FEW_STRATA)
+            curves = study._strata(items, STRATA if len(items) <= MANY else FEW_STRATA)
     return Material(
         record=plain(record or study.record(parts)),
         tables=study.tables(parts),

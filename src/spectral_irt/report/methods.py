@@ -7,42 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spectral_irt.conditional.newton import NEWTON
+from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, MODELS, Named
 from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
 from spectral_irt.estimators.marginal import FREE_SHAPE
 from spectral_irt.report.blocks import Lines, Section, Text, within
-from spectral_irt.report.commands import cli_name, groupings, in_categories, made
+from spectral_irt.report.commands import groupings, in_categories
 from spectral_irt.report.material import Material
 from spectral_irt.text import count, number
 
-# What an estimator is called in a paper, with its references.
-ESTIMATORS = {
-    "spectral": ("by the spectral method (Nguyen & Zhang, 2022)", ("nguyen",)),
-    "steps": (
-        "by a spectral method with a chain on all thresholds (Nguyen & Zhang, 2022, 2024)",
-        ("nguyen", "nguyen24"),
-    ),
-    "AnchoredRasch": ("by the spectral method (Nguyen & Zhang, 2022)", ("nguyen",)),
-    "paper": ("by the spectral method as printed by Nguyen and Zhang (2022)", ("nguyen",)),
-    "cml": ("by conditional maximum likelihood (Andersen, 1972)", ("andersen",)),
-    "mml": ("by marginal maximum likelihood (Bock & Aitkin, 1981)", ("bock",)),
-    "jml": ("by joint maximum likelihood (Wright & Panchapakesan, 1969)", ("panchapakesan",)),
-    "pml": ("by pairwise maximum likelihood (Zwinderman, 1995)", ("zwinderman",)),
-    "vb": ("by variational Bayes (Natesan et al., 2016)", ("natesan",)),
-    "choppin": ("by Choppin's pairwise method (Choppin, 1968)", ("choppin",)),
-    "eigenvector": ("by the eigenvector method (Garner & Engelhard, 2002)", ("garner",)),
-}
-# A model, its reference, and what it has of items.
-MODELS = {
-    "rasch": ("Rasch model (Rasch, 1960)", "rasch", "Difficulties"),
-    "pcm": ("partial credit model (Masters, 1982)", "masters82", "Thresholds"),
-    "rsm": ("rating scale model (Andrich, 1978)", "andrich", "Thresholds"),
-}
-ABILITIES = {
-    "wle": ("weighted likelihood (Warm, 1989)", ("warm",)),
-    "ml": ("maximum likelihood", ()),
-    "eap": ("their posterior means under a normal population (Bock & Aitkin, 1981)", ("bock",)),
-    "pv": ("their posterior means under a normal population, with plausible values", ()),
-}
+# The spectral method with items of several thresholds.
+OF_THRESHOLDS = (
+    "by a spectral method with a chain on all thresholds (Nguyen & Zhang, 2022, 2024)",
+    ("nguyen", "nguyen24"),
+)
 # Contrasts and statistics of comparisons of groups, for right and wrong answers and for ordered ones.
 OF_GROUPS = (
     ("difficulties", "Mantel-Haenszel statistics (Mantel & Haenszel, 1959)", "mantel"),
@@ -69,16 +47,16 @@ def methods(material: Material) -> Section:
 def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
     """Sentences on what was done, and the keys of the references that they cite."""
     counts = record["counts"]
-    name = cli_name(record) or str(record.get("estimator"))
-    how, cites = ESTIMATORS.get(name, (f"with {name}", ()))
-    maker = made(record)
-    model, origin, what = MODELS[maker.model if maker else "rasch"]
+    name, model = str(record.get("estimator")), MODELS[record.get("model") or "rasch"]
+    called = ESTIMATORS.get(name, Named(name, name, f"with {name}"))
+    how, cites = called.paper, called.cites
     if in_categories(record) and name == "spectral":
-        how, cites = ESTIMATORS["steps"]
-    cited = {origin, *cites}
+        how, cites = OF_THRESHOLDS
+    what = "Thresholds" if in_categories(record) else "Difficulties"
+    cited = {*model.cites, *cites}
     people, items = count(counts.get("persons") or 0, "person", "people"), count(counts.get("items") or 0, "item")
-    first = f"Answers of {people} to {items} were calibrated under the {model}. {what} were estimated {how}"
-    if record.get("estimator") == "SpectralRatingScale" or str(record.get("solver") or "").endswith("landed"):
+    first = f"Answers of {people} to {items} were calibrated under the {model.paper}. {what} were estimated {how}"
+    if (record.get("model"), name) == ("rsm", "spectral") or str(record.get("solver") or "").endswith(NEWTON):
         penalized = "penalized " if _prior(record) else ""
         first += f" and taken to the maximum of the {penalized}conditional likelihood (Andersen, 1972)"
         cited.add("andersen")
@@ -133,9 +111,9 @@ def _people(record: Mapping[str, Any], cited: set[str]) -> list[str]:
     found = record.get("reliability")
     if not found:
         return []
-    how, cites = ABILITIES.get(str(within(record, "persons", "ability")), ("", ()))
-    cited.update(cites)
-    sentences = [f"Abilities were estimated by {how}."] if how else []
+    called = ABILITIES.get(str(within(record, "persons", "ability")))
+    cited.update(called.cites if called else ())
+    sentences = [f"Abilities were estimated by {called.paper}."] if called else []
     quoted = []
     if found.get("eap_reliability") is not None:
         quoted.append(f"the EAP reliability was {number(found['eap_reliability'])}")

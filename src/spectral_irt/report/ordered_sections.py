@@ -18,7 +18,7 @@ from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.plots.wright import WrightMap
 from spectral_irt.report.about import how_it_was_made, reliability_rows, share_missing
 from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short
-from spectral_irt.report.commands import fit_command, how, made
+from spectral_irt.report.commands import fit_command, how
 from spectral_irt.report.fit import checked, checks_table
 from spectral_irt.report.items import closed_if_alike
 from spectral_irt.report.material import Material
@@ -28,10 +28,6 @@ from spectral_irt.report.pictures import figure_picture, picture
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number
 
-MODELS = {
-    "pcm": "partial credit model: every item has thresholds of its own between neighboring categories",
-    "rsm": "rating scale model: thresholds at the same distances in all items",
-}
 ITEMS: tuple[Column, ...] = (
     Column("item", "Item"),
     Column("difficulty", "Location", 3),
@@ -93,10 +89,8 @@ def form_of(material: Material, items: Ints) -> tuple[Thresholds, Floats]:
 
 def what_was_fitted(material: Material) -> Section:
     """The data, the method, and how to do it again."""
-    counts, maker = material.record["counts"], made(material.record)
-    thresholds = count(counts.get("thresholds") or 0, "threshold")
-    model = MODELS[maker.model] if maker is not None else str(material.record["estimator"])
-    return how_it_was_made(material, f" with {thresholds}", model, "Thresholds")
+    thresholds = count(material.record["counts"].get("thresholds") or 0, "threshold")
+    return how_it_was_made(material, f" with {thresholds}", "Thresholds")
 
 
 def summary(material: Material) -> Section:

@@ -18,7 +18,7 @@ from spectral_irt.report.sections import sections_of
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
-    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.analysis.plan import Parts
 
 HERE = Path(__file__).parent
 ENDINGS = (".html", ".htm")
@@ -41,7 +41,7 @@ def page_of(
     study: Analysis, parts: Parts, record: Mapping[str, Any] | None = None, *, list_persons: bool = False
 ) -> str:
     """The report of an analysis as HTML; `record` is that of the analysis where more is known about the files."""
-    study.tell("report")
+    study._tell("report")
     return page(of_study(study, parts, record=record, list_persons=list_persons))
 
 

@@ -11,7 +11,7 @@ from spectral_irt.ability import score_abilities
 from spectral_irt.inference.fit.person_fit import misfit_sentence
 from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short, within
-from spectral_irt.report.commands import fit_command, how
+from spectral_irt.report.commands import fit_command, how, of_groups
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
 from spectral_irt.tables import Columns
@@ -172,7 +172,8 @@ def groups_and_classes(material: Material) -> Section | None:
         columns = [groups[name] for name in ("n", f"{unit}mean", f"{unit}se", f"{unit}sd")]
         labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
         rows = _rows(labels, columns, (0, digits, digits, digits))
-        source = how(material.record, "groups", "study.group_means(groups)")
+        asked = of_groups(material.record, str(groups["grouping"][0]))
+        source = how(material.record, "groups", f"study.group_means({asked})")
         blocks.append(Table("Mean ability of groups", ("Group", "People", "Mean", "s.e.", "s.d."), rows, source))
     if cuts is not None:
         labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]

@@ -176,7 +176,8 @@ def choose(columns: Columns, fit: Columns | None = None) -> Groups:
 
 def folded(columns: Columns, order: NDArray[np.int64], most: int) -> list[list[int]]:
     """The first lines of this order: several items that were answered alike are one."""
-    difficulty, n, right = columns["difficulty"], columns["n"], columns["p_correct"]
+    difficulty, n = columns["difficulty"], columns["n"]
+    mean = columns["p_correct"] if "p_correct" in columns else columns["mean_score"]
     lines: list[list[int]] = []
     start = 0
     while start < len(order) and len(lines) < most:
@@ -184,7 +185,7 @@ def folded(columns: Columns, order: NDArray[np.int64], most: int) -> list[list[i
         while end < len(order) and (
             abs(difficulty[order[end]] - difficulty[first]) < EQUAL
             and n[order[end]] == n[first]
-            and right[order[end]] == right[first]
+            and mean[order[end]] == mean[first]
         ):
             end += 1
         alike = order[start:end].tolist()
@@ -199,6 +200,7 @@ def item_table(
     fit: Columns | None = None,
     *,
     name: tuple[str, str] = ("item", "items"),
+    thresholds: Sequence[Sequence[float]] = (),
     unicode: bool = True,
     whole: bool = False,
 ) -> Table:
@@ -210,6 +212,8 @@ def item_table(
         The items of a calibration; and their fit, where it is known.
     name : (str, str)
         What an item is called, and several.
+    thresholds : sequence of numbers for each item, optional
+        Where items have more than two categories.
     unicode, whole : bool
         Whether the terminal can show lines; never cut a label.
     """
@@ -227,10 +231,16 @@ def item_table(
         Column(INTERVAL, intervals, spare=COMFORT),
         Column(BAR_HEAD, bars, left=True, style="blue", spare=WHOLE),
         Column("n", [f"{n:,}" for n in shown["n"].tolist()], spare=COMFORT),
-        Column("right", [f"{100 * p:.1f}%" if np.isfinite(p) else "" for p in shown["p_correct"]], spare=READ),
     ]
+    if thresholds:
+        table.append(Column("mean", numbers(shown["mean_score"], 2), spare=READ))
+    else:
+        share = [f"{100 * p:.1f}%" if np.isfinite(p) else "" for p in shown["p_correct"]]
+        table.append(Column("right", share, spare=READ))
     if fit is not None:
         table += _fit_columns(fit, lines)
+    if thresholds:
+        table.append(Column("thresholds", [" ".join(numbers(thresholds[row], 1)) for row in rows], spare=APART))
     marks = [_mark(columns, fit, together) for together in lines]
     if any(marks):
         table.append(Column("", marks, left=True, style="yellow"))
@@ -242,7 +252,7 @@ def item_table(
         table,
         width,
         groups=[(head, len(rows)) for head, rows in groups] if len(groups) > 1 else (),
-        spared=[BAR_HEAD, *middle, "right", MEASURE, "outfit", "infit", "se"],
+        spared=[BAR_HEAD, *middle, "right", "mean", MEASURE, "outfit", "infit", "thresholds", "se"],
         whole=whole,
         said=[_said(columns, together, name[1]) for together in lines],
     )
@@ -281,6 +291,8 @@ def _said(columns: Columns, together: list[int], items: str) -> tuple[str, str] 
     if len(together) == 1:
         return None
     short = f"{len(together):,} {items}"
+    if "p_correct" not in columns:
+        return short, f"{short} answered alike"
     n, right = int(columns["n"][together[0]]), float(columns["p_correct"][together[0]])
     who = {0.0: "nobody got right", 1.0: "everybody got right"}.get(right, f"{round(n * right):,} of {n:,} got right")
     return short, f"{short} {who}"

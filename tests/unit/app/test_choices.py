@@ -67,7 +67,13 @@ def test_a_long_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     choice = Choice(format="long", roles={0: PERSON, 1: ITEM, 2: RESPONSE})
     words = choice.fit_words(seen["columns"], seen["format"])
     assert words == ["--format", "long", "--person", "wer", "--item", "was", "--response=-wie"]
-    assert checked(path, words, capsys)["counts"] == {"persons": 30, "items": 3, "responses": 90, "right": 45}
+    assert checked(path, words, capsys)["counts"] == {
+        "persons": 30,
+        "items": 3,
+        "responses": 90,
+        "thresholds": 3,
+        "right": 45,
+    }
     with pytest.raises(OptionError, match="no columns are marked as response"):
         Choice(roles={0: PERSON, 1: ITEM, 2: UNUSED}).fit_words(seen["columns"], "long")
 

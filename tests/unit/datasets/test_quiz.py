@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 from spectral_irt import SpectralRasch, datasets
+from spectral_irt.analysis.cache import columns_of
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "simulate_quiz.py"
 
@@ -38,7 +39,7 @@ def test_it_holds_what_it_says() -> None:
 def test_its_faults_are_found_and_nothing_else() -> None:
     responses = datasets.load_quiz()
     study = SpectralRasch().fit(responses).analyse(responses)
-    fit = study.item_fit_columns()
+    fit = columns_of(study.item_fit)
     assert [str(item) for item, misfit in zip(fit["item"], fit["misfit"], strict=True) if misfit] == ["density"]
     assert fit["point_measure"][fit["item"] == "density"][0] < -0.05
     region = dict(line.split(",")[:2] for line in datasets.quiz_files()[0].read_text().splitlines()[1:])

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 import spectral_irt as si
 from spectral_irt import tables
-from spectral_irt.analysis import parted
+from spectral_irt.analysis import folder as result_files
 from spectral_irt.analysis.record import file_digests
 from spectral_irt.cli.main import main
 from spectral_irt.engine.dask import DaskEngine, connect
@@ -104,7 +104,7 @@ def test_workers_that_do_not_see_the_folder(
     assert (tmp_path / "results" / "persons.csv").is_file()
     assert (tmp_path / "results" / "persons.parquet").is_file()
     with pytest.raises(ClusterError, match=r"does not see '.*nowhere', where the people are to be written"):
-        parted.write_part(pl.DataFrame({"a": [1]}), str(tmp_path / "nowhere" / "draft" / "part-00000.parquet"))
+        result_files.write_part(pl.DataFrame({"a": [1]}), str(tmp_path / "nowhere" / "draft" / "part-00000.parquet"))
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -119,7 +119,7 @@ def test_a_cluster_that_dies_leaves_what_was_there(
     usual, batches = DaskEngine.submit_all, []
 
     def dies(self: DaskEngine, function: Any, *arguments: Any) -> Any:
-        if function is parted.write_part:
+        if function is result_files.write_part:
             batches.append(len(arguments[0]))
             if len(batches) == 2:
                 cluster.close()
@@ -163,7 +163,7 @@ def test_a_worker_is_killed_while_people_are_written(tmp_path: Path, monkeypatch
 
     def kills(self: DaskEngine, function: Any, *arguments: Any) -> Any:
         futures = usual(self, function, *arguments)
-        if function is parted.write_part and not killed:
+        if function is result_files.write_part and not killed:
             killed.extend(self.client.run(os.getpid).values())
             os.kill(killed[0], signal.SIGKILL)
         return futures

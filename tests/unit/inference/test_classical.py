@@ -168,7 +168,7 @@ def test_discrimination_follows_slopes() -> None:
     slope = np.where(np.arange(24) % 2, 1.4, 0.6)
     X = rasch(2000, 24, 6, slope=slope)
     study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
-    found = study.item_statistics().discrimination
+    found = study._item_statistics().discrimination
     assert (found[slope > 1] > 1.1).all()
     assert (found[slope < 1] < 0.9).all()
     assert np.corrcoef(found, slope)[0, 1] > 0.95
@@ -178,7 +178,7 @@ def test_the_table_counts_blanks_and_leaves_out_what_is_not_known() -> None:
     X = np.where(np.isnan(AWKWARD), None, AWKWARD)
     responses = Responses.from_wide(X)
     study = si.SpectralRasch().fit(responses).analyse(responses)
-    columns = study.item_analysis_columns(discrimination=False)
+    columns = study._item_analysis(discrimination=False)
     assert list(columns) == ["item", "n", "p_correct", "item_rest", "alpha_if_deleted", "omitted", "not_reached"]
     assert columns["omitted"].tolist() == [2, 1, 1, 0, 4, 5, 0]
     assert columns["not_reached"].tolist() == [0, 0, 0, 1, 2, 2, 2]
@@ -204,7 +204,7 @@ def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not(
     X[:, 4] = 1 - X[:, 4]
     X[:, 9] = np.random.default_rng(1).random(400) < 0.5  # noise
     study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
-    (found,) = study.item_findings()
+    (found,) = study._item_findings()
     assert (found.code, found.severity, found.items) == ("reversed_items", "warning", (4,))
     assert "Abler people fail 1 item: 4 (correlation with the other items -0." in found.sentence
     assert found in study.findings()
@@ -220,5 +220,5 @@ def test_forms_of_unlike_difficulty_turn_nothing_round() -> None:
     X[np.ix_(able, range(10))] = np.nan
     X[np.ix_(~able, range(14, 24))] = np.nan
     study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
-    assert (study.classical().item_rest[10:14] < -0.1).any()  # which is why this does not decide
-    assert not study.item_findings()
+    assert (study._classical().item_rest[10:14] < -0.1).any()  # which is why this does not decide
+    assert not study._item_findings()

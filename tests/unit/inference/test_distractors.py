@@ -149,7 +149,7 @@ def test_a_key_that_nobody_chose_is_found_too() -> None:
     table, key = choices(300, 20, 4)
     right = key["q3"]
     study = study_of(table, {**key, "q3": "E"})
-    (found,) = study.item_findings()
+    (found,) = study._item_findings()
     assert found.items == ("q3",)
     assert f"the key is 'E', which nobody chose, and the {np.sum(table[:, 2] == right)} people" in found.sentence
     row = study.distractors().filter((pl.col("item") == "q3") & pl.col("key")).row(0, named=True)
@@ -159,12 +159,12 @@ def test_a_key_that_nobody_chose_is_found_too() -> None:
 @pytest.mark.slow
 def test_wrong_keys_are_found_and_right_ones_left_alone() -> None:
     """40 items, 300 people: at most 5% of tests with a false finding, 95% of wrong keys of moderate items found."""
-    false = sum(bool(study_of(*choices(300, 40, seed)).item_findings()) for seed in range(40))
+    false = sum(bool(study_of(*choices(300, 40, seed))._item_findings()) for seed in range(40))
     assert false <= 2  # none is expected
     hits = 0
     for seed in range(25):
         where = tuple(np.random.default_rng(seed).choice(40, 4, replace=False).tolist())
-        found = study_of(*choices(300, 40, 500 + seed, wrong=where)).item_findings()
+        found = study_of(*choices(300, 40, 500 + seed, wrong=where))._item_findings()
         named = {item for finding in found for item in finding.items}
         assert named <= {f"q{k + 1}" for k in where}
         hits += len(named)
@@ -173,14 +173,14 @@ def test_wrong_keys_are_found_and_right_ones_left_alone() -> None:
 
 def test_small_groups_and_two_right_answers_alarm_nobody() -> None:
     for seed in range(20):
-        assert not study_of(*choices(25, 15, seed)).item_findings()
+        assert not study_of(*choices(25, 15, seed))._item_findings()
     table, key = choices(600, 20, 5)
     rng = np.random.default_rng(6)
     right = table[:, 0] == key["q1"]
     other = "A" if key["q1"] != "A" else "B"
     table[right & (rng.random(600) < 0.6), 0] = other  # both are right, and most like the one that is not in the key
     table[~right & (table[:, 0] == other), 0] = "C" if key["q1"] != "C" else "D"
-    assert not [found for found in study_of(table, key).item_findings() if found.code == "wrong_key"]
+    assert not [found for found in study_of(table, key)._item_findings() if found.code == "wrong_key"]
 
 
 def test_without_a_key_there_are_no_options() -> None:

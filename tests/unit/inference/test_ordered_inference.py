@@ -18,6 +18,7 @@ from spectral_irt import (
     SpectralRatingScale,
     simulate,
 )
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.andersen import andersen
@@ -106,7 +107,7 @@ def test_unequal_slopes_are_found_and_equal_ones_are_not():
     assert study.model_test("mean").p < 1e-6
     checks = study.checks()
     assert checks.alarmed
-    assert {0, 4} <= set(np.flatnonzero(study.item_fit_columns()["misfit"] == "underfit"))
+    assert {0, 4} <= set(np.flatnonzero(columns_of(study.item_fit)["misfit"] == "underfit"))
     good = simulate.partial_credit(1000, 8, categories=4, seed=1).responses
     fitting = SpectralPartialCredit().fit(good).analyse(good)
     assert not fitting.checks().alarmed

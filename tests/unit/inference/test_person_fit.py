@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
 from spectral_irt.inference.fit.person_fit import LIMIT, misfit_sentence, more_than, person_misfit
 from spectral_irt.persons.residuals import person_mean_squares, standardized
@@ -22,7 +23,7 @@ def test_the_share_is_that_of_the_table_of_people() -> None:
     responses = careless(0.1)
     study = SpectralRasch(se="none").fit(responses).analyse(responses)
     found = person_misfit(responses, study.calibration.difficulty)
-    columns = study.person_columns()
+    columns = columns_of(study.persons)
     known = np.isfinite(columns["infit"])
     erratic = (columns["infit_z"][known] > LIMIT) | (columns["outfit_z"][known] > LIMIT)
     assert found is not None

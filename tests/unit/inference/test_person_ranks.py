@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.inference.ranks.people import person_ranks
 
 
@@ -31,7 +32,7 @@ def test_few_people_many_items() -> None:
     missed = 0
     for seed in range(60):
         data = simulate.rasch(8, 400, ability=ability, seed=seed).responses
-        table = SpectralRasch(se="none").fit(data).analyse(data).person_ranking_columns()
+        table = columns_of(SpectralRasch(se="none").fit(data).analyse(data).person_ranking)
         assert table["rank"].tolist() == sorted(table["rank"].tolist())
         true_rank = 8 - np.array([int(person) for person in table["person"]])
         missed += bool(np.any((table["rank_low"] > true_rank) | (table["rank_high"] < true_rank)))

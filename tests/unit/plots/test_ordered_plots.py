@@ -10,7 +10,7 @@ import pytest
 
 import spectral_irt as si
 from pictures import Picture
-from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.analysis import Analysis
 from spectral_irt.data import Responses
 from spectral_irt.plots.all import NAMES
 from spectral_irt.plots.curves import CategoryCurves
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow  # pictures
 LABELS = ["$x^2$", "<script>alert(1)</script>", "_a_", "two\nlines", "A very long label of an item about ferns", "q6"]
 
 
-def study_of(thresholds: list[list[float]], n: int, labels: list[str], *, share: float = 1.0) -> OrderedAnalysis:
+def study_of(thresholds: list[list[float]], n: int, labels: list[str], *, share: float = 1.0) -> Analysis:
     """Answers drawn category by category; the item at 2 is noise."""
     rng = np.random.default_rng(4)
     theta = rng.normal(0.2, 1.2, n)
@@ -35,14 +35,14 @@ def study_of(thresholds: list[list[float]], n: int, labels: list[str], *, share:
 
 
 @pytest.fixture(scope="module")
-def study() -> OrderedAnalysis:
+def study() -> Analysis:
     """Six items with two to five categories; the thresholds of the fourth are out of order."""
     beta = [[-1.0, 0.0, 1.0], [-0.5, 0.5, 1.0, 2.0], [-1.0, 1.0], [1.0, -1.0], [0.3], [-2.0, -1.0, 0.0]]
     return study_of(beta, 600, LABELS)
 
 
 @pytest.fixture(scope="module")
-def wide_study() -> OrderedAnalysis:
+def wide_study() -> Analysis:
     rng = np.random.default_rng(0)
     beta = (rng.normal(0, 1, (60, 1)) + np.array([-1.0, 0.0, 1.0])).tolist()
     return study_of(beta, 500, [f"Item {k}" for k in range(1, 61)], share=0.3)
@@ -83,7 +83,7 @@ def test_many_categories_are_named_here_and_there() -> None:
     assert {"0", "60"} <= {text.get_text() for text in seen.texts}
 
 
-def test_category_curves_are_the_model_and_cross_at_the_thresholds(study: OrderedAnalysis) -> None:
+def test_category_curves_are_the_model_and_cross_at_the_thresholds(study: Analysis) -> None:
     beta = study.calibration.thresholds[:3]
     display = study.plot.categories("$x^2$")
     table = display.frame()
@@ -97,7 +97,7 @@ def test_category_curves_are_the_model_and_cross_at_the_thresholds(study: Ordere
     assert table["code"].unique().sort().to_list() == [0, 1, 2, 3]
 
 
-def test_categories_that_are_nowhere_the_most_likely_are_said(study: OrderedAnalysis) -> None:
+def test_categories_that_are_nowhere_the_most_likely_are_said(study: Analysis) -> None:
     for beta in itertools.permutations([-1.6, -0.2, 0.5, 1.1]):
         display = CategoryCurves(label="q", thresholds=np.array(beta), codes=np.arange(5.0))
         p = display.frame()["probability"].to_numpy().reshape(5, -1)
@@ -106,7 +106,7 @@ def test_categories_that_are_nowhere_the_most_likely_are_said(study: OrderedAnal
     assert any("never the most likely answer: 1" in " ".join(text.split()) for text in texts)
 
 
-def test_strata_have_the_means_observed_and_those_given_the_score(study: OrderedAnalysis) -> None:
+def test_strata_have_the_means_observed_and_those_given_the_score(study: Analysis) -> None:
     """Against all patterns of answers, written out: P(x | score) ~ exp(-sum of the thresholds passed)."""
     display = study.plot.icc("$x^2$")
     table, steps = display.frame(), study.calibration.layout
@@ -143,7 +143,7 @@ def test_strata_have_the_means_observed_and_those_given_the_score(study: Ordered
     assert np.allclose(marks.get_ydata(), table["observed"].to_numpy())
 
 
-def test_marks_of_a_noisy_item_leave_the_curve(study: OrderedAnalysis) -> None:
+def test_marks_of_a_noisy_item_leave_the_curve(study: Analysis) -> None:
     def outside(item: str) -> int:
         table = study.plot.icc(item).frame()
         return int(((table["expected"] < table["ci_low"]) | (table["expected"] > table["ci_high"])).sum())
@@ -152,7 +152,7 @@ def test_marks_of_a_noisy_item_leave_the_curve(study: OrderedAnalysis) -> None:
     assert outside("q6") <= 2
 
 
-def test_the_map_counts_people_and_thresholds(study: OrderedAnalysis) -> None:
+def test_the_map_counts_people_and_thresholds(study: Analysis) -> None:
     table = study.plot.wright().frame()
     ability, beta = study.abilities().ability, study.calibration.thresholds
     assert table["persons"].sum() == 600
@@ -162,7 +162,7 @@ def test_the_map_counts_people_and_thresholds(study: OrderedAnalysis) -> None:
         assert row["thresholds"] == np.sum((beta >= row["low"]) & (beta < row["high"]))
 
 
-def test_scores_and_information(study: OrderedAnalysis, wide_study: OrderedAnalysis) -> None:
+def test_scores_and_information(study: Analysis, wide_study: Analysis) -> None:
     table, persons = study.plot.scores().frame(), study.persons()
     scores = persons["score"].to_numpy()
     assert table["score"].to_list() == list(range(16))
@@ -177,7 +177,7 @@ def test_scores_and_information(study: OrderedAnalysis, wide_study: OrderedAnaly
     assert np.allclose(information["information"].to_numpy(), theirs["information"].to_numpy())
 
 
-def test_the_standard_set(study: OrderedAnalysis, wide_study: OrderedAnalysis, tmp_path: Path) -> None:
+def test_the_standard_set(study: Analysis, wide_study: Analysis, tmp_path: Path) -> None:
     written = wide_study.plot.write(tmp_path / "wide")
     assert sorted({path.stem for path in written}) == sorted(set(NAMES) - {"distractors"})
     assert sorted(path.name for path in (tmp_path / "wide").iterdir()) == sorted(path.name for path in written)
@@ -188,7 +188,7 @@ def test_the_standard_set(study: OrderedAnalysis, wide_study: OrderedAnalysis, t
             assert (tmp_path / "a" / f"{name}.{kind}").read_bytes() == (tmp_path / "b" / f"{name}.{kind}").read_bytes()
 
 
-def test_what_cannot_be_shown_is_said(study: OrderedAnalysis) -> None:
+def test_what_cannot_be_shown_is_said(study: Analysis) -> None:
     with pytest.raises(si.errors.OptionError, match="there is no item 'q7'; did you mean 'q6'"):
         study.plot.categories("q7")
     with pytest.raises(si.errors.OptionError, match="two groups of people or more"):

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.analysis import Analysis
 from spectral_irt.data import Responses
-from spectral_irt.report.commands import fit_command, python_lines
+from spectral_irt.report.commands import python_lines
 from spectral_irt.report.folder import of_folder
-from spectral_irt.report.ordered_report import ordered_page
-from spectral_irt.report.page import page
+from spectral_irt.report.page import page, page_of
 
 pytestmark = pytest.mark.slow  # pictures
 
@@ -25,7 +24,7 @@ LABELS = ["<script>alert(1)</script>", "=1+1", "$x^2$", "q4"]
 
 
 @pytest.fixture(scope="module")
-def study() -> OrderedAnalysis:
+def study() -> Analysis:
     drawn = si.simulate.partial_credit(200, 4, categories=3, seed=2).responses
     person, item, category = drawn.answers()
     answers = np.full((200, 4), np.nan)
@@ -41,7 +40,7 @@ def data(page: str) -> Any:
     return json.loads(found[1])
 
 
-def test_it_has_the_numbers_and_no_markup_of_labels(study: OrderedAnalysis, tmp_path: Path) -> None:
+def test_it_has_the_numbers_and_no_markup_of_labels(study: Analysis, tmp_path: Path) -> None:
     page = study.report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "somebody 7" not in page
@@ -69,12 +68,12 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: OrderedAnalysis, tmp_
     assert page.count("<img") == 5
 
 
-def test_people_are_named_where_that_was_asked_for(study: OrderedAnalysis) -> None:
-    assert "somebody 7" in ordered_page(study, list_persons=True)
+def test_people_are_named_where_that_was_asked_for(study: Analysis) -> None:
+    assert "somebody 7" in page_of(study, study.parts(writing=True), list_persons=True)
 
 
-def test_what_was_left_out_is_said(study: OrderedAnalysis) -> None:
-    page = ordered_page(study, study.parts(persons=False, fit=False))
+def test_what_was_left_out_is_said(study: Analysis) -> None:
+    page = page_of(study, study.parts(persons=False, fit=False))
     assert "Not in this report" in page
     assert "The fit of the items was left out of the analysis." in page
     names = [column["name"] for column in data(page)["items"]["columns"]]
@@ -82,36 +81,21 @@ def test_what_was_left_out_is_said(study: OrderedAnalysis) -> None:
     assert not any("infit" in name for name in names)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "options"),
-    [
-        (si.SpectralPartialCredit(), "--model pcm"),
-        (si.SpectralPartialCredit(weighting="persons"), "--model pcm --weighting persons"),
-        (si.ConditionalRatingScale(), "--model rsm --estimator cml"),
-        (si.MarginalPartialCredit(), "--model pcm --estimator mml"),
-    ],
-)
-def test_the_command_is_the_one_that_does_it_again(study: OrderedAnalysis, estimator: Any, options: str) -> None:
-    record = estimator.fit(study.responses).analyse(study.responses)
-    record = record.record(record.parts(persons=False, fit=False))
-    assert fit_command(record) == f"spectral-irt fit answers.csv {options}"
-
-
-def test_the_report_of_a_folder_is_that_of_the_analysis(study: OrderedAnalysis, tmp_path: Path) -> None:
+def test_the_report_of_a_folder_is_that_of_the_analysis(study: Analysis, tmp_path: Path) -> None:
     parts = study.parts(writing=True, groups={"side": ["left", "right"] * 100})
     study.write(tmp_path / "results", parts)
     record = json.loads((tmp_path / "results" / "fit.json").read_text(encoding="utf-8"))
-    assert page(of_folder(tmp_path / "results")) == ordered_page(study, parts, record)
+    assert page(of_folder(tmp_path / "results")) == page_of(study, parts, record)
 
 
-def test_a_folder_that_lost_its_thresholds_has_no_report(study: OrderedAnalysis, tmp_path: Path) -> None:
+def test_a_folder_that_lost_its_thresholds_has_no_report(study: Analysis, tmp_path: Path) -> None:
     study.write(tmp_path / "results")
     (tmp_path / "results" / "thresholds.csv").unlink()
     with pytest.raises(si.errors.ReadError, match=r"has no thresholds\.csv"):
         of_folder(tmp_path / "results")
 
 
-def test_a_folder_without_means_has_curves_of_the_model_alone(study: OrderedAnalysis, tmp_path: Path) -> None:
+def test_a_folder_without_means_has_curves_of_the_model_alone(study: Analysis, tmp_path: Path) -> None:
     study.write(tmp_path / "results")
     (tmp_path / "results" / "curves.csv").unlink()
     shown = page(of_folder(tmp_path / "results"))
@@ -119,8 +103,8 @@ def test_a_folder_without_means_has_curves_of_the_model_alone(study: OrderedAnal
     assert "and means observed" not in shown
 
 
-def test_the_methods_name_the_model(study: OrderedAnalysis) -> None:
-    shown = ordered_page(study, study.parts(persons=False, fit=False))
+def test_the_methods_name_the_model(study: Analysis) -> None:
+    shown = page_of(study, study.parts(persons=False, fit=False))
     assert "partial credit model (Masters, 1982). Thresholds were estimated" in shown
     assert "Rasch, G." not in shown
     scale = si.SpectralRatingScale().fit(study.responses).analyse(study.responses)
@@ -131,7 +115,7 @@ def test_the_methods_name_the_model(study: OrderedAnalysis) -> None:
     )
 
 
-def test_a_file_of_somebody_else_stays(study: OrderedAnalysis, tmp_path: Path) -> None:
+def test_a_file_of_somebody_else_stays(study: Analysis, tmp_path: Path) -> None:
     (tmp_path / "r.html").write_text("mine")
     with pytest.raises(si.errors.OutputError, match="did not make it"):
         study.report(tmp_path / "r.html")

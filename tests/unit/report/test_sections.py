@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
 from spectral_irt.inference.fit.strata import curved
@@ -34,7 +35,8 @@ def objects(*values: Any) -> np.ndarray:
 def lsat() -> Material:
     answers = si.datasets.load_lsat()
     study = si.SpectralRasch().fit(answers).analyse(answers)
-    return of_study(study, study.parts(writing=True))
+    parts = study.parts(writing=True)
+    return of_study(study, parts, record={**study.record(parts), "argv": ["fit", "lsat.csv"]})
 
 
 def with_tables(one: Material, **tables: Any) -> Material:
@@ -155,8 +157,6 @@ def test_the_paragraph_names_the_method_and_cites_what_exists(name: str) -> None
         year = known[key].split("(")[-1 if key == "christensen" else 1][:4]
         assert author.casefold() in text.casefold(), key
         assert year in text, key
-    command = fit_command(record)
-    assert command == "spectral-irt fit answers.csv" + ("" if name == "spectral" else f" --estimator {name}")
     assert f"si.{METHODS[name].where.partition(':')[2]}()" in python_lines(record)[-2]
 
 
@@ -176,20 +176,21 @@ def test_the_paragraph_names_the_prior_where_one_acted(people: int, options: dic
     assert f"normal prior (sd {used.sd:.2f} logits) {how} on {used.items} of 12 items." in text
 
 
-def test_settings_that_were_said_are_in_the_command() -> None:
+def test_settings_that_were_said_are_in_the_python() -> None:
     answers = si.datasets.load_lsat()
     study = si.SpectralRasch(regularization=0.0, refine=False, weighting="persons").fit(answers).analyse(answers)
     record = study.record(study.parts(writing=True))
-    said = "spectral-irt fit answers.csv --weighting persons --regularization 0.0 --no-refine"
-    assert fit_command(record) == said
+    assert fit_command(record) == ""  # there was none
     assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[-2]
 
 
 def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
     source = {"files": ["/secret/place/my answers; rm -rf.csv"], "reading": {"missing": ["9", "$x"], "person": "who"}}
-    record = {**lsat.record, "input": source}
-    expected = "spectral-irt fit 'my answers; rm -rf.csv' --missing 9 --missing '$x' --person who"
+    given = ["fit", source["files"][0], "--missing", "9", "--missing", "$x", "--person", "who", "--bank=/secret/b"]
+    record = {**lsat.record, "input": source, "argv": given}
+    expected = "spectral-irt fit 'my answers; rm -rf.csv' --missing 9 --missing '$x' --person who --bank=b"
     assert fit_command(record) == expected
+    assert fit_command(record, "-o", "results", "--person", "else", "--fit") == f"{expected} -o results --fit"
     assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], person='who')"
 
 
@@ -201,19 +202,13 @@ def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
         "reading": {"people": ["grade", "class"]},
     }
     record = {**lsat.record, "input": source, "estimator": "mml", "design": "adaptive", "settings": {}}
-    assert fit_command(record) == "spectral-irt fit a.csv --design adaptive --population-by grade --clustered-by class"
     assert python_lines(record)[1:] == (
         "answers = si.read('a.csv', people=['grade', 'class'])",
         "fit = si.MarginalRasch().fit(answers, groups='grade', design='adaptive')",
         "study = fit.analyse(answers).clustered('class', 'grade')",
     )
-    record["input"]["reading"] = {}  # as from a table of their own
-    assert python_lines(record)[2:] == (
-        "populations = ...  # a value for each person: 'grade'",
-        "clusters = ...  # a value for each person: 'class'",
-        "fit = si.MarginalRasch().fit(answers, groups=populations, design='adaptive')",
-        "study = fit.analyse(answers).clustered(clusters, populations)",
-    )
+    record["input"] |= {"reading": {}, "people": {"file": "place/people.csv", "columns": ["grade", "class"]}}
+    assert python_lines(record)[1] == "answers = si.read('a.csv').with_people('people.csv', ['grade', 'class'])"
 
 
 # ------------------------------------------------------------------------------------------------ limits
@@ -232,7 +227,7 @@ def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch, lsat: M
 def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = si.datasets.load_lsat()
     study = si.SpectralRasch().fit(answers).analyse(answers)
-    fit = study.item_fit_columns()
+    fit = columns_of(study.item_fit)
     assert curved(study.calibration, fit).tolist() == [0, 1, 2, 3, 4]
     monkeypatch.setattr(strata, "CURVES", 2)
     worst = np.sort(np.argsort(-np.abs(fit["infit_conditional_z"]))[:2])

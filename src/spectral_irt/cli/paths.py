@@ -1,18 +1,35 @@
-"""Places for banks and salts: refused before the work when they cannot be; and a bank put in its place."""
+"""Options that name a place, and places that are refused before the work because nothing can be put there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from spectral_irt.cli.options import Reading
+import typer
+
 from spectral_irt.cli.progress import Progress
-from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError, OutputError, listed
+from spectral_irt.files import reason_of
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
+
+
+def place(text: str | Path) -> Path:
+    """The path, with `~` for the home directory; refused if it can be no name at all."""
+    if not str(text):
+        raise typer.BadParameter("it is empty; name a place, or . for the current directory.")
+    path = Path(text).expanduser()
+    try:
+        path.exists()
+    except OSError as error:  # the system cannot even tell
+        raise typer.BadParameter(f"{reason_of(error)}.") from error
+    return path
+
+
+def output_at(metavar: str, help: str) -> Any:
+    """The option -o: where results go."""
+    return typer.Option("--output", "-o", parser=place, metavar=metavar, show_default=False, help=help)
 
 
 def refuse_bank_place(folder: Path) -> None:
@@ -43,11 +60,3 @@ def save_bank(bank: Bank, folder: Path) -> None:
     """Write the bank there; who has to wait for another writer is told so."""
     with Progress() as progress:
         bank.save(folder, tell=progress.say)
-
-
-def inputs_of(files: Sequence[str], reading: Reading, wanted: Wanted) -> tuple[str, ...]:
-    """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
-    inputs = [*reading.inputs(files), wanted.group_file]
-    if wanted.bank is None or wanted.anchors is None or Path(wanted.anchors).resolve() != wanted.bank.resolve():
-        inputs.append(wanted.anchors)
-    return tuple(str(path) for path in inputs if path is not None)

@@ -1,4 +1,4 @@
-"""Which parts of an analysis are wanted where everything is shown or written."""
+"""Which parts of an analysis are wanted where everything is shown or written, and which can be afforded."""
 
 from __future__ import annotations
 

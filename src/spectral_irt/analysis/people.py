@@ -1,0 +1,339 @@
+"""What an analysis says about people: abilities, raw scores, single answers, groups, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.analysis.cache import Cache, columns_of, tabled
+from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.data import Responses, as_responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import column_of
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.inference.groups.means import group_columns
+from spectral_irt.inference.ranks.people import person_ranks
+from spectral_irt.inference.scores.cut_scores import Others, cut_columns, raw_cuts, scale_cuts
+from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
+from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, Persons, abilities, both_likelihoods
+from spectral_irt.persons.align import Coded, align, align_categories
+from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
+from spectral_irt.persons.residuals import MeanSquares, person_mean_squares, residual_columns
+from spectral_irt.persons.score_tables import person_columns, score_columns
+from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns
+from spectral_irt.persons.unexpected import EACH, MOST, people_at, unexpected_columns
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.estimators.base import RaschEstimator
+
+Tell = Callable[[str], None]
+
+
+class AnalysisOfPeople:
+    """The people of an analysis; see `Analysis`, which has the parameters.
+
+    Names that begin with an underscore are for the other rooms of this package: arrays behind the tables.
+    """
+
+    calibration: Calibration
+    responses: Responses
+
+    def __init__(
+        self,
+        calibration: Calibration,
+        responses: Any,
+        *,
+        ability: str = "wle",
+        population: tuple[float, float] | None = None,
+        ignore_unknown: bool = False,
+        progress: Tell | None = None,
+        estimator: RaschEstimator | None = None,
+    ) -> None:
+        self.calibration, self.responses = calibration, _aligned(calibration, responses, ignore_unknown)
+        self.ability, self.population = ability, population
+        self._estimator = estimator
+        self._asked_scale: dict[str, float] = {}  # what these people have on the scale of report, where that was asked
+        self._tell: Tell = progress or (lambda text: None)
+        self._cache = Cache(self._tell)
+        persons, weights = getattr(estimator, "weighted_", None) or (None, None)
+        same = persons is not None and np.array_equal(persons, self.responses.persons)
+        self.weights: Floats | None = weights if same else None
+
+    @property
+    def _layout(self) -> Thresholds:
+        """Which thresholds belong to which item."""
+        return self.responses.thresholds
+
+    def _estimate(self, method: str | None) -> str:
+        """The one estimate for each person that goes with a method: the posterior mean with plausible values."""
+        method = method or self.ability
+        return "eap" if method == "pv" else method
+
+    def _labels(self, groups: Any) -> Any:
+        """The labels of a grouping: given, or those of a column about the people by its name."""
+        return column_of(self.responses, groups) if isinstance(groups, str) else groups
+
+    # ---------------------------------------------------------------------------------------- abilities
+
+    def abilities(self, method: str | None = None) -> Abilities:
+        """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
+        method, beta = self._estimate(method), self.calibration.thresholds
+        if method in ("wle", "ml") and self.responses.n_responses > FEW_ANSWERS:
+            return self._cache.once(("both",), lambda: both_likelihoods(self.responses, beta), say="abilities")[method]
+        mean, sd = (method == "eap" and self.population) or (None, None)
+        return self._cache.once(
+            ("abilities", method),
+            lambda: abilities(self.responses, beta, method, prior_mean=mean, prior_sd=sd),
+            say=f"abilities ({method})",
+        )
+
+    @tabled
+    def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:
+        """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+
+        `n` answers to items with an estimate; `score` of them right, or the sum of the categories answered, then of at
+        most `max_score`. `extreme`: the lowest or the highest score; the ability is then infinite under "ml", and
+        finite but mostly the method's under the others. `infit` and `outfit` are mean squares at the reported ability
+        (1 = as the model expects, above: erratic, below: too regular), missing for extreme scores. `measure` and
+        `measure_se` follow where there is a scale of report.
+
+        Parameters
+        ----------
+        method : "wle", "ml", "eap" or "pv", optional
+            Warm's weighted likelihood, maximum likelihood, or the mean under a normal prior; by default that of the
+            analysis. "pv": plausible values too, `pv1, pv2, ...`, drawn from the posterior whose mean is `ability`.
+        draws, seed, given
+            Of "pv": how many values for each person, the seed, and what they will be related to (groups, numbers); see
+            `persons.plausible.plausible_values`.
+        """
+        most = None if self._layout.binary else self._max_scores()
+        columns = person_columns(self.responses, self.abilities(method), self._person_fit(method), most)
+        if (method or self.ability) == "pv":
+            columns |= self.plausible_values(draws, seed=seed, given=given).columns()
+        return with_measures(columns, "ability", self.calibration.scale)
+
+    def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
+        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
+        prior = self.population if given is not None else self.abilities("eap").prior
+        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
+        return plausible_values(self.responses, self.calibration.thresholds, **how)
+
+    @tabled
+    def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Columns:
+        """The persons from the ablest down, with intervals of ability and rank, as a table.
+
+        The columns of `persons` with `ci_low, ci_high, rank, rank_low, rank_high`; see
+        `inference.ranks.people.person_ranks`. For a few people who answered many items, such as language models.
+        """
+        method = self._estimate(method)
+        found = self.abilities(method)
+        ranks = self._cache.once(("ranks", method, seed), lambda: person_ranks(found.ability, found.se, seed=seed))
+        columns = {**columns_of(self.persons, method), **ranks}
+        order = np.lexsort((ranks["rank"], ranks["rank"] == 0))
+        return {name: values[order] for name, values in columns.items()}
+
+    def populations(self) -> list[dict[str, Any]] | None:
+        """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""
+        table: Columns | None = getattr(self._estimator, "population_", None)
+        if table is None:
+            return None
+        columns = {name: values.tolist() for name, values in table.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _marginal(self) -> Marginal | None:
+        """The normal population of these people, by marginal maximum likelihood; None where too few people differ."""
+        return self._cache.once(
+            ("marginal",), lambda: marginal_reliability(self.responses, self.calibration.thresholds, self.weights)
+        )
+
+    def _person_fit(self, method: str | None = None) -> MeanSquares:
+        """Infit and outfit of every person as arrays, at the reported abilities."""
+        method = self._estimate(method)
+        found = self.abilities(method)
+        return self._cache.once(
+            ("person_fit", method),
+            lambda: person_mean_squares(self.responses, self.calibration.thresholds, found.ability),
+        )
+
+    def _patterns(self) -> Persons:
+        """Who has the same items and score: abilities are found once for them."""
+        return self._cache.once(("patterns",), lambda: Persons.of(self.responses, self.calibration.thresholds))
+
+    def _max_scores(self) -> Ints:
+        """The highest score that each person could have."""
+        patterns = self._patterns().patterns
+        return patterns.rows.most[patterns.of_person]
+
+    # -------------------------------------------------------------------------------------- single answers
+
+    @tabled
+    def residuals(self) -> Columns:
+        """Every answer as a table: `person, item, response, expected, residual, z`, at the abilities of the analysis.
+
+        For small data: a row for each answer.
+        """
+        return residual_columns(self.responses, self.calibration.thresholds, self.abilities().ability)
+
+    @tabled
+    def unexpected_answers(
+        self, people: Sequence[Any] | None = None, *, per_person: int = EACH, limit: int = MOST
+    ) -> Columns:
+        """The most surprising answers as a table: `person, misfit_z, item, response, expected, z, ability, difficulty`.
+
+        Of ordered answers `expected` is the mean answer that the model expects, `difficulty` the item's location.
+
+        Parameters
+        ----------
+        people : sequence of labels, optional
+            Whose answers; by default of people whose infit or outfit, standardized, is above 2, the worst first.
+        per_person, limit : int
+            So many answers of each person, and of all; see `persons.unexpected.unexpected_columns`.
+        """
+        place = None if people is None else people_at(self.responses, people)
+        how: dict[str, Any] = {"people": place, "per_person": per_person, "limit": limit}
+        return self._cache.once(
+            ("unexpected", self._estimate(None), *how.values()),
+            lambda: unexpected_columns(
+                self.responses, self.calibration.thresholds, self.abilities(), self._person_fit(), **how
+            ),
+        )
+
+    # ------------------------------------------------------------------------------------------ scores
+
+    def forms(self) -> Forms:
+        """Sets of items that many people answered, such as booklets; see `persons.test_form.find_forms`."""
+        return self._cache.once(("forms",), lambda: find_forms(self.responses, self.calibration.thresholds))
+
+    @tabled
+    def scores(self) -> Columns:
+        """From raw score to ability on every form, as a table: `form, n_items, score, ability, se, n, percentile`.
+
+        A form is a set of items that at least ten people answered, or that everybody did; `study.forms()` has them. `n`
+        people on the form have the score, and `percentile` is 100 times the share of those with a lower one and half of
+        the share with the same (the mid-percentile). `measure` and `measure_se` follow where there is a scale of
+        report. Without forms, as in an adaptive test, the table has no rows.
+        """
+        found = self._cache.once(
+            ("scores", self._estimate(None)),
+            lambda: score_columns(self._test_form(), self.forms(), self.abilities()),
+            say="tables of scores",
+        )
+        return with_measures(found, "ability", self.calibration.scale)
+
+    def score_table(self, items: Any = None) -> Any:
+        """From raw score to ability on a form of these items; see `Calibration.score_table`."""
+        return self.calibration.score_table(items)
+
+    def _test_form(self) -> Form:
+        """The form with all items: what its total scores say."""
+        return Form(self.calibration.thresholds, self._layout)
+
+    # -------------------------------------------------------------------------------- groups and classes
+
+    @tabled
+    def group_means(self, groups: Any) -> Columns:
+        """Mean ability of every group as a table.
+
+        `grouping, group, n, mean, se, sd, latent_mean, latent_se, latent_sd`: the abilities of these people, and the
+        population that they are from, without errors of measurement; see `inference.groups.means.group_columns`.
+
+        `groups` is the name of a column about the people (or several), or has a label for each person, in their order,
+        or maps persons to labels; a dictionary of several such has the names of the groupings as keys. With a scale of
+        report, `measure_mean`, `measure_se`, `measure_sd` and `measure_latent_sd` follow. Of a fit with weights, people
+        count by theirs.
+        """
+        several = isinstance(groups, Mapping) and bool(groups) and all(_is_labels(value) for value in groups.values())
+        named = groups if several else {groups if isinstance(groups, str) else "group": self._labels(groups)}
+        found, beta, scale = self.abilities("wle"), self.calibration.thresholds, self.calibration.scale
+        tables = [
+            self._cache.once(
+                ("group_means", name, labels),
+                partial(group_columns, self.responses, beta, found, labels, name, self.weights),
+                say=f"mean abilities by {name}",
+            )
+            for name, labels in named.items()
+        ]
+        columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+        if scale.is_logits:
+            return columns
+        widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd", "latent_sd")}
+        return {**columns, "measure_mean": scale.measure(columns["mean"]), **widths}
+
+    @tabled
+    def cuts(self, cuts: Sequence[float], *, raw: bool = False) -> Columns:
+        """People in classes: how many are in each, and how sure that is, as a table.
+
+        `class, cut, ability, se, n, share, accuracy, consistency, too_high, too_low`; see
+        `inference.scores.cut_scores.cut_columns`.
+
+        Parameters
+        ----------
+        cuts : sequence of numbers
+            On the scale of report (logits where there is none). A person at the cut is above it.
+        raw : bool
+            The cuts are raw scores on the whole test, each standing for the ability that `scores()` gives it.
+        """
+        test, scale, found = self._test_form(), self.calibration.scale, self.abilities()
+        at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
+        others = Others(self.responses, self.calibration.thresholds)
+        columns = self._cache.once(
+            ("cuts", self._estimate(None), at),
+            lambda: cut_columns(test, others, at, found, self.forms(), self._population()),
+            say="classes of people",
+        )
+        named = np.concatenate([[np.nan], given, [np.nan]])
+        columns = {"class": columns["class"], "cut": named, **{k: v for k, v in columns.items() if k != "class"}}
+        return columns if scale.is_logits else {**columns, "measure_se": scale.width(columns["se"])}
+
+    def _population(self) -> tuple[float, float] | None:
+        """Mean and standard deviation of the population, given or estimated."""
+        if self.population is not None:
+            return self.population
+        found = self._marginal()
+        return None if found is None else (found.mean, found.sd)
+
+    # ---------------------------------------------------------------------------------------------- files
+
+    def _people_tables(self, parts: Parts) -> dict[str, Columns]:
+        """The tables about people that go to files, by name; one without rows is left out."""
+        tables = {"persons": columns_of(self.persons, draws=parts.draws, seed=parts.seed, given=parts.groups or None)}
+        if parts.scores:
+            tables["scores"] = columns_of(self.scores)
+            forms = self.forms()
+            if not (len(forms) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
+                tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
+            tables["unexpected"] = columns_of(self.unexpected_answers)
+        if parts.described:
+            tables["groups"] = columns_of(self.group_means, parts.described)
+        if parts.cuts:
+            tables["cuts"] = columns_of(self.cuts, parts.cuts, raw=parts.cut_raw)
+        return {name: table for name, table in tables.items() if name == "persons" or len(next(iter(table.values())))}
+
+
+def _aligned(calibration: Calibration, responses: Any, ignore_unknown: bool) -> Responses:
+    """The responses in terms of the calibration: its items by label, its categories by what they are called."""
+    if calibration.layout.binary:
+        given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
+        if given.thresholds.binary:
+            return align(calibration.labels, given, ignore_unknown)
+    else:
+        given = as_responses(responses, ordered=True, unused="keep")
+    return align_categories(Coded.of(calibration), given, ignore_unknown)
+
+
+def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
+    """The columns with what is reported on another scale after them; logits stay."""
+    if scale.is_logits:
+        return columns
+    drawn = {f"measure_{pv}": scale.measure(values) for pv, values in columns.items() if pv[:2] == "pv"}
+    return {**columns, "measure": scale.measure(columns[name]), "measure_se": scale.width(columns["se"]), **drawn}
+
+
+def _is_labels(value: Any) -> bool:
+    """Whether this has a label for each person, rather than being one."""
+    return isinstance(value, Mapping | Sequence | np.ndarray) and not isinstance(value, str | bytes)
