@@ -292,9 +292,3 @@ class Persons:
     @cached_property
     def patterns(self) -> Patterns:
         return distinct_rows(self.responses)
-
-    def levels(self) -> Floats:
-        """The mean location of the items that each person answered; 0 without answers."""
-        rows = self.patterns.rows
-        total = rows.sums(self.steps.mean(self.thresholds)[rows.items])
-        return (total / np.maximum(rows.counts, 1))[self.patterns.of_person]

@@ -20,7 +20,7 @@ from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.model import prox
-from spectral_irt.persons.abilities import Persons, abilities
+from spectral_irt.persons.abilities import abilities, items_met
 
 SPLITS = ("median", "mean", "ability", "scores")
 FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
@@ -148,7 +148,7 @@ def _keys(block: Block, steps: Thresholds) -> NDArray[np.uint64]:
 def _by_ability(responses: Responses, difficulty: Floats) -> Split:
     if not responses.thresholds.binary:
         ability = np.nan_to_num(abilities(responses, difficulty).ability)
-        level = Persons.of(responses, difficulty).levels()
+        level = np.nan_to_num(items_met(responses, difficulty))
     else:
         ability, level = responses.gather(ability_and_level, difficulty)
     counts, informed = responses.counts, responses.mixed
