@@ -252,6 +252,10 @@ class _Job:
             after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
         with np.errstate(divide="ignore", invalid="ignore"):
             location = location * self.layout.mean(after / model)
+            if here.kept.information.ndim == 1:  # thresholds of an item go together as they did in the bank
+                together = made.se**2 * self.layout.max_score**2 / self.layout.sum(made.threshold_se**2)
+                told = np.isfinite(together) & self.free
+                location *= np.where(told, together, np.median(together[told]) if told.any() else 1.0)
         nothing = here.data <= 0  # nothing new
         after[nothing] = made.threshold_se[nothing] ** 2
         location = np.where(self.layout.sum(nothing.astype(float)) > 0, made.se**2, location)

@@ -161,6 +161,8 @@ def test_a_calibration_alone_is_a_bank_too(answers, tmp_path):
     updated = alone.update(drawn(300, 5))
     assert updated.n.tolist() == [800] * 6
     assert np.all(updated.calibration.threshold_se < alone.calibration.threshold_se)
+    ratio = updated.se / alone.se
+    assert ratio == pytest.approx(np.sqrt(500 / 800), rel=0.1)  # of the locations, too
 
 
 # ------------------------------------------------------------------------------------------------------ links
