@@ -16,6 +16,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.regularization import Regularization
+from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Mask, estimable, examine
@@ -92,12 +93,7 @@ class Estimate:
 
 def location_errors(layout: Thresholds, covariance: Floats) -> Floats:
     """Standard error of the mean of each item's thresholds."""
-    if layout.binary:
-        return np.sqrt(np.maximum(np.diag(covariance), 0))
-    out = np.empty(layout.n_items)
-    for k, (first, count) in enumerate(zip(layout.first.tolist(), layout.max_score.tolist(), strict=True)):
-        out[k] = covariance[first : first + count, first : first + count].sum() / count**2
-    return np.sqrt(np.maximum(out, 0))
+    return np.sqrt(np.maximum(location_variance(layout, covariance), 0))
 
 
 def centered(layout: Thresholds, thresholds: Floats, covariance: Floats | None) -> tuple[Floats, Floats | None]:
