@@ -1,6 +1,7 @@
 """When answers decide what comes next, when people are of several kinds, and when they come in classes.
 
-    python benchmarks/adaptive.py [--replicates 100] [--only adaptive,shapes,random,populations,order,classes]
+    python benchmarks/adaptive.py [--replicates 100] [--seed 0]
+                                  [--only adaptive,shapes,random,populations,order,classes]
 
 Prints, for each design, how often 95% intervals contain the true difficulty, and the slope of the estimates on it
 (weighted by the number of answers), for the default estimator, which is conditional on the scores as CML is, and for
@@ -176,6 +177,7 @@ def mean(rows: list[dict[str, float]], key: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
     parser.add_argument("--only", default=",".join([*DESIGNS, "classes"]))
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -183,10 +185,10 @@ def main() -> None:
         "| design | plain: coverage | slope | `--design adaptive`: coverage | slope | with groups: coverage | slope "
         "| warned | p < .05 |\n|---|---|---|---|---|---|---|---|---|"
     )
-    start = time.perf_counter()
+    start, seeds = time.perf_counter(), range(asked.seed, asked.seed + asked.replicates)
     for kind in asked.only.split(","):
         for name, draw in DESIGNS.get(kind, {}).items():
-            rows = [compare(draw, seed) for seed in range(asked.replicates)]
+            rows = [compare(draw, seed) for seed in seeds]
             keys = [f"{what} {fit}" for fit in ("plain", "adaptive", "by group") for what in ("coverage", "slope")]
             print(f"| {name} | " + " | ".join(mean(rows, key) for key in [*keys, "warned", "p below .05"]) + " |")
     if "classes" in asked.only:
@@ -195,7 +197,10 @@ def main() -> None:
         of_all = SpectralRasch().fit(in_classes(1, 8000, difficulty)[0]).difficulty_
         print("\n| classes of 25, effects of sd .6, 20 items | coverage of the difficulty in: " + " | " * 4 + "|")
         for n_classes in (20, 40, 80):
-            rows = [classes(seed, n_classes, difficulty, of_all) for seed in range(asked.replicates)]
+            rows = [
+                classes(seed, n_classes, difficulty, of_all)
+                for seed in range(asked.seed, asked.seed + asked.replicates)
+            ]
             print(f"| {n_classes} | " + " | ".join(f"{key}: {mean(rows, key)}" for key in rows[0]) + " |")
     print(f"\n{asked.replicates} replicates, {time.perf_counter() - start:.0f} s")
 

@@ -1,11 +1,12 @@
 """How often does a comparison of groups blame items that do not differ, and find those that do?
 
-    python benchmarks/differential.py [--replicates 200] [--people 500] [--designs A,B]
+    python benchmarks/differential.py [--replicates 200] [--people 500] [--designs A,B] [--categories 2] [--seed 0]
 
-20 items, two groups of so many people. In some designs 4 items are harder for the second group by 0.8 logits, all in
-the same direction; in some the second group is abler by a logit; in some everybody answers half of the items at random,
-or one of four booklets of ten items; in some, items have unequal slopes, the same in both groups. In the last ones an
-item discriminates differently in the second group (half or twice as steep) and is as hard on the whole.
+20 items, two groups of so many people; answers are right or wrong, or in so many categories. In some designs 4 items
+are harder for the second group by 0.8 logits, all in the same direction; in some the second group is abler by a logit;
+in some everybody answers half of the items at random, or one of four booklets of ten items; in some, items have unequal
+slopes, the same in both groups. In the last ones an item discriminates differently in the second group (half or twice
+as steep) and is as hard on the whole.
 
 clean: items that do not differ, with p < 0.05 by default (anchors purified); clean, all: the same with all items as
 anchors; clean MH: by Mantel and Haenszel's statistic; power: items that differ, with p < 0.05; named: the same, named
@@ -21,7 +22,7 @@ import warnings
 import numpy as np
 
 from measure import table
-from spectral_irt import Responses, SpectralRasch
+from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch
 from spectral_irt.model import sigmoid
 
 ITEMS, DIFFER, BY = 20, 4, 0.8
@@ -45,7 +46,18 @@ DESIGNS: dict[str, tuple[bool, float, str, float]] = {
 }
 
 
-def draw(design: str, people: int, seed: int) -> tuple[Responses, np.ndarray, np.ndarray, np.ndarray]:
+def answers(rng: np.random.Generator, logit: np.ndarray, categories: int) -> np.ndarray:
+    """Right or wrong; or categories, with thresholds as far apart for every item."""
+    if categories == 2:
+        return (rng.random(logit.shape) < sigmoid(logit)).astype(float)
+    steps = logit[..., None] - np.linspace(-0.8, 0.8, categories - 1)
+    x = np.concatenate([np.zeros((*logit.shape, 1)), np.cumsum(steps, axis=-1)], axis=-1)
+    p = np.exp(x - x.max(axis=-1, keepdims=True))
+    p = np.cumsum(p / p.sum(axis=-1, keepdims=True), axis=-1)
+    return (rng.random(logit.shape)[..., None] > p[..., :-1]).sum(axis=-1).astype(float)
+
+
+def draw(design: str, people: int, seed: int, categories: int) -> tuple[Responses, np.ndarray, np.ndarray, np.ndarray]:
     """Answers, groups, which items differ, and which do so by ability."""
     differ, impact, answered, steep = DESIGNS[design]
     rng = np.random.default_rng([seed, people])
@@ -57,22 +69,22 @@ def draw(design: str, people: int, seed: int) -> tuple[Responses, np.ndarray, np
     slope = np.where(second & one, steep, 1.0)
     if answered == "slopes":
         slope = slope * np.exp(SLOPES * rng.normal(size=ITEMS))
-    right = rng.random((2 * people, ITEMS)) < sigmoid(slope * (theta - beta - BY * (moved & second)))
-    table = right.astype(float)
+    table = answers(rng, slope * (theta - beta - BY * (moved & second)), categories)
     if answered == "half":
         table[rng.random(table.shape) < 0.5] = np.nan
     if answered == "booklets":  # items 0-9, 5-14, 10-19, and 15-19 with 0-4
         start = 5 * rng.integers(4, size=(2 * people, 1))
         table[(np.arange(ITEMS) - start) % ITEMS >= ITEMS // 2] = np.nan
-    return Responses.from_wide(table), np.where(second[:, 0], "B", "A"), moved, one
+    return Responses.from_wide(table, ordered=categories > 2), np.where(second[:, 0], "B", "A"), moved, one
 
 
-def study(design: str, people: int, replicates: int) -> dict[str, float]:
+def study(design: str, people: int, replicates: int, categories: int = 2, first: int = 0) -> dict[str, float]:
     """Shares over so many replicates."""
     rows: dict[str, list[float]] = {name: [] for name in COLUMNS}
-    for seed in range(replicates):
-        data, groups, moved, one = draw(design, people, seed)
-        analysis = SpectralRasch(regularization=0).fit(data).analyse(data)
+    estimator = SpectralRasch if categories == 2 else SpectralPartialCredit
+    for seed in range(first, first + replicates):
+        data, groups, moved, one = draw(design, people, seed, categories)
+        analysis = estimator(regularization=0).fit(data).analyse(data)
         found = analysis.dif(groups)
         every = analysis.dif(groups, anchors="all", nonuniform=False).contrasts
         place = found.contrasts["item"].astype(int)
@@ -98,11 +110,13 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--designs", default=",".join(DESIGNS))
+    parser.add_argument("--categories", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
     args = parser.parse_args()
     rows: list[list[object]] = []
     for design in args.designs.split(","):
-        rows.append([design, *study(design, args.people, args.replicates).values()])
-    print(f"{args.replicates} replicates, two groups of {args.people}")
+        rows.append([design, *study(design, args.people, args.replicates, args.categories, args.seed).values()])
+    print(f"{args.replicates} replicates, two groups of {args.people}, {args.categories} categories")
     print(
         table(["design", "clean", "clean, all", "clean MH", "power", "named", "falsely", "interaction", "steep"], rows)
     )

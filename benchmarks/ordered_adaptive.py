@@ -1,6 +1,6 @@
 """Ordered answers that decide what comes next, people of several kinds, and people in classes.
 
-    python benchmarks/ordered_adaptive.py [--replicates 40] [--only random,adaptive,populations,classes]
+    python benchmarks/ordered_adaptive.py [--replicates 40] [--only random,adaptive,populations,classes] [--seed 0]
 
 Prints, for each design, how often 95% intervals contain the true thresholds and locations, and the slope of the
 locations on the truth, for the default estimator, which is conditional on the total scores, and for marginal likelihood
@@ -133,12 +133,13 @@ def compare(draw: Callable[[int], Drawn], seed: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
     parser.add_argument("--only", default=",".join(DESIGNS))
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     for kind in asked.only.split(","):
         for name, draw in DESIGNS[kind].items():
-            rows = [compare(draw, seed) for seed in range(asked.replicates)]
+            rows = [compare(draw, seed) for seed in range(asked.seed, asked.seed + asked.replicates)]
             print(f"\n{name} ({asked.replicates} replicates)")
             for column in rows[0]:
                 print(f"  {column:22s} {np.mean([row[column] for row in rows]):.3f}", flush=True)

@@ -17,10 +17,11 @@ import polars as pl
 import pytest
 
 from spectral_irt import datasets
-from spectral_irt.data import as_responses
+from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.q3 import correlations, pairs_of, residual_matrices
 from spectral_irt.inference.groups.andersen import andersen
+from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.martin_loef import martin_loef
 from spectral_irt.inference.groups.wald import compare_groups, wald_by_item
 from spectral_irt.persons import abilities
@@ -28,6 +29,7 @@ from spectral_irt.persons import abilities
 HERE = Path(__file__).parent
 SETS = ["lsat6", "test15", "missing12", "booklets24"]
 LR, DIFFICULTY, Z, Z_GIVEN, Q3 = 1e-6, 1e-4, 4e-4, 1e-4, 1e-9
+LR_ORDERED = 1e-4  # eRm maximizes that of ordered answers to about 1e-6
 SPLITS = {"median": "median", "mean": "mean", "scores": "all.r"}
 COMPARED = [
     ("lsat6", "mean"),
@@ -52,6 +54,26 @@ def reference(name):
 def difficulties(block, items):
     """eRm's difficulties, groups x items."""
     return np.array([[group[item] for item in items] for group in block["difficulty_by_group"].values()])
+
+
+@pytest.mark.parametrize("name", ["credit6_pcm", "scale8_pcm"])
+def test_andersen_of_partial_credit(name):
+    theirs = reference(name)
+    ours = andersen(Responses.from_wide(answers(theirs["dataset"])))
+    assert ours.statistic == pytest.approx(theirs["eRm_LRtest_median"]["LR"], abs=LR_ORDERED)
+    assert ours.df == theirs["eRm_LRtest_median"]["df"]
+    assert ours.p == pytest.approx(theirs["eRm_LRtest_median"]["p"], abs=LR_ORDERED)
+    assert ours.findings[0].code == "items_not_compared"
+
+
+def test_andersen_of_a_rating_scale_on_the_items_that_erm_keeps():
+    data, theirs = Responses.from_wide(answers("scale8")), reference("scale8_rsm")["eRm_LRtest_median"]
+    half = divide(data, "median").group
+    kept = np.isin(data.items, andersen(data).groups.items)
+    ours = andersen(data.take_items(kept), half, model="rsm")
+    assert ours.statistic == pytest.approx(theirs["LR"], abs=LR_ORDERED)
+    assert ours.df == theirs["df"]
+    assert andersen(data, model="rsm").df == 10  # all eight items, since none needs all categories in each half
 
 
 @pytest.mark.parametrize(("name", "split"), COMPARED)

@@ -391,3 +391,71 @@ def test_slopes_are_not_differences_between_groups_of_unlike_ability(ordered):
         assert np.sum((found.items["class"] != "A") & (found.items["p_bh"] < 0.05)) > 2
         assert found.items["item"][found.items["flagged"]].tolist() == ([found.items["item"][3]] if differ else [])
         assert "differences_by_slope" in {finding.code for finding in found.findings}
+
+
+# ------------------------------------------------------------------------------------------ thresholds
+
+
+@pytest.fixture(scope="module")
+def study():
+    """Ten items in up to four categories; the first is a logit harder for "b", the second has one threshold moved."""
+    rng = np.random.default_rng(8)
+    group = np.array(["a", "b"])[np.arange(1600) % 2]
+    thresholds = np.sort(rng.normal(0, 0.8, (10, 3)), axis=1) + np.linspace(-0.8, 0.8, 10)[:, None]
+    moved = thresholds.copy()
+    moved[0] += 1.0
+    moved[1] += [-1.0, 0.0, 1.0]
+    ability = rng.normal(0, 1.3, 1600)
+    halves = [
+        simulate.partial_credit(
+            800, thresholds=list(beta), ability=ability[group == label], seed=seed
+        ).responses.to_dense()
+        for seed, (label, beta) in enumerate((("a", thresholds), ("b", moved)))
+    ]
+    table = np.empty((1600, 10))
+    table[group == "a"], table[group == "b"] = halves
+    frame = pl.DataFrame({f"q{k + 1}": table[:, k].astype(int) for k in range(10)})
+    answers = Responses.from_wide(frame, ordered=True)
+    return SpectralPartialCredit().fit(answers).analyse(answers), group
+
+
+@pytest.mark.slow
+def test_items_that_differ_are_found_with_their_size(study):
+    study, group = study
+    found = study.dif(group)
+    rows = found.table().to_dict(as_series=False)
+    assert rows["flagged"][0]
+    assert rows["class"][0] == "C"
+    assert abs(rows["contrast"][0] - 1.0) < 4 * rows["se"][0]
+    assert rows["item"][0] not in found.anchors
+    np.testing.assert_allclose(rows["mh_delta"][0], rows["delta"][0], atol=3 * 2.35 * rows["se"][0])
+    assert sum(rows["flagged"]) <= 2  # of nine without a difference, at 5% after adjustment
+    assert rows["threshold_dif_p_bh"][1] < 1e-4
+    assert min(rows["threshold_dif_p_bh"][2:]) > 0.01
+    steps = found.thresholds().filter(pl.col("item") == "q2")["contrast"].to_numpy()
+    assert np.abs(steps - [-1, 0, 1]).max() < 0.7
+    assert {"differential_items", "threshold_dif"} <= {one.code for one in found.findings}
+
+
+@pytest.mark.slow
+def test_a_category_that_a_group_does_not_use_does_no_harm(study):
+    study, group = study
+    table = study.responses.to_dense()
+    table[(group == "b") & (table[:, 4] == 3), 4] = 2
+    answers = Responses.from_wide(table, ordered=True)
+    found = SpectralPartialCredit().fit(answers).analyse(answers).dif(group)
+    assert len(found.items["item"]) == 10
+    assert 4 not in found.steps["item"]  # its thresholds have no estimate in b
+    assert np.isnan(found.contrasts["threshold_dif_p"][4])
+
+
+def test_mantel_by_hand():
+    table = np.array([[2, 0], [1, 1], [0, 2], [2, 0], [0, 2], [1, 1.0]])
+    focal = np.array([False, False, False, True, True, True])
+    found = mantel_haenszel(Responses.from_wide(table, ordered=True), focal)
+    # One stratum of six with total score 2: F = 3, E = 3 * 6 / 6, V = 3 * 3 * (6 * 10 - 36) / (36 * 5).
+    np.testing.assert_allclose(found.log_odds, [0, 0], atol=1e-12)
+    np.testing.assert_allclose(found.se, (216 / 180) ** -0.5)
+    lower = mantel_haenszel(Responses.from_wide(table, ordered=True), np.array([False, True, True, False, True, False]))
+    # F = 1 + 0 + 0 of the first item, E = 3: it is harder for them, and the second one easier.
+    np.testing.assert_allclose(lower.log_odds, [2 / (216 / 180), -2 / (216 / 180)])

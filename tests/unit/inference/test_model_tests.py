@@ -3,10 +3,20 @@
 import numpy as np
 import pytest
 
-from spectral_irt import ConditionalRasch, Responses, SpectralRasch, andersen, datasets, martin_loef, simulate
+from spectral_irt import (
+    ConditionalRasch,
+    Responses,
+    SpectralPartialCredit,
+    SpectralRasch,
+    andersen,
+    datasets,
+    martin_loef,
+    simulate,
+)
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
 from spectral_irt.estimators.joint import JointRasch
-from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, estimator_like
+from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, estimator_like, locations
+from spectral_irt.inference.groups.grouping import by_label, divide
 from spectral_irt.inference.groups.wald import joint_statistic, score_split, wald_by_item
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 
@@ -187,6 +197,19 @@ def test_score_split_rejects_unequal_slopes(n):
     assert np.mean(np.array(p) < 0.05) > 0.9
 
 
+@pytest.mark.slow
+def test_wald_by_threshold():
+    answers = simulate.partial_credit(1600, 10, categories=4, seed=8).responses
+    test = SpectralPartialCredit().fit(answers).analyse(answers).model_test("median")
+    rows = test.threshold_table()
+    assert rows.columns == ["item", "category", "contrast", "se", "z", "p"]
+    assert test.df == rows.height - 1
+    item = test.table().row(0, named=True)
+    mine = rows.filter(rows["item"] == item["item"])["contrast"].to_numpy()
+    assert abs(mine.mean() - item["contrast"]) < 1e-10  # the location is the mean of the thresholds
+    assert item["df"] == 3
+
+
 # ------------------------------------------------------------------------------------- martin-löf
 
 
@@ -258,10 +281,26 @@ def test_a_group_whose_items_fall_apart_is_named():
 def test_groups_are_calibrated_as_on_their_own():
     data = simulate.rasch(300, 6, seed=13).responses
     half = np.arange(300) % 2
-    from spectral_irt.inference.groups.grouping import divide
-
     found = calibrate_groups(data, divide(data, half), GroupModel(SpectralRasch(regularization=0)))
     for k in (0, 1):
         alone = SpectralRasch(regularization=0, se="information").fit(data.take_persons(half == k))
         np.testing.assert_allclose(found.difficulty[k], alone.difficulty_)
         np.testing.assert_allclose(found.se[k], alone.se_)
+
+
+def test_locations_solve_the_conditional_equations():
+    data = simulate.partial_credit(400, 5, categories=4, seed=2)
+    shape = data.thresholds - np.repeat(np.linspace(-1, 1, 5), 3)  # wrong locations, right distances
+    found, covariance = locations(data.responses, shape)
+    again, _ = locations(data.responses, data.thresholds)
+    np.testing.assert_allclose(found, again, atol=1e-8)
+    se = np.sqrt(np.diag(covariance))
+    true = data.thresholds.reshape(5, 3).mean(axis=1)
+    assert np.abs((found - (true - true.mean())) / se).max() < 4
+
+
+def test_groups_without_common_items_say_so():
+    table = np.array([[0, 1], [1, 0], [2, 1], [1, 2], [0, 0], [2, 2.0]])
+    answers = Responses.from_wide(np.concatenate([table, table[:, ::-1]]), ordered=True)
+    with pytest.raises(DesignError, match=r"in the group '0'.*categories"):
+        calibrate_groups(answers, by_label(answers, [0] * 2 + [1] * 10), GroupModel())

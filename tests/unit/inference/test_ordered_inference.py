@@ -1,13 +1,8 @@
-"""Tests of the model, groups, dependence and classical statistics of ordered answers: other programs, brute force,
-the binary case, and power."""
+"""Checks, dependence and classical statistics of ordered answers: the binary case, and power."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
-import polars as pl
 import pytest
 
 from spectral_irt import (
@@ -19,66 +14,9 @@ from spectral_irt import (
     simulate,
 )
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.data import Responses
-from spectral_irt.errors import DesignError
-from spectral_irt.inference.groups.andersen import andersen
-from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
-from spectral_irt.inference.groups.grouping import by_label, divide
-from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.prediction import compare, marginal_categories
 
-REFERENCE = Path(__file__).parents[2] / "reference"
-
-
-def reference(name):
-    data = json.loads((REFERENCE / f"{name}.json").read_text())
-    return Responses.from_wide(pl.read_csv(REFERENCE / f"{data['dataset']}.csv")), data["eRm_LRtest_median"]
-
-
-@pytest.fixture(scope="module")
-def study():
-    """Ten items in up to four categories; the first is a logit harder for "b", the second has one threshold moved."""
-    rng = np.random.default_rng(8)
-    group = np.array(["a", "b"])[np.arange(1600) % 2]
-    thresholds = np.sort(rng.normal(0, 0.8, (10, 3)), axis=1) + np.linspace(-0.8, 0.8, 10)[:, None]
-    moved = thresholds.copy()
-    moved[0] += 1.0
-    moved[1] += [-1.0, 0.0, 1.0]
-    ability = rng.normal(0, 1.3, 1600)
-    halves = [
-        simulate.partial_credit(
-            800, thresholds=list(beta), ability=ability[group == label], seed=seed
-        ).responses.to_dense()
-        for seed, (label, beta) in enumerate((("a", thresholds), ("b", moved)))
-    ]
-    table = np.empty((1600, 10))
-    table[group == "a"], table[group == "b"] = halves
-    frame = pl.DataFrame({f"q{k + 1}": table[:, k].astype(int) for k in range(10)})
-    answers = Responses.from_wide(frame, ordered=True)
-    return SpectralPartialCredit().fit(answers).analyse(answers), group
-
-
 # ------------------------------------------------------------------------------------------ tests of the model
-
-
-@pytest.mark.parametrize("name", ["credit6_pcm", "scale8_pcm"])
-def test_andersen_is_that_of_erm(name):
-    answers, theirs = reference(name)
-    ours = andersen(answers)
-    assert abs(ours.statistic - theirs["LR"]) < 1e-4  # both maximize to about 1e-6
-    assert ours.df == theirs["df"]
-    assert abs(ours.p - theirs["p"]) < 1e-4
-    assert ours.findings[0].code == "items_not_compared"
-
-
-def test_andersen_of_a_rating_scale_is_that_of_erm_on_the_items_that_it_keeps():
-    answers, theirs = reference("scale8_rsm")
-    half = divide(answers, "median").group
-    kept = np.isin(answers.items, andersen(answers).groups.items)
-    ours = andersen(answers.take_items(kept), half, model="rsm")
-    assert abs(ours.statistic - theirs["LR"]) < 1e-4
-    assert ours.df == theirs["df"]
-    assert andersen(answers, model="rsm").df == 10  # all eight items, since none needs all categories in each half
 
 
 @pytest.mark.slow
@@ -112,82 +50,6 @@ def test_unequal_slopes_are_found_and_equal_ones_are_not():
     fitting = SpectralPartialCredit().fit(good).analyse(good)
     assert not fitting.checks().alarmed
     assert "no misfit of items seen" in fitting.checks().sentence()
-
-
-@pytest.mark.slow
-def test_wald_by_threshold(study):
-    study, _ = study
-    test = study.model_test("median")
-    rows = test.threshold_table()
-    assert rows.columns == ["item", "category", "contrast", "se", "z", "p"]
-    assert test.df == rows.height - 1
-    item = test.table().row(0, named=True)
-    mine = rows.filter(pl.col("item") == item["item"])["contrast"].to_numpy()
-    assert abs(mine.mean() - item["contrast"]) < 1e-10  # the location is the mean of the thresholds
-    assert item["df"] == 3
-
-
-# ------------------------------------------------------------------------------------------------- groups
-
-
-def test_locations_solve_the_conditional_equations():
-    data = simulate.partial_credit(400, 5, categories=4, seed=2)
-    shape = data.thresholds - np.repeat(np.linspace(-1, 1, 5), 3)  # wrong locations, right distances
-    found, covariance = locations(data.responses, shape)
-    again, _ = locations(data.responses, data.thresholds)
-    np.testing.assert_allclose(found, again, atol=1e-8)
-    se = np.sqrt(np.diag(covariance))
-    true = data.thresholds.reshape(5, 3).mean(axis=1)
-    assert np.abs((found - (true - true.mean())) / se).max() < 4
-
-
-@pytest.mark.slow
-def test_items_that_differ_are_found_with_their_size(study):
-    study, group = study
-    found = study.dif(group)
-    rows = found.table().to_dict(as_series=False)
-    assert rows["flagged"][0]
-    assert rows["class"][0] == "C"
-    assert abs(rows["contrast"][0] - 1.0) < 4 * rows["se"][0]
-    assert rows["item"][0] not in found.anchors
-    np.testing.assert_allclose(rows["mh_delta"][0], rows["delta"][0], atol=3 * 2.35 * rows["se"][0])
-    assert sum(rows["flagged"]) <= 2  # of nine without a difference, at 5% after adjustment
-    assert rows["threshold_dif_p_bh"][1] < 1e-4
-    assert min(rows["threshold_dif_p_bh"][2:]) > 0.01
-    steps = found.thresholds().filter(pl.col("item") == "q2")["contrast"].to_numpy()
-    assert np.abs(steps - [-1, 0, 1]).max() < 0.7
-    assert {"differential_items", "threshold_dif"} <= {one.code for one in found.findings}
-
-
-@pytest.mark.slow
-def test_a_category_that_a_group_does_not_use_does_no_harm(study):
-    study, group = study
-    table = study.responses.to_dense()
-    table[(group == "b") & (table[:, 4] == 3), 4] = 2
-    answers = Responses.from_wide(table, ordered=True)
-    found = SpectralPartialCredit().fit(answers).analyse(answers).dif(group)
-    assert len(found.items["item"]) == 10
-    assert 4 not in found.steps["item"]  # its thresholds have no estimate in b
-    assert np.isnan(found.contrasts["threshold_dif_p"][4])
-
-
-def test_mantel_by_hand():
-    table = np.array([[2, 0], [1, 1], [0, 2], [2, 0], [0, 2], [1, 1.0]])
-    focal = np.array([False, False, False, True, True, True])
-    found = mantel_haenszel(Responses.from_wide(table, ordered=True), focal)
-    # One stratum of six with total score 2: F = 3, E = 3 * 6 / 6, V = 3 * 3 * (6 * 10 - 36) / (36 * 5).
-    np.testing.assert_allclose(found.log_odds, [0, 0], atol=1e-12)
-    np.testing.assert_allclose(found.se, (216 / 180) ** -0.5)
-    lower = mantel_haenszel(Responses.from_wide(table, ordered=True), np.array([False, True, True, False, True, False]))
-    # F = 1 + 0 + 0 of the first item, E = 3: it is harder for them, and the second one easier.
-    np.testing.assert_allclose(lower.log_odds, [2 / (216 / 180), -2 / (216 / 180)])
-
-
-def test_groups_without_common_items_say_so():
-    table = np.array([[0, 1], [1, 0], [2, 1], [1, 2], [0, 0], [2, 2.0]])
-    answers = Responses.from_wide(np.concatenate([table, table[:, ::-1]]), ordered=True)
-    with pytest.raises(DesignError, match=r"in the group '0'.*categories"):
-        calibrate_groups(answers, by_label(answers, [0] * 2 + [1] * 10), GroupModel())
 
 
 # --------------------------------------------------------------------------------------------- dependence
@@ -228,8 +90,9 @@ def test_a_turned_item_is_named():
 
 
 @pytest.mark.slow
-def test_unexpected_answers_and_ranks(study):
-    study, _ = study
+def test_unexpected_answers_and_ranks():
+    answers = simulate.partial_credit(1600, 10, categories=4, seed=8).responses
+    study = SpectralPartialCredit().fit(answers).analyse(answers)
     table = study.unexpected_answers(per_person=1)
     row = table.row(0, named=True)
     assert abs(row["response"] - row["expected"]) > 1
