@@ -325,7 +325,7 @@ def test_a_signal_in_the_middle(tmp_path: Path) -> None:
         "def slow(*args, **options):\n"
         "    print('now', flush=True)\n"
         "    time.sleep(60)\n"
-        "spectral_fit.spectral_fit = slow\n"
+        "spectral.SpectralRasch._estimate = slow\n"
         "sys.exit(main.main(['fit', 'a.csv', '-o', 'out']))\n"
     )
     command = [sys.executable, "-c", program]
