@@ -21,8 +21,8 @@ from scipy import sparse
 from spectral_irt.conditional.given_score import Exact, rough_ability
 from spectral_irt.conditional.information import Point, matched_factors
 from spectral_irt.conditional.patterns import by_order, spans
+from spectral_irt.conditional.recursion import given_every_score
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
-from spectral_irt.conditional.tree import given_every_score
 from spectral_irt.data import Responses
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints
 from spectral_irt.data.packing import person_chunks

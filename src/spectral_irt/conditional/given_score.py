@@ -1,7 +1,7 @@
 """Answers given the score: who takes which method, and what people and patterns need of it.
 
 People whose answers carry much information take a series (`series_binary`, `series_tables`); the others are exact. Few
-steps up or down take the `recursion`, all scores of one set of items the `tree`, and everything else the `contour` sum.
+steps up or down take the `recursion`, all scores of one set of items its tree, and everything else the `contour` sum.
 People of like length and score share a tile, a table that fits the cache of one core.
 """
 
@@ -24,9 +24,8 @@ from spectral_irt.conditional.patterns import (
     pattern_parts,
     spans,
 )
-from spectral_irt.conditional.recursion import by_fewer_steps
+from spectral_irt.conditional.recursion import LEAST, by_fewer_steps, given_every_score
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
-from spectral_irt.conditional.tree import LEAST, given_every_score
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds

@@ -6,7 +6,7 @@ of the thresholds b (difficulties, where answers are right or wrong) in two grou
     T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom for m free thresholds,
 
 and likewise for the thresholds of one item alone: z_i^2, z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii), where it has one.
-For conditional maximum likelihood, and where the spectral estimate has landed on it, V is the inverse information; for
+For conditional maximum likelihood, and where the spectral estimate has come to it, V is the inverse information; for
 the chain alone it is the sandwich. That is itself estimated from the people, so that T is larger than chi-square where
 items are many for the people there are (80 items, 1,000 people: 16% rejected at the 5% level); p is then taken from
 Hotelling's distribution, with the degrees of freedom of Nel & van der Merwe for unequal groups:
