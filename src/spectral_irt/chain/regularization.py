@@ -24,7 +24,7 @@ from spectral_irt.model import LOGISTIC_VARIANCE
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgment, not a theorem.
 ENOUGH_INFORMATION = 25.0
-AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior of the Newton steps never counts; see `prior.fading`
+AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior never counts; see `prior.fading`
 LITTLE_INFORMATION = 3.0  # up to here it counts in full, where the data are not thin as a whole
 
 FEW_ANSWERS = "{}s with few answers"  # why there is a prior

@@ -41,7 +41,7 @@ def fit_in_database(
 ) -> SpectralRasch:
     """Calibrate the items of a table of answers, with the database doing the sums.
 
-    The estimate is that of `SpectralRasch(refine=False)`, the chain without the Newton steps, which needs nothing but sums
+    The estimate is that of `SpectralRasch(refine=False)`, the chain without Newton steps, which needs nothing but sums
     over people: each pass is two queries with a GROUP BY (docs/explanation/in_the_database.md). Only numbers per item
     travel. Everything happens in one transaction that is never committed: besides temporary tables, which end with it,
     nothing is created.
