@@ -152,7 +152,7 @@ def test_too_little_to_tell(categories):
     with pytest.raises(DesignError, match="needs 50 and 3 items"):
         compare_likelihoods(few, start)
     assert quick_hausman(few, start) is None
-    assert ConditionalPartialCredit().fit(few).analyse(few).quick_hausman() is None
+    assert ConditionalPartialCredit().fit(few).analyse(few)._quick_hausman(None) is None
     with pytest.raises(OptionError, match="`design` is 'random'"):
         MarginalPartialCredit().fit(few, design="random")
     with pytest.raises(OptionError, match="fixed design"):
@@ -224,7 +224,7 @@ def test_marginal_likelihood_is_the_remedy():
     assert told.calibration_.provenance.estimator == "MarginalPartialCredit"
     assert "adaptive_design" in [finding.code for finding in told.calibration_.findings]
     after = told.analyse(data.responses)
-    assert after.quick_hausman() is None
+    assert after._quick_hausman(None) is None
     assert not after.parts().fit
     assert after.record()["design"] == "adaptive"
     known = np.isfinite(plain.thresholds_) & np.isfinite(told.thresholds_)
