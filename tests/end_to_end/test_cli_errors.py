@@ -371,4 +371,4 @@ def test_not_enough_memory_is_said(cli: Cli, good: Path, monkeypatch: pytest.Mon
         raise MemoryError
 
     monkeypatch.setattr(SpectralRasch, "_estimate", hungry)
-    refused(cli("fit", good), "not enough memory", "--se none")
+    refused(cli("fit", good), "not enough memory", "--memory", "--se none")

@@ -200,13 +200,29 @@ def test_an_adaptive_test_is_seen_and_calibrated_as_one(fit, cli, tmp_path):
     assert (record["design"], record["estimator"]) == ("adaptive", "mml")
 
 
+def test_clusters_populations_and_weights_go_with_ordered_answers(fit, tmp_path):
+    rows = "".join(f"{k},{k % 20},{'ab'[k % 2]},{1 + k % 3}\n" for k in range(1, 401))
+    (tmp_path / "people.csv").write_text("person,room,grade,w\n" + rows)
+    beside, out = ["--group-file", tmp_path / "people.csv"], ["-o", tmp_path / "out"]
+    for options in (
+        ["--clustered-by", "room"],
+        ["--weight", "w", "--refine"],
+        ["--estimator", "mml", "--population-by", "grade"],
+    ):
+        fit(REFERENCE / "scale8.csv", *beside, *options, *out)
+        record = json.loads((tmp_path / "out" / "fit.json").read_text())
+        assert record["argv"][0] == "fit"
+        assert record["seconds"]["total"] > 0
+        assert record["input"]["people"]["columns"] == [options[-1] if options[-1] != "--refine" else "w"]
+
+
 def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
         (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),
         (["--model", "pcm", "-o", tmp_path / "a.xlsx", "--parquet"], "-o names a workbook"),
         (["--model", "rsm", "--anchors", tmp_path / "b"], "leave out --model"),
         (["--ifile", tmp_path / "b.doc"], "ends in none of .csv"),
-        (["--design", "adaptive", "--model", "rsm"], "which the rating scale model does not have"),
+        (["--design", "adaptive", "--model", "rsm"], "--design adaptive is not for the rating scale model"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),
         (["--model", "pcm", "--estimator", "jml"], "estimator is 'jml'"),
         (["--model", "2pl"], "--model is '2pl'"),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spectral_irt.tables import Columns
 
 # Options for whose mathematics answers in more than two categories wait, by the group that they are in.
-RIGHT_OR_WRONG_ONLY = {"fitting": ("population_by", "weight"), "wanted": ("catsim",)}
+RIGHT_OR_WRONG_ONLY = {"wanted": ("catsim",)}
 # Options of reading that make answers right or wrong.
 SCORED = ("correct", "threshold", "above_mean")
 ANCHORED = ("regularization", "assume_equal_means", "se", "max_iter", "threads")  # parameters of anchored calibrations
@@ -137,11 +137,9 @@ class FitJob:
         if self.wanted.anchors is None:
             if model == "rasch":
                 return make_estimator(fitting.estimator, parameters)
-            if model == "rsm" and fitting.design == "adaptive":
-                raise OptionError(
-                    "--design adaptive needs marginal maximum likelihood, which the rating scale model does not have "
-                    "here; say --model pcm."
-                )
+            if model == "rsm" and (fitting.design == "adaptive" or fitting.weight is not None):
+                needs = "--weight" if fitting.weight is not None else "--design adaptive"
+                raise OptionError(f"{needs} is not for the rating scale model; say --model pcm.")
             return make_ordered(model, fitting.estimator, parameters)
         if fitting.design == "adaptive":
             raise OptionError("--anchors is for a fixed design; leave out --design adaptive.")

@@ -44,7 +44,11 @@ def report(error: BaseException, *, debug: bool = False) -> int:
         complain("error", f"what was to be shown cannot be written: {reason}. {done}")
         return BAD_INPUT
     if isinstance(error, MemoryError):
-        complain("error", "there is not enough memory for this; try fewer --threads or --se none, or a larger machine.")
+        complain(
+            "error",
+            "there is not enough memory for this; try --memory 1GB (what goes beyond it is kept in temporary files), "
+            "fewer --threads or --se none.",
+        )
         return BAD_INPUT
     first, *_ = str(error).strip().splitlines() or [""]
     hint = "" if debug else ", with the traceback that --debug shows"
