@@ -48,7 +48,7 @@ def solve(
         Of a normal prior (`mean` may have a number for each person); precision 0 is none. Without either, people with
         the highest score get inf, with the lowest -inf, and no information.
     """
-    n, s = answers.most, answers.scores
+    n, s = answers.max_scores, answers.scores
     theta, low, high = _start(answers, beta)
     if precision:
         # E never exceeds n, so the pull of the prior ends within n / precision of its mean.
@@ -103,7 +103,7 @@ def _start(answers: Answers, beta: Floats) -> tuple[Floats, Floats, Floats]:
     At theta = min(beta) - log(2 n + 2) the expected score of n answers is below 1/2 - p, which is less than Warm's
     correction, and likewise at the other end. Of ordered answers n is the highest score, and a logit more is enough.
     """
-    counts, n, s = answers.counts, answers.most, answers.scores
+    counts, n, s = answers.counts, answers.max_scores, answers.scores
     beyond = np.log(2 * n + 2)
     if answers.ordered is None:
         b = least = greatest = beta[answers.items]
@@ -292,7 +292,7 @@ def _beside_a_gap(answers: Answers, beta: Floats) -> Ints:
     if answers.ordered is not None:
         beta, together = _standing_together(answers.ordered, beta)
         beta, slack = beta * together, 2 * together - 1
-        ends = np.concatenate([[0], np.cumsum(answers.most)]).astype(np.int32)
+        ends = np.concatenate([[0], np.cumsum(answers.max_scores)]).astype(np.int32)
         passed = answers.ordered.of_items(answers.items.astype(np.int64)).astype(np.int32)
         answers = Answers(ends, passed, answers.scores)  # as if every threshold were an item
     known = beta[np.isfinite(beta)]

@@ -55,7 +55,7 @@ class Answers:
         return None if self.steps is None or self.steps.binary else self.steps
 
     @property
-    def most(self) -> Ints:
+    def max_scores(self) -> Ints:
         """The highest score that each person could have."""
         if self.ordered is None:
             return self.counts

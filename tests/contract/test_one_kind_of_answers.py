@@ -70,7 +70,7 @@ def test_the_same_counts_and_findings(both):
     one, other = both
     for name in ("n_responses", "n_persons", "n_items"):
         assert getattr(one, name) == getattr(other, name)
-    for name in ("counts", "scores", "most", "mixed", "kinds_of_people", "item_counts", "item_scores"):
+    for name in ("counts", "scores", "max_scores", "informative", "kinds_of_people", "item_counts", "item_scores"):
         assert np.array_equal(getattr(one, name), getattr(other, name))
     assert np.array_equal(one.category_counts, other.category_counts)
     assert np.array_equal(one.category_codes(), other.category_codes())

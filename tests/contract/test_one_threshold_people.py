@@ -78,7 +78,7 @@ def test_forms_and_what_their_scores_say():
     binary = Form.of(BETA)
     beside = Form(np.append(BETA, [0.5, -0.5]), Thresholds(np.append(np.ones(15, dtype=np.int64), 2)))
     two = beside.take(np.arange(15))
-    assert two.most == binary.most
+    assert two.max_score == binary.max_score
     assert two.ends() == binary.ends()
     assert np.allclose(two.chances(theta), binary.chances(theta), atol=1e-12)
     for method in METHODS:

@@ -167,7 +167,7 @@ class AnalysisOfPeople:
     def _max_scores(self) -> Ints:
         """The highest score that each person could have."""
         patterns = self._patterns().patterns
-        return patterns.rows.most[patterns.of_person]
+        return patterns.rows.max_scores[patterns.of_person]
 
     # -------------------------------------------------------------------------------------- single answers
 

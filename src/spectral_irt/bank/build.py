@@ -128,7 +128,7 @@ def evidence_of(responses: Responses, alone: Bank, made: Calibration) -> Evidenc
     rest = responses if known.all() else responses.take_items(known)
     place = layout.of_items(np.flatnonzero(known))
     beta = made.thresholds[place]
-    if not (layout.binary or rest.mixed.any()):
+    if not (layout.binary or rest.informative.any()):
         return kept
     found = Answers.at(rest, beta)
     level, pull, information = kept.prior_mean.copy(), kept.prior_gradient.copy(), kept.information.copy()

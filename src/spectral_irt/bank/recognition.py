@@ -250,7 +250,7 @@ def check_usable(bank: Bank, answers: Responses) -> None:
             f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
             f"{listed(bank.items[bank.calibration.known])}; the new answers say nothing on its scale. Check the labels."
         )
-    if not answers.mixed.any():
+    if not answers.informative.any():
         raise DesignError(
             f"{answers.source}: everybody has the lowest or the highest score (all answers right or all wrong), which "
             "carries no information about difficulty. The bank is unchanged."

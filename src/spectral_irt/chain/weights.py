@@ -196,7 +196,7 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
     it could be: all that weights may depend on. 0 for persons at the ends of the scale (their ability is not needed).
     """
     rows = rows_of(block, thresholds)
-    most = np.maximum(rows.most, 1)
+    most = np.maximum(rows.max_scores, 1)
     if thresholds.binary:
         right, wrong = block.halves(len(beta))
         mean, square = ((right @ values + wrong @ values) / most for values in (beta, beta**2))
@@ -205,7 +205,7 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
         mean, square = (rows.sums(of_item[rows.items]) / most for of_item in sums)
     variance = np.maximum(square - mean**2, 0)
     ok = rows.informative
-    odds = np.divide(rows.scores, rows.most - rows.scores, out=np.ones(rows.n_persons), where=ok)
+    odds = np.divide(rows.scores, rows.max_scores - rows.scores, out=np.ones(rows.n_persons), where=ok)
     return np.where(ok, prox(mean, variance, np.log(odds)), 0.0)
 
 
@@ -224,7 +224,7 @@ def ability_factors(
     for half, p in zip(block.halves(len(beta)), halves, strict=True):
         information += _fill_probabilities(half, inverse_t, pi, p.data)
     if moments is not None:
-        information = np.where(rows.most > rows.counts, told, information)
+        information = np.where(rows.max_scores > rows.counts, told, information)
     weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
     return weight, None if thresholds.binary else inverse_t
 
@@ -296,7 +296,7 @@ class Moments:
         Two Newton steps from the closed form `theta` for people with an item of several thresholds, with the moments of
         items tabulated on a grid, so that a step costs two look-ups an answer. V_l is for these people only.
         """
-        several = (rows.most > rows.counts) & rows.informative
+        several = (rows.max_scores > rows.counts) & rows.informative
         place = rows.items.astype(np.int64) * len(self.grid)
         for _ in range(NEWTON):
             at = self.nearest(theta)

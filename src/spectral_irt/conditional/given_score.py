@@ -74,7 +74,7 @@ def given_score(
 
 
 def part_given(part: PatternPart, cumulated: Floats) -> Given:
-    return given_score(columns_of(part, cumulated), part.scores, part.most, one_set=part.one_set)
+    return given_score(columns_of(part, cumulated), part.scores, part.max_scores, one_set=part.one_set)
 
 
 def categories_given(part: PatternPart, cumulated: Floats) -> Floats:

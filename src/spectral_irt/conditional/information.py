@@ -172,11 +172,11 @@ def from_levels(layout: Thresholds, values: Floats) -> Floats:
 def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Contour]]:
     """Some patterns at a time, with the contour sums that pairs of items need."""
     width = cumulated.shape[1] - 1
-    points = int(n_points(part.most * width / 4.0, width, part.scores, part.most)[1].max())
+    points = int(n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max())
     size = max(1, CELLS // (part.items.shape[1] * points * width))
     for start in range(0, len(part.scores), size):
         some = slice(start, start + size)
-        yield some, Contour.of(columns_of(part, cumulated, some), part.scores[some], part.most[some])
+        yield some, Contour.of(columns_of(part, cumulated, some), part.scores[some], part.max_scores[some])
 
 
 def exact_information(part: PatternPart, cumulated: Floats, codes: Ints, n_steps: int) -> Floats:

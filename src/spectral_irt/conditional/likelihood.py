@@ -233,7 +233,7 @@ def _evaluate(
 
 def _exact_work(part: PatternPart, cumulated: Floats) -> float:
     width = cumulated.shape[1] - 1
-    points = n_points(part.most * width / 4.0, width, part.scores, part.most)[1].max()
+    points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max()
     return float(np.sum((part.counts * width) ** 2.0) * points)
 
 

@@ -60,7 +60,7 @@ class PatternPart:
     items: NDArray[np.int64]
     counts: Ints
     scores: Ints
-    most: Ints
+    max_scores: Ints
     people: Floats
     one_set: bool
 
@@ -68,7 +68,7 @@ class PatternPart:
 def pattern_parts(rows: Rows, people: Ints, steps: Thresholds) -> list[PatternPart]:
     """The patterns of people whose total score is neither the lowest nor the highest, in tiles."""
     who = np.flatnonzero(rows.informative)
-    counts, most = rows.counts[who], rows.most[who]
+    counts, most = rows.counts[who], rows.max_scores[who]
     keys = row_keys(rows, steps, np.zeros_like(rows.scores))[who]
     _, of_set, size = np.unique(keys, return_inverse=True, return_counts=True)
     size = size[of_set]
@@ -77,8 +77,8 @@ def pattern_parts(rows: Rows, people: Ints, steps: Thresholds) -> list[PatternPa
     ends = np.flatnonzero(np.diff(of_set[sets])) + 1
     parts = [_part(rows, who[one], people, steps, True) for one in np.split(sets, ends) if len(one)]
     who = who[~shared]
-    who = who[by_order(rows.counts[who], rows.scores[who], rows.most[who])]
-    counts, orders = rows.counts[who], np.minimum(rows.scores, rows.most - rows.scores)[who]
+    who = who[by_order(rows.counts[who], rows.scores[who], rows.max_scores[who])]
+    counts, orders = rows.counts[who], np.minimum(rows.scores, rows.max_scores - rows.scores)[who]
     start = 0
     while start < len(who):
         stop = end_of_tile(counts, orders, start, steps.widest)
@@ -95,7 +95,7 @@ def _part(rows: Rows, which: Ints, people: Ints, steps: Thresholds, one_set: boo
     else:
         place = np.arange(len(mine.items)) - np.repeat(mine.indptr[:-1], mine.counts)
         items[np.repeat(np.arange(len(which)), mine.counts), place] = mine.items
-    return PatternPart(which, items, mine.counts, mine.scores, mine.most, people[which].astype(float), one_set)
+    return PatternPart(which, items, mine.counts, mine.scores, mine.max_scores, people[which].astype(float), one_set)
 
 
 def padded(steps: Thresholds, thresholds: Floats) -> Floats:

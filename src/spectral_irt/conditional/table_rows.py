@@ -151,8 +151,8 @@ class _People:
             rows, passed = rows.take(who), _rows_of_matrix(passed, who)
             weight = None if weight is None else weight[who]
         sums = [np.bincount(layout.item, weights=beta**power, minlength=layout.n_items) for power in (1, 2)]
-        mean, square = (rows.sums(one[rows.items]) / rows.most for one in sums)
-        theta = prox(mean, np.maximum(square - mean**2, 0), np.log(rows.scores / (rows.most - rows.scores)))
+        mean, square = (rows.sums(one[rows.items]) / rows.max_scores for one in sums)
+        theta = prox(mean, np.maximum(square - mean**2, 0), np.log(rows.scores / (rows.max_scores - rows.scores)))
         return cls(rows, passed, theta, np.empty(0, np.int32), np.empty(0), _repeated(rows, layout), weight)
 
     def weight_of(self, who: Ints) -> Floats | None:

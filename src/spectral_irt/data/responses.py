@@ -19,7 +19,7 @@ from spectral_irt.data.block import EMPTY, Block, Floats, Ints, fingerprint_of
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import chosen_positions
 from spectral_irt.data.packing import DUPLICATES, AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
-from spectral_irt.data.thresholds import Thresholds, answers, counts_scores_most, dense, kinds_of_people
+from spectral_irt.data.thresholds import Thresholds, answers, counts_and_scores, dense, kinds_of_people
 from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
 from spectral_irt.engine.threads import LocalEngine
 from spectral_irt.errors import DesignError, ResponseValueError, check_option, listed
@@ -271,7 +271,7 @@ class Responses:
 
     @cached_property
     def _of_people(self) -> tuple[Ints, Ints, Ints]:
-        counts, scores, most = self.entries.gather(counts_scores_most, self.thresholds)
+        counts, scores, most = self.entries.gather(counts_and_scores, self.thresholds)
         return fixed(counts), fixed(scores), fixed(most)
 
     @cached_property
@@ -285,14 +285,14 @@ class Responses:
         return fixed(self.gather(kernels.scores_of)) if self.thresholds.binary else self._of_people[1]
 
     @cached_property
-    def most(self) -> Ints:
+    def max_scores(self) -> Ints:
         """The highest score that each person could have."""
         return self.counts if self.thresholds.binary else self._of_people[2]
 
     @cached_property
-    def mixed(self) -> NDArray[np.bool_]:
+    def informative(self) -> NDArray[np.bool_]:
         """People whose score is neither the lowest nor the highest, on two items or more: who can tell items apart."""
-        return fixed((self.scores > 0) & (self.scores < self.most) & (self.counts > 1))
+        return fixed((self.scores > 0) & (self.scores < self.max_scores) & (self.counts > 1))
 
     @cached_property
     def kinds_of_people(self) -> Ints:

@@ -270,7 +270,7 @@ def all_rows(responses: Any) -> Rows:
     ends = np.cumsum([0, *(len(part.items) for part in parts)])
     indptr = np.concatenate([[0], *(part.indptr[1:] + start for part, start in zip(parts, ends[:-1], strict=True))])
     columns = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("items", "counts", "scores", "most")
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("items", "counts", "scores", "max_scores")
     )
     return Rows(indptr, *columns)
 

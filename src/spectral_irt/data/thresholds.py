@@ -134,7 +134,7 @@ class Rows:
     items: NDArray[np.int32]
     counts: Ints
     scores: Ints
-    most: Ints
+    max_scores: Ints
 
     @property
     def n_persons(self) -> int:
@@ -143,7 +143,7 @@ class Rows:
     @property
     def informative(self) -> NDArray[np.bool_]:
         """Neither the lowest nor the highest total score, on two items at least."""
-        return (self.scores > 0) & (self.scores < self.most) & (self.counts > 1)
+        return (self.scores > 0) & (self.scores < self.max_scores) & (self.counts > 1)
 
     def part(self, start: int, stop: int) -> Rows:
         """Consecutive people."""
@@ -154,7 +154,7 @@ class Rows:
             self.items[low:high],
             self.counts[mine],
             self.scores[mine],
-            self.most[mine],
+            self.max_scores[mine],
         )
 
     def take(self, people: Ints) -> Rows:
@@ -162,7 +162,7 @@ class Rows:
         counts = self.counts[people]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         where = np.repeat(self.indptr[:-1][people] - indptr[:-1], counts) + np.arange(indptr[-1])
-        return Rows(indptr, self.items[where], counts, self.scores[people], self.most[people])
+        return Rows(indptr, self.items[where], counts, self.scores[people], self.max_scores[people])
 
     def sums(self, values: NDArray[np.generic]) -> Floats:
         """Sums over the answers of each person."""
@@ -190,14 +190,14 @@ def rows_of(block: Block, layout: Thresholds) -> Rows:
 # ------------------------------------------------- what `Responses` asks every block
 
 
-def counts_scores_most(block: Block, thresholds: Thresholds) -> tuple[Ints, Ints, Ints]:
+def counts_and_scores(block: Block, thresholds: Thresholds) -> tuple[Ints, Ints, Ints]:
     rows = rows_of(block, thresholds)
-    return rows.counts, rows.scores, rows.most
+    return rows.counts, rows.scores, rows.max_scores
 
 
 def kinds_of_people(block: Block, thresholds: Thresholds) -> Ints:
     """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
-    n, s, most = counts_scores_most(block, thresholds)
+    n, s, most = counts_and_scores(block, thresholds)
     several = n > 1
     kinds = (n == 0, n == 1, several & (s == most), several & (s == 0), several & (s > 0) & (s < most))
     return np.array([np.count_nonzero(kind) for kind in kinds])

@@ -187,7 +187,7 @@ def _distinct(rows: Rows, beta: Floats, steps: Thresholds) -> tuple[Rows, Any]:
 
 def _about(rows: Rows) -> tuple[NDArray[np.bool_], Ints, Ints]:
     """Whose score is extreme, the number of answers, and the score."""
-    return ((rows.scores == 0) | (rows.scores == rows.most)) & (rows.counts > 0), rows.counts, rows.scores
+    return ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0), rows.counts, rows.scores
 
 
 Found = tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]  # ability, se, and what `_about` tells

@@ -63,7 +63,7 @@ class Form:
         return np.flatnonzero(np.isfinite(self.steps.mean(self.thresholds)))
 
     @property
-    def most(self) -> int:
+    def max_score(self) -> int:
         """The highest total score."""
         return self.steps.n_entries
 
@@ -77,7 +77,7 @@ class Form:
         form = self.take(self.known)
         m = form.steps.n_items
         items, indptr = np.tile(np.arange(m, dtype=np.int32), 2), np.array([0, m, 2 * m], dtype=np.int32)
-        answers = Answers(indptr, items, np.array([0, form.most]), form.steps)
+        answers = Answers(indptr, items, np.array([0, form.max_score]), form.steps)
         low, high = solve(answers, form.thresholds, warm=True)[0].tolist()
         return low, high
 
@@ -90,7 +90,7 @@ class Form:
         if method != "eap":
             return score_abilities(self.thresholds, self.steps, warm=method == "wle")
         assert prior is not None
-        ability, se = np.empty(self.most + 1), np.empty(self.most + 1)
+        ability, se = np.empty(self.max_score + 1), np.empty(self.max_score + 1)
         for scores, answers in every_score(self.steps):
             ability[scores], se[scores] = posterior_moments(answers, self.thresholds, *prior)
         return ability, se

@@ -48,7 +48,7 @@ class ScoreDistribution(Display):
         return cls(
             score=answers.scores[some],
             n=answers.counts[some],
-            highest=answers.most[some],
+            highest=answers.max_scores[some],
             frame_kind=answers.frame_kind,
         )
 

@@ -30,7 +30,7 @@ def test_counts_of_answers_and_entries_differ():
     assert answers.n_responses == np.sum(~np.isnan(TABLE))
     assert answers.item_counts.tolist() == (~np.isnan(TABLE)).sum(axis=0).tolist()
     assert answers.item_scores.tolist() == np.nansum(TABLE, axis=0).tolist()
-    assert answers.most.tolist() == [6, 7, 0, 7, 7, 5]
+    assert answers.max_scores.tolist() == [6, 7, 0, 7, 7, 5]
     middle = np.sum((TABLE == 1)[:, [0, 2]]) + np.sum(TABLE[:, 2] == 2)  # two entries each
     assert answers.entries.n_responses == answers.n_responses + middle
     assert answers.category_counts[2].tolist() == [1, 1, 1, 2]

@@ -71,7 +71,7 @@ def test_pair_sums_of_ordered_answers_by_enumeration() -> None:
     every = np.array(list(product(*(range(k + 1) for k in layout.max_score))), dtype=float)
     weight = np.exp(-layout.cumulated(beta)[np.arange(4), every.astype(int)].sum(axis=1))
     shared = np.zeros((4, 4))
-    for row in answers.to_dense()[answers.mixed]:
+    for row in answers.to_dense()[answers.informative]:
         same = every.sum(axis=1) == row.sum()
         p = weight[same] / weight[same].sum()
         mean = p @ every[same]

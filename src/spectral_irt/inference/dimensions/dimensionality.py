@@ -164,7 +164,7 @@ def dimensionality(calibration: Calibration, responses: Responses, *, level: flo
     (False, False)
     """
     answers, beta, sampled = _looked_at(calibration, responses)
-    mixed = answers.mixed
+    mixed = answers.informative
     if answers.n_items < FEWEST_ITEMS or mixed.sum() < FEWEST_PEOPLE:
         return None
     half = np.random.default_rng(1).permutation(answers.n_persons) % 2
@@ -224,7 +224,7 @@ def _tested(
     limit = float(quantile(1 - level / len(z)) + quantile(POWER))
     return Dimensionality(
         answers.items,
-        int(answers.mixed.sum()),
+        int(answers.informative.sum()),
         len(z),
         first[flagged],
         second[flagged],
@@ -244,7 +244,7 @@ def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Response
     known = np.flatnonzero(calibration.measured)
     often = np.argsort(-responses.item_counts[known], kind="stable")[:ITEMS]
     items = np.sort(known[often])
-    answers, _ = responses.sample(PEOPLE, np.random.default_rng(0), np.flatnonzero(responses.mixed))
+    answers, _ = responses.sample(PEOPLE, np.random.default_rng(0), np.flatnonzero(responses.informative))
     fewer = answers is not responses
     if len(items) < responses.n_items:
         answers = answers.take_items(items)

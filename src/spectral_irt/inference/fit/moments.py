@@ -119,7 +119,7 @@ class GivenScore:
 def _by_item(rows: Rows) -> Rows:
     """The same rows with the items of each in increasing order."""
     order = np.argsort((np.repeat(np.arange(len(rows.counts)), rows.counts) << 32) + rows.items)
-    return Rows(rows.indptr, rows.items[order], rows.counts, rows.scores, rows.most)
+    return Rows(rows.indptr, rows.items[order], rows.counts, rows.scores, rows.max_scores)
 
 
 def _part(

@@ -94,7 +94,7 @@ def person_misfit(
     level : float
         At which a finding says so.
     """
-    informed = np.flatnonzero(responses.mixed)
+    informed = np.flatnonzero(responses.informative)
     if len(informed) < FEWEST:
         return None
     answers_each = float(responses.counts[informed].mean())

@@ -322,7 +322,7 @@ def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> G
     found = GroupCalibrations(
         names=split.names,
         sizes=split.sizes,
-        informative=np.array([int(group.mixed.sum()) for group in groups]),
+        informative=np.array([int(group.informative.sum()) for group in groups]),
         everyone=everyone,
         left_out=responses.items[~kept],
         thresholds=thresholds,

@@ -50,7 +50,7 @@ def nonuniform_columns(
     m = len(items)
     values = np.full((3, len(focal), m), np.nan)
     cells = _cells(calibration, responses, split)
-    inside = responses.mixed & (cells.group >= 0)
+    inside = responses.informative & (cells.group >= 0)
     sizes = np.bincount(cells.group[inside], minlength=cells.n_groups).reshape(-1, 2)
     enough = sizes.min(axis=1) >= min_people
     compared = [k for k in focal if enough[k]] if enough[base] else []

@@ -85,7 +85,7 @@ def large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split,
                 f"{alone:,} of {data.n_persons:,} people are in no group and were left out of the comparison.",
             )
         )
-    sizes = np.bincount(split.group[data.mixed & (split.group >= 0)], minlength=split.n_groups)
+    sizes = np.bincount(split.group[data.informative & (split.group >= 0)], minlength=split.n_groups)
     small = sizes < min_people
     if not small.any():
         return split, findings
@@ -125,7 +125,7 @@ def _by_typical_score(responses: Responses, split: str) -> Split:
 
 def _by_score(responses: Responses) -> Split:
     scores = responses.scores
-    inside = (scores > 0) & (scores < responses.most.max(initial=0))
+    inside = (scores > 0) & (scores < responses.max_scores.max(initial=0))
     levels = np.unique(scores[inside])
     group = np.where(inside, np.searchsorted(levels, scores), -1)
     return Split(tuple(f"raw score = {level}" for level in levels), group)
@@ -151,7 +151,7 @@ def _by_ability(responses: Responses, difficulty: Floats) -> Split:
         level = np.nan_to_num(items_met(responses, difficulty))
     else:
         ability, level = responses.gather(ability_and_level, difficulty)
-    counts, informed = responses.counts, responses.mixed
+    counts, informed = responses.counts, responses.informative
     ability = ability - _explained(ability, level, informed)
     cut = np.median(ability[informed]) if informed.any() else 0.0
     # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group. Those

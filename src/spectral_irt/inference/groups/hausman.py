@@ -126,7 +126,7 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
     """`hausman` from any rough thresholds, NaN for items to be left out."""
     sample = _sample(responses, start, groups, seed)
     people, layout = sample.everyone, sample.everyone.thresholds
-    n = int(people.mixed.sum())
+    n = int(people.informative.sum())
     if n < LEAST_PEOPLE or people.n_items < 3:
         mixed = "have both right and wrong answers to" if layout.binary else "have no extreme score on"
         raise DesignError(

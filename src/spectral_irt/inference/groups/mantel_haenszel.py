@@ -90,7 +90,7 @@ def _match(responses: Responses, focal: NDArray[np.bool_]) -> tuple[Ints, int, f
     """The stratum of each person (-1: none), how many there are, and the share of informative people in one."""
     keys = np.stack([item_sets(responses), responses.scores], axis=1)
     stratum = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    informative = responses.mixed
+    informative = responses.informative
     persons, others = (np.bincount(stratum, weights=each & informative) for each in (focal, ~focal))
     both = (persons > 0) & (others > 0)
     code = np.where(both, np.cumsum(both) - 1, -1)

@@ -87,7 +87,7 @@ def ability_split(calibration: Calibration, responses: Responses, *, level: floa
     layout, design = answers.thresholds, model_like(calibration).design(answers)
     split = divide(answers, "ability", difficulty=beta)
     halves = [answers.take_persons(split.members(k)) for k in (0, 1)]
-    sizes = np.array([int(half.mixed.sum()) for half in halves])
+    sizes = np.array([int(half.informative.sum()) for half in halves])
     if not sizes.all():
         raise few
     found = [ExactLikelihood(half) for half in halves]

@@ -166,7 +166,7 @@ def _rests(block: Block, location: Floats, layout: Thresholds) -> tuple[Any, ...
     total, squares = rows.sums(own), rows.sums(own**2)
     mean = (total[person] - location[item]) / others
     spread = np.maximum((squares[person] - location[item] ** 2) / others - mean**2, 0.0)
-    most = (rows.most[person] - layout.max_score[item]).astype(float)
+    most = (rows.max_scores[person] - layout.max_score[item]).astype(float)
     return person, item, x, rows.scores[person] - x, most, mean, spread
 
 

@@ -371,7 +371,7 @@ def slope_shifts(everyone: Responses, group: Ints, base: int, n_groups: int) -> 
     most = max(1, CELLS // everyone.n_items)
     models = []
     for k in range(n_groups):
-        people = everyone.take_persons(np.flatnonzero((group == k) & everyone.mixed))
+        people = everyone.take_persons(np.flatnonzero((group == k) & everyone.informative))
         models.append(slope_model(people.sample(most, np.random.default_rng(k))[0]))
     precision = np.array([1 / model.slope_se**2 for model in models])
     slope = (np.array([model.slope for model in models]) * precision).sum(axis=0) / precision.sum(axis=0)

@@ -97,7 +97,7 @@ def raw_cuts(cuts: Sequence[float], test: Form, forms: Forms, found: Abilities) 
             "the scale of the abilities: `raw=False` instead of `raw=True`."
         )
     items = forms.items[whole[0]]
-    most = test.take(items).most
+    most = test.take(items).max_score
     for cut in given.tolist():
         if cut != int(cut) or not 1 <= cut <= most:
             raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {most:,}, which the form has.")
