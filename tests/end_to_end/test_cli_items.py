@@ -45,7 +45,7 @@ def test_attributes_are_named_and_left_out(cli: Callable[..., Any], school: Path
     assert done.code == 0, done.err
     assert items_of(tmp_path / "out") == ITEMS
     said = one_line(done.out)
-    assert "Taken for items: 5 columns 'q1', 'q2', 'q3', 'q4', 'q5'." in said
+    assert "Items: 5 columns 'q1', 'q2', 'q3', 'q4', 'q5'." in said
     assert "warning Left out of the items: 2 columns 'gender', 'class'" in said
     assert "--items 'q*,gender'" in said
     record = json.loads((tmp_path / "out" / "fit.json").read_text())

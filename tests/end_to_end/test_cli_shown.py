@@ -32,7 +32,7 @@ def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
     places = [out.index(f"item{k} ") for k in (3, 2, 4, 5, 1)]
     assert places == sorted(places)  # hardest first
     assert "1,000 people, 5 items, 5,000 responses, 76.4% right" in out
-    assert "Regularization: none (all items are connected" in out.replace("\n", " ")
+    assert "Prior: none (all items are connected" in out.replace("\n", " ")
     assert "Standard errors: sandwich, dense." in out.replace("\n", " ")
     assert "carry no information about difficulty" in out
     assert f"Results are in out: {', '.join(WRITTEN[:-1])} and fit.json." in out.replace("\n", " ")
@@ -101,12 +101,12 @@ def test_numbers_are_never_cut(cli: Cli, width: int, monkeypatch: pytest.MonkeyP
 def test_check_prints_the_findings_and_nothing_else(cli: Cli, lsat: Path) -> None:
     done = cli("check", lsat)
     assert done.code == 0
-    assert done.out.startswith("note  Taken for items: 5 columns 'item1', 'item2'")
+    assert done.out.startswith("note  Items: 5 columns 'item1', 'item2'")
     assert "note  301 of 1,000 people" in done.out
     rows = "\n".join("1,0,0\n0,1,0\n0,0,1\n1,1,0" for _ in range(10))
     Path("fine.csv").write_text(f"q1,q2,q3\n{rows}\n")
     out = cli("check", "fine.csv").out
-    assert out == "note  Taken for items: 3 columns 'q1', 'q2', 'q3'. People are numbered.\nNothing odd.\n"
+    assert out == "note  Items: 3 columns 'q1', 'q2', 'q3'. People are numbered.\nNothing odd.\n"
 
 
 def test_check_finds_weak_links(cli: Cli) -> None:

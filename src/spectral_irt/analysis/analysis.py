@@ -297,7 +297,7 @@ class Analysis(AnalysisOfPeople):
 
     def quick_model_test(self) -> RaoTest | None:
         """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
-        return self._cache.once(("halves",), lambda: compared_halves(self), say="less able against more able half")
+        return self._cache.once(("halves",), lambda: compared_halves(self))
 
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where

@@ -176,6 +176,7 @@ def compared_halves(study: Analysis) -> RaoTest | None:
     responses = study.responses
     if responses.n_items > TEST_ITEMS or responses.n_responses > TEST_RESPONSES:
         return None
+    study._tell("less able against more able half")
     try:
         return ability_split(study.calibration, responses)
     except DesignError:

@@ -24,6 +24,7 @@ from spectral_irt.terminal import (
     show_lines,
     show_source,
 )
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from spectral_irt.calibration import Calibration
     from spectral_irt.inference.scores.reliability import Reliability
 
+LIKELIHOOD = "Conditional maximum likelihood, started from the spectral estimate"
 SHOWN = 12  # groups, or classes, that are shown; the files have all
 
 # Findings that the lines say already.
@@ -149,21 +151,19 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     short = method or (ESTIMATORS[name].short if name in ESTIMATORS else name)
     if model != "rasch":
         short = f"{MODELS[model].short}, {short if short.isupper() else short.lower()}"
-    text = f"{short} estimate"
-    landed = (made.solver or "").endswith(NEWTON)
+    newton = (made.solver or "").endswith(NEWTON)
     weighting = made.settings.get("weighting")
-    if landed:
-        text += ", landed on the conditional likelihood"
+    if newton:
+        text = LIKELIHOOD if model == "rasch" else f"{MODELS[model].short}, {LIKELIHOOD[0].lower()}{LIKELIHOOD[1:]}"
     else:
-        text += f", {weighting} weights" if weighting else ""
+        text = f"{short} estimate" + (f", {weighting} weights" if weighting else "")
     anchored = int(calibration.anchored.sum())
     if anchored:
         text += f", anchored to {anchored:,} item{'' if anchored == 1 else 's'}"
-    left = f"{made.residual:.0e} standard errors from its end" if landed else f"residual {made.residual:.0e}"
-    passes = f"{made.iterations:,} pass{'' if made.iterations == 1 else 'es'}"
-    sentences = [f"{text}: {passes} over the data, {left}."]
+    left = f"last step {made.residual:.1g} SE" if newton else f"residual {made.residual:.0e}"
+    sentences = [f"{text} ({count(made.iterations, 'pass', 'passes')} over the data, {left})."]
     if calibration.prior is not None:
-        sentences.append(f"Regularization: {calibration.prior}.")
+        sentences.append(calibration.prior.sentence)
     if made.se_method == "none":
         sentences.append("No standard errors, as asked.")
     elif made.se_method is not None:

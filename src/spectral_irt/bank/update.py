@@ -324,7 +324,7 @@ class _Job:
             what = "item" if self.layout.binary else "threshold"
             plan = Regularization("neighbors", FEW_ANSWERS.format(what), self.alpha, True)
             plan = acted(plan, acts, tied, step, (self.low, self.high), self._name)
-            out.append(Finding("regularization", "note", f"Regularization: {plan}."))
+            out.append(Finding("regularization", "note", plan.sentence))
         return out
 
     def _name(self, k: int) -> str:

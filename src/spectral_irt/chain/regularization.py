@@ -87,6 +87,13 @@ class Regularization:
             return f"nu = {self.nu:g} on pairs that {'differed' if self.rule == 'differed' else 'were seen together'}"
         return f"none ({self.reason})"
 
+    @property
+    def sentence(self) -> str:
+        """What was added, with its name."""
+        if self.kind == "neighbors":
+            return f"A{str(self)[1:]}."  # a prior (sd ...) acts on ...
+        return f"{'Regularization' if self.kind == 'pairs' else 'Prior'}: {self}."
+
     def _moves(self) -> str:
         """How far it moves what it acts on."""
         most = f"it moves {self.moved} most, by about {self.shift:.2f} logits"

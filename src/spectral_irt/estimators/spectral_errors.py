@@ -255,7 +255,7 @@ def regularization_finding(plan: Regularization) -> Finding:
             "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest "
             "items with few answers, which it draws towards the others, they cover fewer."
         )
-    return Finding("regularization", "note", f"Regularization: {plan}.", remedy)
+    return Finding("regularization", "note", plan.sentence, remedy)
 
 
 def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float) -> list[Finding]:

@@ -404,7 +404,7 @@ def _chain_alone(
         own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
         location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
 
-    findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
+    findings.append(Finding("regularization", "note", plan.sentence))
     # The solver has warned where it did not get there.
     findings += convergence(
         "the chain", found.passes, "passes", "residual", found.residual, tol, remedy=WEAK_LINKS, warn=False

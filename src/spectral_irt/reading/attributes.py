@@ -139,11 +139,11 @@ class ItemColumns:
             out.append(_left_out("total_columns", self.totals, "the sum of the other columns, a total score"))
         if self.not_in_key:
             known = all(says_attribute(name) for name in self.not_in_key)
-            sentence = f"Not in the key, and so left out of the items: {_columns(self.not_in_key)}."
+            sentence = f"Not in the key, and not used as items: {_columns(self.not_in_key)}."
             remedy = "" if known else "Add the right answers of those that are items to the key."
             out.append(Finding("not_in_key", "note" if known else "warning", sentence, remedy, self.not_in_key))
         if self.suspects:
-            sentence = f"Taken for items, though named like something else: {_columns(self.suspects)}."
+            sentence = f"Treated as items, though named like something else: {_columns(self.suspects)}."
             remedy = f"If that is wrong, say `ignore={','.join(map(str, self.suspects))!r}`."
             out.append(Finding("suspect_items", "warning", sentence, remedy, self.suspects))
         return tuple(out)
@@ -151,7 +151,7 @@ class ItemColumns:
 
 def _taken(chosen: ItemColumns) -> Finding:
     who = "numbered" if chosen.label is None else f"labeled by {chosen.label}"
-    sentence = f"Taken for items: {_columns(chosen.items)}. People are {who}."
+    sentence = f"Items: {_columns(chosen.items)}. People are {who}."
     return Finding("items_taken", "note", sentence, "", chosen.items)
 
 

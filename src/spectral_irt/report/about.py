@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectral_irt import __version__
+from spectral_irt.analysis.summary import LIKELIHOOD
 from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, MODELS
@@ -65,7 +66,7 @@ def method(record: Mapping[str, Any]) -> str:
     name = str(record.get("estimator"))
     text = ESTIMATORS[name].long if name in ESTIMATORS else name
     if str(record.get("solver") or "").endswith(NEWTON):
-        text += ", landed on the conditional likelihood"
+        text = LIKELIHOOD
     elif name == "spectral" and within(record, "settings", "weighting"):
         text += f", {within(record, 'settings', 'weighting')} weights"
     if record.get("design") == "adaptive":
@@ -87,7 +88,7 @@ def errors(record: Mapping[str, Any]) -> str:
 def regularization(record: Mapping[str, Any]) -> str:
     """What was added to the data."""
     said = [one["sentence"] for one in record["findings"] if one.get("code") == "regularization"]
-    return said[0].removeprefix("Regularization: ").rstrip(".") if said else "none"
+    return said[0].removeprefix("Prior: ").removeprefix("Regularization: ").rstrip(".") if said else "none"
 
 
 def scale(material: Material) -> str:

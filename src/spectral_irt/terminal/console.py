@@ -83,7 +83,7 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> int:
     """Severity, sentence and remedy of each; returns how many."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")  # or the last sign beside a wide character is cut
     count = 0
     for finding in findings:
         text = Text(printable(for_shell(finding.sentence)))

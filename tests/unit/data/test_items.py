@@ -55,7 +55,7 @@ def test_attributes_are_not_items(kind: str, tmp_path: Path) -> None:
     assert "items='q*,Gender'" in left.remedy
     taken = said(found)["items_taken"]
     assert taken.items == tuple(ITEMS)
-    assert taken.sentence.startswith("Taken for items: 4 columns 'q1', 'q2', 'q3', 'q4'. People are labeled by")
+    assert taken.sentence.startswith("Items: 4 columns 'q1', 'q2', 'q3', 'q4'. People are labeled by")
     assert found.findings()[:2] == found.notes
     assert SpectralRasch().fit(found).findings_[:2] == found.notes
 
