@@ -92,10 +92,7 @@ ESTIMATORS = {
         ("nguyen",),
     ),
     "cml": Named(
-        "CML",
-        "conditional maximum likelihood",
-        "by conditional maximum likelihood (Andersen, 1972)",
-        ("andersen",),
+        "CML", "conditional maximum likelihood", "by conditional maximum likelihood (Andersen, 1972)", ("andersen",)
     ),
     "mml": Named(
         "MML", "marginal maximum likelihood", "by marginal maximum likelihood (Bock & Aitkin, 1981)", ("bock",)
@@ -114,10 +111,7 @@ ESTIMATORS = {
         "Choppin", "Choppin's pairwise estimate", "by Choppin's pairwise method (Choppin, 1968)", ("choppin",)
     ),
     "eigenvector": Named(
-        "Eigenvector",
-        "eigenvector estimate",
-        "by the eigenvector method (Garner & Engelhard, 2002)",
-        ("garner",),
+        "Eigenvector", "eigenvector estimate", "by the eigenvector method (Garner & Engelhard, 2002)", ("garner",)
     ),
 }
 MODELS = {

@@ -25,14 +25,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import (
-    DENSE_ITEMS,
-    Estimate,
-    Kept,
-    convergence,
-    person_weights,
-    weights_finding,
-)
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, convergence, person_weights, weights_finding
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,

@@ -35,11 +35,7 @@ class PairwiseFit:
 
 
 def pairwise_difficulty(
-    counts: Floats | sparse.csr_array,
-    *,
-    start: Floats | None = None,
-    tol: float = 1e-9,
-    max_iter: int = 10_000,
+    counts: Floats | sparse.csr_array, *, start: Floats | None = None, tol: float = 1e-9, max_iter: int = 10_000
 ) -> PairwiseFit:
     """Difficulties that maximize the pairwise likelihood of counts Y_ij (i right and j wrong).
 
@@ -213,12 +209,7 @@ class PairwiseRasch(RaschEstimator):
         kept = keep_estimable(responses)
         rest = kept.responses
         counts = pair_counts(rest, weighting=self.weighting)
-        fit = pairwise_difficulty(
-            counts,
-            start=start_thresholds(rest),
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        fit = pairwise_difficulty(counts, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
         findings = convergence(
             "the pairwise likelihood",
             fit.n_iter,

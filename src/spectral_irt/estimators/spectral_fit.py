@@ -15,12 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectral_irt.chain.anchored import FixedAndPrior, solve_anchored
-from spectral_irt.chain.errors import (
-    QUICK_ITEMS,
-    SE_METHODS,
-    covariance,
-    one_pass,
-)
+from spectral_irt.chain.errors import QUICK_ITEMS, SE_METHODS, covariance, one_pass
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.prior import LocationPrior, Prior, fading, fading_of_both
@@ -47,13 +42,7 @@ from spectral_irt.data.design import Design, Mask, estimable, examine, tied_to
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, check_option, listed
-from spectral_irt.estimators.estimate import (
-    Estimate,
-    centered,
-    convergence,
-    person_weights,
-    with_missing,
-)
+from spectral_irt.estimators.estimate import Estimate, centered, convergence, person_weights, with_missing
 from spectral_irt.estimators.spectral_errors import (
     WEAK_LINKS,
     Known,

@@ -12,13 +12,7 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.marginal import MarginalRasch, marginal_difficulty
 from spectral_irt.estimators.marginal_information import information
-from spectral_irt.estimators.population import (
-    Population,
-    abilities,
-    enough_nodes,
-    expected_counts,
-    normal_population,
-)
+from spectral_irt.estimators.population import Population, abilities, enough_nodes, expected_counts, normal_population
 from spectral_irt.simulate import rasch
 from split import in_blocks
 
@@ -256,13 +250,7 @@ def test_too_few_passes_warn():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"prior": "uniform"},
-        {"sigma": -1.0},
-        {"sigma": 1.0, "prior": "free"},
-        {"nodes": 1},
-    ],
+    "options", [{"prior": "uniform"}, {"sigma": -1.0}, {"sigma": 1.0, "prior": "free"}, {"nodes": 1}]
 )
 def test_bad_options_are_refused(options):
     with pytest.raises(OptionError):

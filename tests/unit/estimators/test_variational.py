@@ -100,11 +100,7 @@ def test_equals_plain_dense_coordinate_ascent(p):
     assert fit.elbo_[-1] == pytest.approx(bound, abs=1e-6)
 
 
-tables = arrays(
-    float,
-    st.tuples(st.integers(2, 12), st.integers(2, 6)),
-    elements=st.sampled_from([0.0, 1.0, np.nan]),
-)
+tables = arrays(float, st.tuples(st.integers(2, 12), st.integers(2, 6)), elements=st.sampled_from([0.0, 1.0, np.nan]))
 
 
 @pytest.mark.slow
