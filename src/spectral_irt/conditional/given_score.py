@@ -77,13 +77,6 @@ def part_given(part: PatternPart, cumulated: Floats) -> Given:
     return given_score(columns_of(part, cumulated), part.scores, part.max_scores, one_set=part.one_set)
 
 
-def categories_given(part: PatternPart, cumulated: Floats) -> Floats:
-    """P(X_i = k | s) for k = 0, 1, ...: patterns x items x categories."""
-    p = part_given(part, cumulated).p
-    lowest = np.maximum(1 - p.sum(axis=0, keepdims=True), 0.0)
-    return np.ascontiguousarray(np.concatenate([lowest, p]).transpose(2, 1, 0))
-
-
 def passed_given(part: PatternPart, cumulated: Floats) -> Floats:
     """P(X_i >= k | s) for k = 1, 2, ...: patterns x items x thresholds."""
     return np.ascontiguousarray(part_given(part, cumulated).passed.transpose(2, 1, 0))
@@ -201,13 +194,13 @@ def _fill_by_series(
 
 def _fill_by_patterns(block: Block, people: Ints, difficulty: Floats, out: Floats) -> None:
     """Exact values, once for all who share a pattern."""
-    chosen, steps = block.take(people), Thresholds.ones(len(difficulty))
+    chosen, layout = block.take(people), Thresholds.ones(len(difficulty))
     n = chosen.counts
     by_item = np.argsort((chosen.person_of_response() << 32) + chosen.items)
-    patterns = same_rows(Rows(chosen.indptr, np.asarray(chosen.items)[by_item], n, chosen.scores, n), steps)
+    patterns = same_rows(Rows(chosen.indptr, np.asarray(chosen.items)[by_item], n, chosen.scores, n), layout)
     start, shared = patterns.rows.indptr[:-1], np.empty(len(patterns.rows.items))
-    for part in pattern_parts(patterns.rows, patterns.count, steps):
-        p = part_given(part, padded(steps, difficulty)).p[0].T
+    for part in pattern_parts(patterns.rows, patterns.count, layout):
+        p = part_given(part, padded(layout, difficulty)).p[0].T
         inside = np.arange(p.shape[1]) < part.counts[:, None]
         shared[spans(start[part.which], part.counts)] = p[inside]
     place = spans(block.indptr[:-1][people], n)

@@ -179,9 +179,9 @@ def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Cont
         yield some, Contour.of(columns_of(part, cumulated, some), part.scores[some], part.max_scores[some])
 
 
-def exact_information(part: PatternPart, cumulated: Floats, codes: Ints, n_steps: int) -> Floats:
+def exact_information(part: PatternPart, cumulated: Floats, codes: Ints, n_thresholds: int) -> Floats:
     """sum of Cov(1{X_i >= k}, 1{X_j >= k'} | s), thresholds x thresholds; `cumulated` is `padded`."""
-    total = np.zeros((n_steps + 1, n_steps + 1))  # the last row and column take the padding
+    total = np.zeros((n_thresholds + 1, n_thresholds + 1))  # the last row and column take the padding
     items, width = part.items.shape[1], cumulated.shape[1] - 1
     level = np.arange(width)
     higher = np.maximum(level[:, None], level)
@@ -209,7 +209,7 @@ def exact_information(part: PatternPart, cumulated: Floats, codes: Ints, n_steps
                 pairs = left[row] @ right[row].T
                 pairs[block] = within[row]
                 total.reshape(-1)[(here[:, None] * len(total) + here).reshape(-1)] += pairs.reshape(-1)
-    return total[:n_steps, :n_steps]
+    return total[:n_thresholds, :n_thresholds]
 
 
 def exact_work(part: PatternPart) -> float:

@@ -65,31 +65,31 @@ class PatternPart:
     one_set: bool
 
 
-def pattern_parts(rows: Rows, people: Ints, steps: Thresholds) -> list[PatternPart]:
+def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternPart]:
     """The patterns of people whose total score is neither the lowest nor the highest, in tiles."""
     who = np.flatnonzero(rows.informative)
     counts, most = rows.counts[who], rows.max_scores[who]
-    keys = row_keys(rows, steps, np.zeros_like(rows.scores))[who]
+    keys = row_keys(rows, layout, np.zeros_like(rows.scores))[who]
     _, of_set, size = np.unique(keys, return_inverse=True, return_counts=True)
     size = size[of_set]
-    shared = (size >= np.maximum(MOST_SCORES * (most - 1), SEVERAL)) & (counts * steps.widest * most <= TREE_CELLS)
+    shared = (size >= np.maximum(MOST_SCORES * (most - 1), SEVERAL)) & (counts * layout.widest * most <= TREE_CELLS)
     sets = np.flatnonzero(shared)[np.argsort(of_set[shared], kind="stable")]
     ends = np.flatnonzero(np.diff(of_set[sets])) + 1
-    parts = [_part(rows, who[one], people, steps, True) for one in np.split(sets, ends) if len(one)]
+    parts = [_part(rows, who[one], people, layout, True) for one in np.split(sets, ends) if len(one)]
     who = who[~shared]
     who = who[by_order(rows.counts[who], rows.scores[who], rows.max_scores[who])]
     counts, orders = rows.counts[who], np.minimum(rows.scores, rows.max_scores - rows.scores)[who]
     start = 0
     while start < len(who):
-        stop = end_of_tile(counts, orders, start, steps.widest)
-        parts.append(_part(rows, who[start:stop], people, steps, False))
+        stop = end_of_tile(counts, orders, start, layout.widest)
+        parts.append(_part(rows, who[start:stop], people, layout, False))
         start = stop
     return parts
 
 
-def _part(rows: Rows, which: Ints, people: Ints, steps: Thresholds, one_set: bool) -> PatternPart:
+def _part(rows: Rows, which: Ints, people: Ints, layout: Thresholds, one_set: bool) -> PatternPart:
     mine = rows.take(which)
-    items = np.full((len(which), int(mine.counts.max())), steps.n_items)
+    items = np.full((len(which), int(mine.counts.max())), layout.n_items)
     if one_set:  # the same items, in any order
         items[:] = mine.items[: mine.counts[0]]
     else:
@@ -98,18 +98,18 @@ def _part(rows: Rows, which: Ints, people: Ints, steps: Thresholds, one_set: boo
     return PatternPart(which, items, mine.counts, mine.scores, mine.max_scores, people[which].astype(float), one_set)
 
 
-def padded(steps: Thresholds, thresholds: Floats) -> Floats:
+def padded(layout: Thresholds, thresholds: Floats) -> Floats:
     """Cumulated thresholds, with a last row for the padding."""
-    cumulated = steps.cumulated(thresholds)
+    cumulated = layout.cumulated(thresholds)
     nothing = np.full((1, cumulated.shape[1]), np.inf)
     nothing[0, 0] = 0.0
     return np.concatenate([cumulated, nothing])
 
 
-def threshold_codes(steps: Thresholds) -> Ints:
+def threshold_codes(layout: Thresholds) -> Ints:
     """Items (and padding) x thresholds: the code of each threshold, or one past the last where there is none."""
-    codes = np.full((steps.n_items + 1, steps.widest), steps.n_entries)
-    codes[steps.item, steps.level - 1] = np.arange(steps.n_entries)
+    codes = np.full((layout.n_items + 1, layout.widest), layout.n_entries)
+    codes[layout.item, layout.level - 1] = np.arange(layout.n_entries)
     return codes
 
 

@@ -97,24 +97,24 @@ class Responses:
 
     # ------------------------------------------------- sums over people: what everything else asks for
 
-    def sum(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Any:
+    def sum(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Any:
         """The sum over blocks of `kernel(block, *own, *args)`: an array, a number, or a tuple of them.
 
-        `persons` are arrays with an entry for every person; each block gets its own part of them.
+        `persons` are arrays with an entry for every person; each block gets its own part of them, or None of a None.
         """
         self.right_and_wrong_only()
         return self.engine.sum(kernel, self.blocks, *args, each=self._cut(persons))
 
-    def map(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Iterator[Any]:
+    def map(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Iterator[Any]:
         """`kernel(block, *own, *args)` of every block, in order."""
         self.right_and_wrong_only()
         return self.engine.map(kernel, self.blocks, *args, each=self._cut(persons))
 
-    def gather(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Any:
+    def gather(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Any:
         """What the kernel gives for each block's people, as one array for all of them, or a tuple of arrays."""
         return gathered(self.map(kernel, *args, persons=persons))
 
-    def prepare(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Prepared:
+    def prepare(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Prepared:
         """What the kernel makes of every block, kept where the blocks are."""
         self.right_and_wrong_only()
         return self.engine.prepare(kernel, self.blocks, *args, each=self._cut(persons))
@@ -123,7 +123,7 @@ class Responses:
         self,
         kernel: Kernel,
         *args: Any,
-        persons: Sequence[NDArray[Any]] = (),
+        persons: Sequence[NDArray[Any] | None] = (),
         items: Labels | None = None,
         seed: np.random.SeedSequence | None = None,
     ) -> Responses:
@@ -169,8 +169,9 @@ class Responses:
             return replace(self, engine=engine)
         return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
 
-    def _cut(self, persons: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
-        return [[values[a:b] for a, b in pairwise(self._ends)] for values in persons]
+    def _cut(self, persons: Sequence[NDArray[Any] | None]) -> list[list[NDArray[Any] | None]]:
+        nothing: list[NDArray[Any] | None] = [None] * len(self.blocks)
+        return [nothing if one is None else [one[a:b] for a, b in pairwise(self._ends)] for one in persons]
 
     @cached_property
     def _ends(self) -> list[int]:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from numbers import Real
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -49,6 +50,18 @@ KEEP_COVARIANCE = 2_000  # thresholds up to which a fit keeps its covariance mat
 log = logging.getLogger("spectral_irt")
 log.addHandler(logging.NullHandler())  # a program that sets up no log hears nothing
 LEVELS = {"note": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def _of_calibration(path: str) -> Any:
+    """An attribute of a fitted estimator that its calibration has; where that is None the method has no such thing."""
+
+    def found(estimator: RaschEstimator) -> Any:
+        value = attrgetter(path)(estimator._learned)
+        if value is None:
+            raise AttributeError(f"this estimator has no {path.rpartition('.')[2]}_")
+        return value
+
+    return property(found)
 
 
 class RaschEstimator:
@@ -255,84 +268,26 @@ class RaschEstimator:
             raise error(f"this {type(self).__name__} is not fitted yet; call fit(responses) first.")
         return self.calibration_
 
-    @property
-    def difficulty_(self) -> Floats:
-        """The location of each item, the mean of its thresholds. Larger = harder; NaN without an estimate."""
-        return self._learned.difficulty
-
-    @property
-    def se_(self) -> Floats:
-        return self._learned.se
-
-    @property
-    def thresholds_(self) -> Floats:
-        """Item after item; larger = harder; NaN without an estimate. One for each item that is right or wrong."""
-        return self._learned.thresholds
-
-    @property
-    def threshold_se_(self) -> Floats:
-        return self._learned.threshold_se
-
-    @property
-    def n_thresholds_(self) -> Ints:
-        return self._learned.layout.max_score
-
-    @property
-    def status_(self) -> NDArray[Any]:
-        return self._learned.status
-
-    @property
-    def information_(self) -> Floats:
-        """What the answers, without any prior, tell about the location of each item."""
-        return self._learned.item_information
-
-    @property
-    def item_labels_(self) -> Labels:
-        return self._learned.labels
-
-    @property
-    def item_counts_(self) -> Ints:
-        return self._learned.n
-
-    @property
-    def item_scores_(self) -> Ints:
-        return self._learned.score
-
-    @property
-    def n_features_in_(self) -> int:
-        return self._learned.n_items
-
-    @property
-    def n_iter_(self) -> int:
-        return self._learned.provenance.iterations
-
-    @property
-    def residual_(self) -> float:
-        return self._learned.provenance.residual
-
-    @property
-    def findings_(self) -> tuple[Finding, ...]:
-        return self._learned.findings
-
-    @property
-    def loglik_(self) -> float:
-        return _there(self._learned.provenance.loglik, "loglik_")
-
-    @property
-    def regularization_(self) -> Regularization:
-        return _there(self._learned.prior, "regularization_")
-
-    @property
-    def se_method_(self) -> str:
-        return _there(self._learned.provenance.se_method, "se_method_")
-
-    @property
-    def solver_(self) -> str:
-        return _there(self._learned.provenance.solver, "solver_")
-
-    @property
-    def contraction_(self) -> float:
-        return _there(self._learned.provenance.contraction, "contraction_")
+    difficulty_: Floats = _of_calibration("difficulty")  # the mean of an item's thresholds; NaN without an estimate
+    se_: Floats = _of_calibration("se")
+    thresholds_: Floats = _of_calibration("thresholds")  # item after item; one for each item that is right or wrong
+    threshold_se_: Floats = _of_calibration("threshold_se")
+    n_thresholds_: Ints = _of_calibration("layout.max_score")
+    status_: NDArray[Any] = _of_calibration("status")
+    information_: Floats = _of_calibration("item_information")  # on each location, without any prior
+    item_labels_: Labels = _of_calibration("labels")
+    item_counts_: Ints = _of_calibration("n")
+    item_scores_: Ints = _of_calibration("score")
+    n_features_in_: int = _of_calibration("n_items")
+    n_iter_: int = _of_calibration("provenance.iterations")
+    residual_: float = _of_calibration("provenance.residual")
+    findings_: tuple[Finding, ...] = _of_calibration("findings")
+    # Only some methods have these.
+    loglik_: float = _of_calibration("provenance.loglik")
+    regularization_: Regularization = _of_calibration("prior")
+    se_method_: str = _of_calibration("provenance.se_method")
+    solver_: str = _of_calibration("provenance.solver")
+    contraction_: float = _of_calibration("provenance.contraction")
 
     # --------------------------------------------------------------------------- results
 
@@ -378,12 +333,6 @@ class RaschEstimator:
         how: dict[str, Any] = {"ordered": True, "unused": "keep"} if self.several else {"threshold": self.threshold}
         answers = self._threaded(as_responses(responses, **how))
         return Analysis(calibration, answers, estimator=self, **options)
-
-
-def _there(value: Any, name: str) -> Any:
-    if value is None:
-        raise AttributeError(f"this estimator has no {name}")
-    return value
 
 
 def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,12 +140,12 @@ def convergence(
 
 def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     """The finding that a threshold lies below the one before it, if any does."""
-    steps, beta = responses.thresholds, found.thresholds
-    if steps.binary:
+    layout, beta = responses.thresholds, found.thresholds
+    if layout.binary:
         return ()
-    upper = np.flatnonzero(steps.below)
-    step = beta[upper] - beta[upper - 1]
-    disordered = step < 0
+    upper = np.flatnonzero(layout.below)
+    distance = beta[upper] - beta[upper - 1]
+    disordered = distance < 0
     if not disordered.any():
         return ()
     if found.covariance is not None:
@@ -153,9 +153,9 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
         variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
     else:
         variance = found.se[upper] ** 2 + found.se[upper - 1] ** 2
-    beyond = step < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
-    items = responses.items[np.unique(steps.item[upper[disordered]])]
-    sure = responses.items[np.unique(steps.item[upper[beyond]])]
+    beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
+    items = responses.items[np.unique(layout.item[upper[disordered]])]
+    sure = responses.items[np.unique(layout.item[upper[beyond]])]
     many = f"{len(items):,} items have" if len(items) != 1 else "1 item has"
     chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
     return (

@@ -83,9 +83,9 @@ def marginal_difficulty(
 
 
 def _centered(
-    beta: Floats, populations: Sequence[Population], loglik: float, passes: int, step: float, layout: Thresholds | None
+    beta: Floats, populations: Sequence[Population], loglik: float, passes: int, step: float, layout: Thresholds
 ) -> MarginalFit:
-    centre = float(beta.mean() if layout is None else layout.averaging() @ beta)
+    centre = float(beta.mean() if layout.binary else layout.averaging() @ beta)
     moved = tuple(replace(one, nodes=one.nodes - centre) for one in populations)
     return MarginalFit(beta - centre, moved, loglik, passes, step)
 
@@ -206,12 +206,12 @@ def _polynomial_weights(
         here = at(x)
         counts, persons, loglik = people.counts(x[:m], here)
         p = passing(x[:m], here, layout)
-        of_beta = (_of_thresholds(counts, layout) * p).sum(axis=1) - score
+        of_beta = (counts[layout.item] * p).sum(axis=1) - score
         of_shape = basis.T @ (persons - size * np.exp(here.log_weights))
         return -float(loglik), -np.concatenate([of_beta, of_shape]) * scale
 
     p = passing(beta, population, layout)
-    counts = _of_thresholds(people.counts(beta, population)[0], layout)
+    counts = people.counts(beta, population)[0][layout.item]
     own = np.concatenate([(counts * p * (1 - p)).sum(axis=1), np.full(degree, 0.1 * size)])
     scale = 1 / np.sqrt(np.maximum(own, 1e-6))
     found = minimize(
@@ -226,19 +226,13 @@ def _polynomial_weights(
     return _centered(x[:m], [at(x)], -float(found.fun), int(found.nfev) + 1, residual, layout)
 
 
-def _of_thresholds(counts: Floats, layout: Thresholds | None) -> Floats:
-    return counts if layout is None else counts[layout.item]
-
-
-def _item_step(
-    beta: Floats, counts: Floats, score: Floats, population: Population, layout: Thresholds | None
-) -> Floats:
+def _item_step(beta: Floats, counts: Floats, score: Floats, population: Population, layout: Thresholds) -> Floats:
     """The M step of every item at once: sum_q counts_iq P(X >= k | node_q) = score_k, by Newton's method."""
-    each = _of_thresholds(counts, layout)
+    each = counts[layout.item]
     for _ in range(5):
         p = passing(beta, population, layout)
         excess = np.einsum("ik,ik->i", each, p) - score
-        if layout is None:
+        if layout.binary:
             slope = np.einsum("ik,ik->i", each, p * (1 - p))
             move = excess / np.maximum(slope, 1e-10)
         else:

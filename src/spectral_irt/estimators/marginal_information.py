@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +32,12 @@ from spectral_irt.numerics import gram
 
 def information(
     block: Block,
+    weight: Floats | None,
     beta: Floats,
     population: Population,
     order: int,
     dense: bool,
-    layout: Thresholds | None = None,
-    *,
-    weight: Floats | None = None,
+    layout: Thresholds,
 ) -> tuple[Floats, Floats, Floats]:
     """The block's share of the observed information of thresholds and population, by Louis' formula.
 
@@ -76,15 +74,10 @@ def information(
     return _given_ability(counts, p, dense, layout) - lost, cross, own + _of_population(at_node, population, scores)
 
 
-def weighted_information(block: Block, weight: Floats, *args: Any) -> tuple[Floats, Floats, Floats]:
-    return information(block, *args, weight=weight)
-
-
-def _given_ability(counts: Floats, p: Floats, dense: bool, layout: Thresholds | None) -> Floats:
+def _given_ability(counts: Floats, p: Floats, dense: bool, layout: Thresholds) -> Floats:
     """The information of the thresholds, or its diagonal, if abilities were seen."""
-    if layout is None or not dense:
-        each = counts if layout is None else counts[layout.item]
-        alone = np.einsum("ik,ik->i", each, p * (1 - p))
+    if layout.binary or not dense:
+        alone = np.einsum("ik,ik->i", counts[layout.item], p * (1 - p))
         return np.diag(alone) if dense else alone
     weighted = counts[layout.item] * p
     higher = np.maximum(np.arange(len(p))[:, None], np.arange(len(p)))
@@ -180,9 +173,7 @@ def marginal_information(
 
 
 def _sum(people: Members, beta: Floats, population: Population, order: int, dense: bool) -> tuple[Floats, ...]:
-    found: tuple[Floats, ...] = people.sum(
-        information, weighted_information, beta, population, order, dense, people.layout
-    )
+    found: tuple[Floats, ...] = people.sum(information, beta, population, order, dense, people.layout)
     return found
 
 
@@ -192,26 +183,19 @@ def score_covariance(
     """Of the gradient where people have weights, which count twice in it: the middle of a sandwich."""
     m, n_groups = len(beta), len(groups)
     if populations[0].basis is not None:
-        return _squares(groups[0], beta, populations[0])
+        return groups[0].sum(score_squares, beta, populations[0], groups[0].layout)
     total = np.zeros((m + 2 * n_groups,) * 2)
     for g, (group, population) in enumerate(zip(groups, populations, strict=True)):
         mine = np.append(np.arange(m), [m + g, m + n_groups + g])
-        total[np.ix_(mine, mine)] += _squares(group, beta, population)
+        total[np.ix_(mine, mine)] += group.sum(score_squares, beta, population, group.layout)
     there = np.append(np.full(m, True), found.there)
     return total[np.ix_(there, there)]
 
 
-def score_squares(
-    block: Block, weight: Floats, beta: Floats, population: Population, layout: Thresholds | None
-) -> Floats:
+def score_squares(block: Block, weight: Floats, beta: Floats, population: Population, layout: Thresholds) -> Floats:
     """The sum over people of the squared weight times s s', with s the scores of thresholds and population."""
     scores, own = marginal_scores(block, beta, population, layout)
     return gram(sparse.csr_array(sparse.diags_array(weight) @ sparse.hstack([scores, sparse.csr_array(own)])))
-
-
-def _squares(people: Members, beta: Floats, population: Population) -> Floats:
-    assert people.weights is not None
-    return people.responses.entries.sum(score_squares, beta, population, people.layout, persons=(people.weights,))
 
 
 @dataclass(frozen=True, eq=False)

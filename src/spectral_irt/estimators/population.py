@@ -1,7 +1,6 @@
 """A population of abilities on nodes, and what a block of people says given it: the kernels of marginal likelihood.
 
-`beta` are thresholds, item after item, and `layout` says which belongs to which; None where every item has one, its
-difficulty.
+`beta` are thresholds, item after item, and `layout` says which belongs to which.
 """
 
 from __future__ import annotations
@@ -84,13 +83,7 @@ def enough_nodes(sigma: float, longest: int) -> int:
 
 
 def posterior(
-    block: Block,
-    start: int,
-    stop: int,
-    beta: Floats,
-    population: Population,
-    table: Floats,
-    layout: Thresholds | None = None,
+    block: Block, start: int, stop: int, beta: Floats, population: Population, table: Floats, layout: Thresholds
 ) -> tuple[Floats, Floats]:
     """P(node | answers) of people `start` to `stop`, people x nodes, and the log-likelihood of each.
 
@@ -108,33 +101,31 @@ def posterior(
     return log_p, top + np.log(total) - passed
 
 
-def answers_of(block: Block, start: int, stop: int, n_items: int, layout: Thresholds | None) -> tuple[Any, Ints]:
+def answers_of(block: Block, start: int, stop: int, n_items: int, layout: Thresholds) -> tuple[Any, Ints]:
     """People `start` to `stop` x items, 1 where there is an answer; and their total scores."""
-    if layout is None:
+    if layout.binary:
         return answered(block, start, stop, n_items), block.scores[start:stop]
     rows = rows_of(block, layout).part(start, stop)
     return csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), n_items), rows.scores
 
 
-def _summed(beta: Floats, layout: Thresholds | None) -> Floats:
+def _summed(beta: Floats, layout: Thresholds) -> Floats:
     """The thresholds up to each one, of the same item."""
-    if layout is None:
-        return beta
-    return layout.cumulated(beta)[layout.item, layout.level]
+    return beta if layout.binary else layout.cumulated(beta)[layout.item, layout.level]
 
 
-def log_denominators(beta: Floats, population: Population, layout: Thresholds | None = None) -> Floats:
+def log_denominators(beta: Floats, population: Population, layout: Thresholds) -> Floats:
     """log(1 + exp(theta - beta_1) + exp(2 theta - beta_1 - beta_2) + ...), items x nodes."""
-    if layout is None:
+    if layout.binary:
         return np.logaddexp(0, population.nodes - beta[:, None])
     cumulated = layout.cumulated(beta)
     x = population.nodes[:, None] * np.arange(cumulated.shape[1]) - cumulated[:, None, :]
     return np.asarray(np.logaddexp.reduce(x, axis=2))
 
 
-def passing(beta: Floats, population: Population, layout: Thresholds | None = None) -> Floats:
+def passing(beta: Floats, population: Population, layout: Thresholds) -> Floats:
     """P(X >= k) of every threshold k at every node."""
-    if layout is None:
+    if layout.binary:
         return sigmoid(population.nodes - beta[:, None])
     at = np.broadcast_to(population.nodes, (layout.n_items, len(population.nodes)))
     p = category_probabilities(at, layout.cumulated(beta)[:, None, :])
@@ -142,12 +133,7 @@ def passing(beta: Floats, population: Population, layout: Thresholds | None = No
 
 
 def expected_counts(
-    block: Block,
-    beta: Floats,
-    population: Population,
-    layout: Thresholds | None = None,
-    *,
-    weight: Floats | None = None,
+    block: Block, weight: Floats | None, beta: Floats, population: Population, layout: Thresholds
 ) -> tuple[Floats, Floats, Floats]:
     """The E step: expected answers to each item from each node, expected people at each node, log-likelihood.
 
@@ -168,13 +154,7 @@ def expected_counts(
     return counts, persons, np.array(loglik)
 
 
-def weighted_counts(block: Block, weight: Floats, *args: Any) -> tuple[Floats, Floats, Floats]:
-    return expected_counts(block, *args, weight=weight)
-
-
-def abilities(
-    block: Block, beta: Floats, population: Population, layout: Thresholds | None = None
-) -> tuple[Floats, Floats]:
+def abilities(block: Block, beta: Floats, population: Population, layout: Thresholds) -> tuple[Floats, Floats]:
     """Posterior mean (EAP) and standard deviation of the ability of every person."""
     table = log_denominators(beta, population, layout)
     mean, sd = np.empty(block.n_persons), np.empty(block.n_persons)
@@ -186,9 +166,9 @@ def abilities(
     return mean, sd
 
 
-def thresholds_met(block: Block, start: int, stop: int, layout: Thresholds | None) -> tuple[Ints, NDArray[np.int32]]:
+def thresholds_met(block: Block, start: int, stop: int, layout: Thresholds) -> tuple[Ints, NDArray[np.int32]]:
     """All thresholds of the items that people `start` to `stop` answered: where those of each begin, and which."""
-    if layout is None:
+    if layout.binary:
         first, last = block.indptr[start], block.indptr[stop]
         return block.indptr[start : stop + 1] - first, np.asarray(block.items[first:last])
     rows = rows_of(block, layout).part(start, stop)
@@ -198,7 +178,7 @@ def thresholds_met(block: Block, start: int, stop: int, layout: Thresholds | Non
     return ends[rows.indptr], (of_item + np.arange(ends[-1])).astype(np.int32)
 
 
-def expected_passes(block: Block, start: int, stop: int, p: Floats, q: Floats, layout: Thresholds | None = None) -> Any:
+def expected_passes(block: Block, start: int, stop: int, p: Floats, q: Floats, layout: Thresholds) -> Any:
     """sum over nodes of p_k q_l, people x thresholds, for the thresholds k of the items that person l answered."""
     indptr, index = thresholds_met(block, start, stop, layout)
     person = np.repeat(np.arange(stop - start), np.diff(indptr))
@@ -224,9 +204,7 @@ def population_scores(population: Population) -> Floats:
     return np.stack([z / population.sd, z**2], axis=1)
 
 
-def marginal_scores(
-    block: Block, beta: Floats, population: Population, layout: Thresholds | None = None
-) -> tuple[Any, Floats]:
+def marginal_scores(block: Block, beta: Floats, population: Population, layout: Thresholds) -> tuple[Any, Floats]:
     """What each person adds to the gradient of the marginal likelihood: people x thresholds, and of the population.
 
     E[P(X_li >= k) | answers of l] - 1{X_li >= k}; and E[z] / sigma and E[z^2] - 1, with z = (theta - mu) / sigma, for
@@ -246,9 +224,9 @@ def marginal_scores(
     return expected, of_population
 
 
-def _passed_or_not(block: Block, layout: Thresholds | None) -> NDArray[np.bool_]:
+def _passed_or_not(block: Block, layout: Thresholds) -> NDArray[np.bool_]:
     """Of every threshold of the items answered, in the order of `thresholds_met`."""
-    if layout is None:
+    if layout.binary:
         return block.right()
     _, items, category = answered_items(block, layout)
     _, met = thresholds_met(block, 0, block.n_persons, layout)
@@ -267,9 +245,8 @@ class Members:
     weights: Floats | None = None
 
     @property
-    def layout(self) -> Thresholds | None:
-        """None where answers are right or wrong."""
-        return None if self.responses.thresholds.binary else self.responses.thresholds
+    def layout(self) -> Thresholds:
+        return self.responses.thresholds
 
     @property
     def size(self) -> float:
@@ -279,31 +256,24 @@ class Members:
 
     def counts(self, beta: Floats, population: Population) -> tuple[Floats, Floats, Floats]:
         """The E step over all of them; see `expected_counts`."""
-        return self.sum(expected_counts, weighted_counts, beta, population, self.layout)
+        return self.sum(expected_counts, beta, population, self.layout)
 
     def passed(self) -> Floats:
         """How many passed each threshold: are in its category or above."""
         entries, layout = self.responses.entries, self.layout
-        # The threshold that each passed last.
-        last = (
-            entries.item_scores.astype(float)
-            if self.weights is None
-            else entries.sum(_passed_last, entries.n_items, persons=(self.weights,))
-        )
-        if layout is None:
+        last = entries.item_scores.astype(float) if self.weights is None else self.sum(_passed_last, entries.n_items)
+        if layout.binary:
             return last
         total = np.append(np.cumsum(last[::-1])[::-1], 0.0)
         return total[:-1] - total[(layout.first + layout.max_score)[layout.item]]
 
-    def sum(self, kernel: Any, by_weight: Any, *args: Any) -> Any:
-        """A kernel over all blocks: the second, which is given the weights, where there are any."""
-        entries = self.responses.entries
-        if self.weights is None:
-            return entries.sum(kernel, *args)
-        return entries.sum(by_weight, *args, persons=(self.weights,))
+    def sum(self, kernel: Any, *args: Any) -> Any:
+        """A kernel over all blocks, which is given the weights, or None."""
+        return self.responses.entries.sum(kernel, *args, persons=(self.weights,))
 
 
 def _passed_last(block: Block, weight: Floats, n: int) -> Floats:
+    """How many passed each threshold and not the next."""
     return block.halves(n)[0].T @ weight
 
 

@@ -1,6 +1,6 @@
 """SpectralRatingScale and ConditionalRatingScale: all items of a group share the distances of their thresholds.
 
-beta_ik = delta_i + tau_gk: a location for each item, and steps that the items of a group g have in common (mean zero
+beta_ik = delta_i + tau_gk: a location for each item, and offsets that the items of a group g have in common (mean zero
 over k). Thresholds are then A eta with a known matrix A.
 """
 
@@ -25,7 +25,7 @@ from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.conditional import conditional_estimate, conditional_thresholds
-from spectral_irt.estimators.estimate import Estimate, Kept, centered
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, centered
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 from spectral_irt.tables import Columns
 
@@ -33,12 +33,11 @@ Groups = Mapping[Any, Any] | Sequence[Any] | None
 EXTREME = ("all right", "all wrong")
 REPLACED = ("empty_categories", "disconnected", "extreme_items", "uninformed_items")  # findings with a prior in mind
 START = 1e-6  # residual of the chain from which Newton's steps start
-MOST_STEPS = 5000  # thresholds whose covariance is a matrix in memory
 
 
 @dataclass(frozen=True, eq=False)
 class ScaleDesign:
-    """A of beta = A eta: first a column for every item, then for every group its steps but the last.
+    """A of beta = A eta: first a column for every item, then for every group its category offsets but the last.
 
     Attributes
     ----------
@@ -53,21 +52,21 @@ class ScaleDesign:
     group: Ints
     matrix: Floats
 
-    def tau(self, steps: Thresholds, thresholds: Floats, covariance: Floats | None) -> Columns:
-        """The common steps as columns `group, category, step, se`."""
-        rows: dict[str, list[Any]] = {"group": [], "category": [], "step": [], "se": []}
-        away = thresholds - steps.mean(thresholds)[steps.item]
+    def tau(self, layout: Thresholds, thresholds: Floats, covariance: Floats | None) -> Columns:
+        """The common offsets as columns `group, category, offset, se`."""
+        rows: dict[str, list[Any]] = {"group": [], "category": [], "offset": [], "se": []}
+        away = thresholds - layout.mean(thresholds)[layout.item]
         for g, label in enumerate(self.labels):
             one = int(np.flatnonzero(self.group == g)[0])  # any item of the group has them
-            mine = np.arange(steps.first[one], steps.first[one] + steps.max_score[one])
+            mine = np.arange(layout.first[one], layout.first[one] + layout.max_score[one])
             se = np.full(len(mine), np.nan)
             if covariance is not None:
                 c = covariance[np.ix_(mine, mine)]
                 center = np.eye(len(mine)) - 1 / len(mine)
                 se = np.sqrt(np.maximum(np.diag(center @ c @ center), 0))
             rows["group"] += [label] * len(mine)
-            rows["category"] += steps.level[mine].tolist()
-            rows["step"] += away[mine].tolist()
+            rows["category"] += layout.level[mine].tolist()
+            rows["offset"] += away[mine].tolist()
             rows["se"] += se.tolist()
         return {name: np.array(values) for name, values in rows.items()}
 
@@ -89,14 +88,14 @@ def group_codes(items: NDArray[Any], groups: Groups) -> tuple[list[Any], Ints]:
     return labels, np.array([labels.index(one) for one in each])
 
 
-def scale_design(steps: Thresholds, items: NDArray[Any], groups: Groups) -> ScaleDesign:
+def scale_design(layout: Thresholds, items: NDArray[Any], groups: Groups) -> ScaleDesign:
     """The design of the rating scale model; items of one group must have the same number of categories."""
     labels, group = group_codes(items, groups)
-    m = steps.n_items
-    columns = [np.zeros((steps.n_entries, m))]
-    columns[0][np.arange(steps.n_entries), steps.item] = 1.0
+    m = layout.n_items
+    columns = [np.zeros((layout.n_entries, m))]
+    columns[0][np.arange(layout.n_entries), layout.item] = 1.0
     for g, label in enumerate(labels):
-        counts = steps.max_score[group == g]
+        counts = layout.max_score[group == g]
         most = int(counts.max())
         if np.any(counts != most):
             fewer = items[group == g][counts != most]
@@ -105,11 +104,11 @@ def scale_design(steps: Thresholds, items: NDArray[Any], groups: Groups) -> Scal
                 f"fewer than {most + 1}. Give them a group of their own, keep categories that nobody used "
                 "(`unused='keep'`), or fit a partial credit model."
             )
-        mine = group[steps.item] == g
-        own = np.zeros((steps.n_entries, most - 1))
+        mine = group[layout.item] == g
+        own = np.zeros((layout.n_entries, most - 1))
         for k in range(1, most):
-            own[mine & (steps.level == k), k - 1] = 1.0
-            own[mine & (steps.level == most), k - 1] = -1.0
+            own[mine & (layout.level == k), k - 1] = 1.0
+            own[mine & (layout.level == most), k - 1] = -1.0
         columns.append(own)
     return ScaleDesign(labels, group, np.concatenate(columns, axis=1))
 
@@ -119,7 +118,7 @@ class _RatingScale(RaschEstimator):
 
     several: ClassVar[bool] = True
     groups: Groups
-    steps_: Columns
+    offsets_: Columns
 
     def _read(self, data: Any) -> Responses:
         return as_responses(
@@ -138,7 +137,7 @@ class _RatingScale(RaschEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SpectralRatingScale(_RatingScale):
-    """The rating scale model by the spectral method: difficulties, and steps that all items share.
+    """The rating scale model by the spectral method: difficulties, and category offsets that all items share.
 
     beta_ik = delta_i + tau_k = (A eta)_ik. From the chain on thresholds Newton's steps for eta lead onto the
     conditional likelihood. No threshold needs an estimate by itself, so that a category that some items never saw does
@@ -158,15 +157,15 @@ class SpectralRatingScale(_RatingScale):
     ----------
     difficulty_, se_ : float arrays
         delta_i; mean zero.
-    steps_ : columns
-        tau_k of every group: `group, category, step, se`.
+    offsets_ : columns
+        tau_k of every group: `group, category, offset, se`.
     thresholds_, threshold_se_ : float arrays
 
     Examples
     --------
     >>> from spectral_irt import simulate
     >>> fit = SpectralRatingScale().fit(simulate.rating_scale(800, 6, categories=4, seed=1).responses)
-    >>> np.diff(fit.steps_["step"]).round(0).tolist()
+    >>> np.diff(fit.offsets_["offset"]).round(0).tolist()
     [1.0, 1.0]
     """
 
@@ -177,9 +176,9 @@ class SpectralRatingScale(_RatingScale):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         n = responses.thresholds.n_entries
-        if n > MOST_STEPS:
+        if n > DENSE_ITEMS:
             raise OptionError(
-                f"the rating scale is fitted with the covariance of all thresholds, up to {MOST_STEPS:,}; there are "
+                f"the rating scale is fitted with the covariance of all thresholds, up to {DENSE_ITEMS:,}; there are "
                 f"{n:,}. Fit SpectralPartialCredit, or fewer items."
             )
         kept, design = self._kept(responses)
@@ -197,7 +196,7 @@ class SpectralRatingScale(_RatingScale):
             found.move,
             covariance=matrix,
             se_method="dense",
-            extra={"steps": design.tau(rest.thresholds, beta, matrix)},
+            extra={"offsets": design.tau(rest.thresholds, beta, matrix)},
         )
 
 
@@ -244,13 +243,13 @@ def scalable(responses: Responses) -> tuple[NDArray[np.bool_], NDArray[Any], tup
     return kept, status, findings
 
 
-def _categories_used(block: Block, steps: Thresholds) -> Floats:
+def _categories_used(block: Block, layout: Thresholds) -> Floats:
     """Items x categories: answers of people with neither the lowest nor the highest score."""
-    indptr, items, category = answered_items(block, steps)
-    counts = np.repeat(rows_of(block, steps).informative, np.diff(indptr))
-    width = steps.widest + 1
+    indptr, items, category = answered_items(block, layout)
+    counts = np.repeat(rows_of(block, layout).informative, np.diff(indptr))
+    width = layout.widest + 1
     cell = items[counts].astype(np.int64) * width + category[counts]
-    return np.bincount(cell, minlength=steps.n_items * width).reshape(-1, width).astype(float)
+    return np.bincount(cell, minlength=layout.n_items * width).reshape(-1, width).astype(float)
 
 
 def check_categories(rest: Responses, design: ScaleDesign) -> None:
@@ -289,8 +288,8 @@ class ConditionalRatingScale(_RatingScale):
     Attributes
     ----------
     difficulty_, se_, thresholds_, threshold_se_, loglik_, n_patterns_
-    steps_ : columns
-        tau_k of every group: `group, category, step, se`.
+    offsets_ : columns
+        tau_k of every group: `group, category, offset, se`.
 
     Examples
     --------
@@ -312,5 +311,5 @@ class ConditionalRatingScale(_RatingScale):
         fit = conditional_thresholds(
             kept.responses, design.matrix, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell
         )
-        steps = design.tau(kept.responses.thresholds, fit.thresholds, fit.covariance)
-        return conditional_estimate(fit, kept, self.tol, steps=steps)
+        offsets = design.tau(kept.responses.thresholds, fit.thresholds, fit.covariance)
+        return conditional_estimate(fit, kept, self.tol, offsets=offsets)

@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import ConditionalPartialCredit, MarginalPartialCredit, MarginalRasch, SpectralRasch, simulate
 from spectral_irt.estimators.marginal_information import information
-from spectral_irt.estimators.population import Members, Population, expected_counts, normalized, passing
+from spectral_irt.estimators.population import Members, Population, normalized, passing
 
 CODE = "adaptive_design"
 
@@ -81,8 +81,8 @@ def test_errors_of_thresholds_are_those_of_conditional_likelihood_or_less():
 def test_information_equals_second_differences():
     """Thresholds and a population of free shape, against differences of the gradient, and that of the likelihood."""
     data = simulate.partial_credit(150, 4, categories=[2, 3, 4, 3], design="sampled", p=0.7, seed=3).responses
-    steps, entries = data.thresholds, data.entries
-    size, nodes = steps.n_entries, np.linspace(-7, 7, 61)
+    layout = data.thresholds
+    size, nodes = layout.n_entries, np.linspace(-7, 7, 61)
     basis = np.stack([nodes, nodes**2, nodes**3 / 10, nodes**4 / 50], axis=1)
 
     def at(x):
@@ -90,8 +90,8 @@ def test_information_equals_second_differences():
 
     def gradient(x):
         population = at(x)
-        counts, persons, loglik = entries.sum(expected_counts, x[:size], population, steps)
-        of_beta = (counts[steps.item] * passing(x[:size], population, steps)).sum(axis=1) - Members(data).passed()
+        counts, persons, loglik = Members(data).counts(x[:size], population)
+        of_beta = (counts[layout.item] * passing(x[:size], population, layout)).sum(axis=1) - Members(data).passed()
         return np.append(of_beta, basis.T @ (persons - persons.sum() * np.exp(population.log_weights))), float(loglik)
 
     x = np.append(0.5 * np.random.default_rng(1).normal(size=size), [0.1, -0.1, 0.05, -0.1])
@@ -99,6 +99,6 @@ def test_information_equals_second_differences():
     slow = np.array([(gradient(x + one)[1] - gradient(x - one)[1]) / (2 * h) for one in e])
     np.testing.assert_allclose(gradient(x)[0], slow, atol=1e-5)
     hessian = np.array([(gradient(x - one)[0] - gradient(x + one)[0]) / (2 * h) for one in e])
-    items, cross, own = entries.sum(information, x[:size], at(x), 8, True, steps)
+    items, cross, own = Members(data).sum(information, x[:size], at(x), 8, True, layout)
     found = np.block([[items, cross], [cross.T, own]])
     np.testing.assert_allclose(found, hessian, atol=1e-5 * np.abs(hessian).max())

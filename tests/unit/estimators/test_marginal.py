@@ -12,7 +12,14 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.marginal import MarginalRasch, marginal_difficulty
 from spectral_irt.estimators.marginal_information import information
-from spectral_irt.estimators.population import Population, abilities, enough_nodes, expected_counts, normal_population
+from spectral_irt.estimators.population import (
+    Members,
+    Population,
+    abilities,
+    enough_nodes,
+    expected_counts,
+    normal_population,
+)
 from spectral_irt.simulate import rasch
 from split import in_blocks
 
@@ -46,8 +53,8 @@ def loops(X, beta, population):
 
 def test_expected_counts_equal_loops():
     population = normal_population(1.3, 15, mu=0.2)
-    block = Responses.from_wide(AWKWARD).blocks[0]
-    counts, persons, loglik = expected_counts(block, BETA, population)
+    answers = Responses.from_wide(AWKWARD)
+    counts, persons, loglik = expected_counts(answers.blocks[0], None, BETA, population, answers.thresholds)
     by_loops = loops(AWKWARD, BETA, population)
     np.testing.assert_allclose(counts, by_loops[0], atol=1e-12)
     np.testing.assert_allclose(persons, by_loops[1], atol=1e-12)
@@ -56,7 +63,8 @@ def test_expected_counts_equal_loops():
 
 def test_abilities_equal_loops():
     population = normal_population(1.3, 15, mu=0.2)
-    mean, sd = abilities(Responses.from_wide(AWKWARD).blocks[0], BETA, population)
+    answers = Responses.from_wide(AWKWARD)
+    mean, sd = abilities(answers.blocks[0], BETA, population, answers.thresholds)
     post = loops(AWKWARD, BETA, population)[3]
     np.testing.assert_allclose(mean, post @ population.nodes, atol=1e-12)
     np.testing.assert_allclose(sd, np.sqrt(post @ population.nodes**2 - mean**2), atol=1e-9)
@@ -66,13 +74,13 @@ def test_abilities_equal_loops():
 def test_information_equals_second_differences(order, rel):
     """Louis' formula against differences of the gradient of the marginal likelihood; more polynomials, more digits."""
     data = rasch(200, 6, design="sampled", p=0.8, seed=3)
-    block = data.responses.blocks[0]
+    block, layout = data.responses.blocks[0], data.responses.thresholds
     score = data.responses.item_scores
     mu, sigma, nodes = 0.3, 1.4, 81
 
     def gradient(x):
         population = normal_population(np.exp(x[-1]), nodes, mu=x[-2])
-        counts, persons, _ = expected_counts(block, x[:-2], population)
+        counts, persons, _ = expected_counts(block, None, x[:-2], population, layout)
         p = 1 / (1 + np.exp(x[:-2, None] - population.nodes))
         z = (population.nodes - x[-2]) / np.exp(x[-1])
         return np.concatenate([(counts * p).sum(axis=1) - score, [persons @ z / np.exp(x[-1]), persons @ (z**2 - 1)]])
@@ -81,26 +89,25 @@ def test_information_equals_second_differences(order, rel):
     h = 1e-4
     hessian = np.array([(gradient(x - h * e) - gradient(x + h * e)) / (2 * h) for e in np.eye(8)])
     population = normal_population(sigma, nodes, mu=mu)
-    items, cross, own = information(block, data.difficulty, population, order, True)
+    items, cross, own = information(block, None, data.difficulty, population, order, True, layout)
     found = np.block([[items, cross], [cross.T, own]])
     np.testing.assert_allclose(found, hessian, atol=rel * np.abs(hessian).max())
-    diagonal = information(block, data.difficulty, population, order, False)[0]
+    diagonal = information(block, None, data.difficulty, population, order, False, layout)[0]
     np.testing.assert_allclose(diagonal, np.diag(items), rtol=1e-12)
 
 
-def test_slices_of_users_add_up(monkeypatch):
+def test_slices_of_people_add_up(monkeypatch):
     data = rasch(300, 7, design="sampled", p=0.7, seed=5)
-    population = normal_population(1.0, 21)
-    block = data.responses.blocks[0]
-    whole = (
-        expected_counts(block, data.difficulty, population),
-        information(block, data.difficulty, population, 2, True),
-    )
+    population, beta = normal_population(1.0, 21), data.difficulty
+    block, layout = data.responses.blocks[0], data.responses.thresholds
+
+    def sums():
+        counts = expected_counts(block, None, beta, population, layout)
+        return counts, information(block, None, beta, population, 2, True, layout)
+
+    whole = sums()
     monkeypatch.setattr(import_module("spectral_irt.estimators.population"), "CELLS", 21 * 40)
-    parts = (
-        expected_counts(block, data.difficulty, population),
-        information(block, data.difficulty, population, 2, True),
-    )
+    parts = sums()
     for a, b in zip(whole, parts, strict=True):
         for one, many in zip(a, b, strict=True):
             np.testing.assert_allclose(one, many, rtol=1e-11, atol=1e-12)
@@ -127,7 +134,7 @@ def test_nodes_resolve_long_users():
 def test_gradient_is_zero_at_the_estimate():
     data = rasch(400, 12, design="sampled", p=0.6, ability_sd=1.5, seed=8)
     fit = marginal_difficulty(data.responses, start=np.zeros(12), tol=1e-8)
-    counts, persons, _ = data.responses.sum(expected_counts, fit.difficulty, fit.population)
+    counts, persons, _ = Members(data.responses).counts(fit.difficulty, fit.population)
     p = 1 / (1 + np.exp(fit.difficulty[:, None] - fit.population.nodes))
     np.testing.assert_allclose((counts * p).sum(axis=1), data.responses.item_scores, atol=1e-4)
     share = persons / persons.sum()

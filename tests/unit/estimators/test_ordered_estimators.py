@@ -279,12 +279,12 @@ def test_groups_of_items_with_a_scale_of_their_own():
     groups = ["a", "a", "a", "b", "b"]
     for estimator in (SpectralRatingScale(groups=groups), ConditionalRatingScale(groups=groups)):
         fit = estimator.fit(data.responses)
-        steps = fit.steps_
-        assert steps["group"].tolist() == ["a", "a", "a", "b", "b"]
-        assert steps["category"].tolist() == [1, 2, 3, 1, 2]
+        offsets = fit.offsets_
+        assert offsets["group"].tolist() == ["a", "a", "a", "b", "b"]
+        assert offsets["category"].tolist() == [1, 2, 3, 1, 2]
         expected = np.concatenate([scales["a"], scales["b"]])
-        assert np.all(np.abs(steps["step"] - expected) < 4 * steps["se"])
-        assert np.all(steps["se"] < 0.1)
+        assert np.all(np.abs(offsets["offset"] - expected) < 4 * offsets["se"])
+        assert np.all(offsets["se"] < 0.1)
         from_table = estimator.fit(data.responses.to_dense())
         np.testing.assert_allclose(from_table.thresholds_, fit.thresholds_, atol=1e-6)
     with pytest.raises(OptionError, match="same categories"):

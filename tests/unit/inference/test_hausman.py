@@ -33,7 +33,7 @@ from spectral_irt.inference.groups.hausman import (
 def test_marginal_scores_are_derivatives_of_each_persons_likelihood(categories):
     data = simulate.partial_credit(30, 6, categories=categories, design="sampled", p=0.7, seed=2)
     block, beta = data.responses.blocks[0], data.thresholds
-    layout = None if categories == 2 else data.responses.thresholds
+    layout = data.responses.thresholds
     mu, sigma = 0.3, 1.2
 
     def loglik(x):

@@ -319,5 +319,5 @@ def _conditional_scores(block: Block, layout: Thresholds, beta: Floats) -> spars
 def _marginal_scores(
     block: Block, layout: Thresholds, beta: Floats, population: Population, others: Floats
 ) -> sparse.csr_array:
-    values, of_population = marginal_scores(block, beta, population, None if layout.binary else layout)
+    values, of_population = marginal_scores(block, beta, population, layout)
     return sparse.csr_array(sparse.hstack([values, sparse.csr_array(of_population @ others)]))

@@ -266,13 +266,12 @@ def _contributions(
 ) -> Floats:
     """W' r_l of every person; `own` has what stands in the place of B for the mean and log sigma of the population."""
     layout, rows = part.thresholds, patterns.rows
-    several = None if layout.binary else layout
     answered = csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), layout.n_items)
-    log = rows.scores[:, None] * population.nodes - answered @ log_denominators(beta, population, several)
+    log = rows.scores[:, None] * population.nodes - answered @ log_denominators(beta, population, layout)
     log += population.log_weights
     weight = np.exp(log - log.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
-    passed = passing(beta, population, several)
+    passed = passing(beta, population, layout)
     given_all = np.empty((len(rows.counts), W.shape[1]))
     for k, column in enumerate(B.T):
         of_item = np.add.reduceat(passed * column[:, None], layout.first, axis=0)
