@@ -17,3 +17,4 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in ("items", "people", "fit", "groups"):
         monkeypatch.setattr(f"spectral_irt.report.{module}.picture", undrawn)
+    monkeypatch.setattr("spectral_irt.report.items.figure_picture", undrawn)

@@ -18,7 +18,7 @@ import pytest
 
 import spectral_irt as si
 from hostile import HOSTILE, hostile_table
-from spectral_irt.report import pictures
+from spectral_irt.report.blocks import picture
 from undrawn import without_pictures
 
 pytestmark = pytest.mark.slow  # whole runs of commands
@@ -123,7 +123,8 @@ def test_numbers_are_those_of_the_tables(cli: Cli, fitted: Path, lsat: Path, qui
     strata = page.data["items"]["details"]["strata"]
     for row, item in enumerate(columns["item"]):
         found = study.plot.icc(item).columns()
-        flat = np.stack([found["n"], 1000 * found["observed"], 100 * found["place"]], axis=1)
+        numbers = {"n": 1, "observed": 1000, "place": 100, "ci_low": 1000, "ci_high": 1000}
+        flat = np.stack([unit * found[name] for name, unit in numbers.items()], axis=1)
         assert strata[str(row)] == pytest.approx(flat.ravel(), abs=0.5001)
     scores = {column["name"]: column["values"] for column in page.data["scores"]["columns"]}
     expected = study.calibration.score_table()
@@ -402,6 +403,6 @@ def test_an_analysis_without_people(tmp_path: Path, quick: None) -> None:
 def test_pictures_are_small_and_words_in_them_are_words() -> None:
     answers = si.datasets.load_lsat()
     study = si.SpectralRasch().fit(answers).analyse(answers)
-    found = pictures.picture(study.plot.scores(), "alt")
+    found = picture(study.plot.scores(), "alt")
     assert found.address.startswith("data:image/svg+xml;base64,")
     assert len(found.address) < 60_000

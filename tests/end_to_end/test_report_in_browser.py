@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -276,7 +277,8 @@ def test_an_item_of_ordered_answers_opens_to_its_thresholds(page: Browser, pages
     page.run(f"{TABLE}.querySelector('tbody button').click()")
     shown = page.run(f"[...{TABLE}.querySelectorAll('.opened table tbody th')].map((e) => e.textContent)")
     assert shown == ["0 and 1", "1 and 2", "2 and 3"]
-    assert page.run(f"{TABLE}.querySelector('.opened svg')") is None  # the curve of right and wrong answers
+    said = page.run(f"{TABLE}.querySelector('.opened svg').getAttribute('aria-label')")
+    assert re.search(r"thresholds at (-?[0-9.]+, ){2}-?[0-9.]+\. Mean answers in .*: [0-3]\.\d\d of \d+, ", said)
     assert page.run("document.documentElement.scrollWidth") <= 390
     assert page.run("document.querySelectorAll('#curves img').length") == 2
 

@@ -15,7 +15,7 @@ def main(folder: Path, target: Path) -> int:
     """The tables that `fit -o DIR` wrote, as `fit -o FILE.xlsx` writes them."""
     from spectral_irt.analysis.folder import TABLES
     from spectral_irt.files import all_or_nothing
-    from spectral_irt.report.folder import read_record, read_table
+    from spectral_irt.report.data import read_record, read_table
     from spectral_irt.xlsx import write_workbook
 
     try:

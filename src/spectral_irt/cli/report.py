@@ -38,7 +38,7 @@ def report(
     """
     from spectral_irt.errors import printable
     from spectral_irt.files import all_or_nothing, naming
-    from spectral_irt.report.folder import of_folder
+    from spectral_irt.report.data import of_folder
     from spectral_irt.report.page import check_place, page
 
     target = output or folder / NAME

@@ -10,9 +10,8 @@ from spectral_irt import __version__
 from spectral_irt.errors import for_shell, printable
 from spectral_irt.leaderboard.findings import headline_text, how_to_read
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
-from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, short
+from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, picture, short
 from spectral_irt.report.page import rendered
-from spectral_irt.report.pictures import picture
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

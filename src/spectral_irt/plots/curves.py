@@ -76,18 +76,9 @@ class ItemCurve(Display):
 
     @property
     def place(self) -> Floats:
-        """Where the strata stand, in logits: by bisection, since the curve rises."""
+        """Where the strata stand, in logits."""
         wanted = self.strata["expected"]
-        if len(self.thresholds) == 1:  # in closed form
-            p = np.clip(wanted, 1e-12, 1 - 1e-12)
-            return self.thresholds[0] + np.log(p / (1 - p))
-        low = np.full(len(wanted), self.thresholds.min() - FAR)
-        high = np.full(len(wanted), self.thresholds.max() + FAR)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            above = self.expected(middle) > wanted
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-        return (low + high) / 2
+        return where_expected(wanted, np.broadcast_to(self.thresholds, (len(wanted), len(self.thresholds))))
 
     def columns(self) -> Columns:
         """`item, stratum, n, ability, observed, ci_low, ci_high, expected, place`.
@@ -222,6 +213,22 @@ def probabilities(thresholds: Floats, at: Floats) -> Floats:
     """P(X = k) of one item: a row for each ability."""
     row = np.concatenate([[0.0], np.cumsum(thresholds)])
     return category_probabilities(at, np.broadcast_to(row, (len(at), len(row))))
+
+
+def where_expected(wanted: Floats, thresholds: Floats) -> Floats:
+    """The abilities at which these answers are expected, each to the item whose thresholds are in its row (+inf where
+    items have fewer than others): by bisection, since the curve rises."""
+    if thresholds.shape[1] == 1:  # in closed form
+        p = np.clip(wanted, 1e-12, 1 - 1e-12)
+        return np.asarray(thresholds[:, 0] + np.log(p / (1 - p)))
+    low = thresholds.min(axis=1) - FAR
+    high = np.where(np.isfinite(thresholds), thresholds, -np.inf).max(axis=1) + FAR
+    cumulated = np.concatenate([np.zeros((len(wanted), 1)), np.cumsum(thresholds, axis=1)], axis=1)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        above = category_probabilities(middle, cumulated) @ np.arange(cumulated.shape[1]) > wanted
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return (low + high) / 2
 
 
 def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:

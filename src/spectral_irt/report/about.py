@@ -12,7 +12,7 @@ from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, MODELS
 from spectral_irt.report.blocks import FindingList, How, Lines, Section, Table, Text, short, within
 from spectral_irt.report.commands import fit_command, groupings, python_lines
-from spectral_irt.report.material import Material
+from spectral_irt.report.data import Material
 from spectral_irt.text import count, number
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -22,23 +22,20 @@ NEAR = 0.5  # logits between the means of people and items that hardly matter
 
 def what_was_fitted(material: Material) -> Section:
     """The data, the method, and how to do it again."""
-    counts = material.record["counts"]
-    answers = counts.get("responses") or 0
-    right = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
-    return how_it_was_made(material, right, "Difficulties")
-
-
-def how_it_was_made(material: Material, answers: str, estimated: str) -> Section:
-    """The section on data and method: what is said of the answers, and what was estimated, differ."""
     record = material.record
     counts = record["counts"]
     people, items = count(counts.get("persons", 0), "person", "people"), count(counts.get("items", 0), "item")
     source = printable(within(record, "input", "source") or "the data given")
-    sentence = f"{people} gave {count(counts.get('responses') or 0, 'answer')} to {items}{answers}. The data: {source}."
+    answers = counts.get("responses") or 0
+    if not material.binary:
+        more = f" with {count(counts.get('thresholds') or 0, 'threshold')}"
+    else:
+        more = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
+    sentence = f"{people} gave {count(answers, 'answer')} to {items}{more}. The data: {source}."
     ability = str(within(record, "persons", "ability"))
     rows = [
         ("Model", MODELS[record.get("model") or "rasch"].long),
-        (estimated, method(record)),
+        ("Difficulties" if material.binary else "Thresholds", method(record)),
         ("Standard errors", errors(record)),
         ("Regularization", regularization(record)),
         *([("Scale", scale(material))] if record.get("scale") else []),
@@ -144,20 +141,18 @@ def summary(material: Material) -> Section:
     rows = [
         ("People", number(counts.get("persons"), 0), ""),
         ("Items", number(counts.get("items"), 0), f"{number(estimated, 0)} of them with an estimate"),
+        ("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"),
         ("Answers", number(counts.get("responses"), 0), share_missing(counts)),
     ]
+    if material.binary:
+        del rows[2]
     if found:
         lowest, highest = found.get("n_lowest") or 0, found.get("n_highest") or 0
-        said = f"{number(highest, 0)} with everything right, {number(lowest, 0)} wrong"
+        ends = ("everything right", "wrong") if material.binary else ("the highest score possible", "the lowest")
+        said = f"{number(highest, 0)} with {ends[0]}, {number(lowest, 0)} {ends[1]}"
         rows += [*reliability_rows(found), ("Extreme scores", number(lowest + highest, 0), said)]
-    python = "study.reliability()"
-    table = Table(
-        "Counts, reliability and targeting",
-        ("", "Value", "What it says"),
-        tuple(rows),
-        How(fit_command(record), python),
-    )
-    blocks: list[Any] = [table]
+    source = How(fit_command(record), "study.reliability()")
+    blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows), source)]
     if not found:
         blocks.append(Text("Reliability and targeting are not here: people were left out of the analysis."))
     return Section("summary", "Summary", tuple(blocks))

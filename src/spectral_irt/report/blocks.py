@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spectral_irt.errors import printable
 from spectral_irt.tables import Columns, guarded
 from spectral_irt.text import number
+
+if TYPE_CHECKING:
+    from spectral_irt.plots.base import Display
 
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
@@ -140,10 +146,6 @@ class DataTable:
         return len(self.values[self.columns[0].name])
 
     @property
-    def n_shown(self) -> int:
-        return min(self.n_rows, MOST)
-
-    @property
     def long(self) -> bool:
         """Whether rows are named by more than a word."""
         return any(len(str(label)) > NARROW for label in self.values[self.columns[0].name][:MOST].tolist())
@@ -164,7 +166,7 @@ class DataTable:
             else:
                 one["digits"] = column.digits
                 one["p"] = column.p
-                one["values"] = [_rounded(value, column.digits) for value in values.tolist()]
+                one["values"] = [rounded(value, column.digits) for value in values.tolist()]
             columns.append(one)
         return {
             "noun": self.noun,
@@ -175,11 +177,8 @@ class DataTable:
 
     def _choices(self, name: str) -> dict[str, Any]:
         place = [column.name for column in self.columns].index(name)
-        found: dict[str, int] = {}
-        for value in map(str, self.values[name][:MOST].tolist()):
-            if value:
-                found[value] = found.get(value, 0) + 1
-        return {"column": place, "values": list(found) if len(found) <= CHOICES else []}
+        found = [value for value in dict.fromkeys(map(str, self.values[name][:MOST].tolist())) if value]
+        return {"column": place, "values": found if len(found) <= CHOICES else []}
 
     def first(self) -> list[list[str]]:
         """The first rows as text, of the columns that are always shown."""
@@ -224,7 +223,7 @@ def short(label: object, longest: int = LONGEST) -> str:
     return f"{text[: longest - 1 - tail]}…{printable(str(label)[-tail:])[-tail:]}"
 
 
-def _rounded(value: float, digits: int) -> float | int | str | None:
+def rounded(value: float, digits: int) -> float | int | str | None:
     """A number as JSON has it; what is not finite is null or a word."""
     if value is None or value != value:
         return None
@@ -245,3 +244,35 @@ def within(record: Mapping[str, Any] | None, *path: str) -> Any:
             return None
         found = found.get(name)
     return found
+
+
+# ---------------- pictures: SVG with its words as text, in an address of its own, so that nothing in it can run
+
+
+def picture(display: Display, alt: str, caption: str = "") -> Picture:
+    """The display as a picture of the page."""
+    figure: Any = display.plot().figure
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine("none")  # or saving would draw it once more, only to lay it out
+    return figure_picture(figure, alt, caption)
+
+
+def figure_picture(figure: Any, alt: str, caption: str = "") -> Picture:
+    """A figure as a picture of the page. Its background is the page's, so that dark pages can show it too."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "spectral-irt", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = small(buffer.getvalue())
+    wide, high = (round(96 * inches) for inches in figure.get_size_inches())
+    data = base64.b64encode(svg.encode()).decode("ascii")
+    return Picture(f"data:image/svg+xml;base64,{data}", alt=alt, width=wide, height=high, caption=caption)
+
+
+def small(svg: str) -> str:
+    """The picture without what no reader needs: the prologue, remarks, digits beyond a hundredth of a point."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
+    return re.sub(r"\n\s*", "\n", svg)

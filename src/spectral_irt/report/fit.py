@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
 from spectral_irt.plots.fit import FitMap
-from spectral_irt.report.blocks import How, Missing, Section, Table, Text, short, within
+from spectral_irt.report.blocks import How, Missing, Section, Table, Text, picture, short, within
 from spectral_irt.report.commands import fit_command, how
-from spectral_irt.report.material import Material
-from spectral_irt.report.pictures import picture
+from spectral_irt.report.data import Material
+from spectral_irt.tables import Columns
 from spectral_irt.text import count, number, p_value
 
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
@@ -88,23 +87,22 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
+def fit_map(columns: Columns) -> FitMap:
+    """Infit against outfit, given the score where they are known so; an error where no item has them."""
+    return FitMap.of_columns(columns, conditional="infit_conditional_z" in columns)
+
+
 def _map(material: Material) -> list[Any]:
-    found = material.tables["item_fit"]
-    kind = "_conditional" if "infit_conditional" in found else ""
-    infit, outfit = found[f"infit{kind}"], found[f"outfit{kind}"]
-    some = np.isfinite(infit) & np.isfinite(outfit) & (infit > 0) & (outfit > 0)
-    if not some.any():
+    try:
+        display = fit_map(material.tables["item_fit"])
+    except OptionError:
         return [Text("No item has answers that could misfit.")]
-    misfit = found.get("misfit", np.full(len(infit), "", dtype=object))
-    z = found.get(f"infit{kind}_z", np.zeros(len(infit)))
-    named = zip(("item", "n", "infit", "outfit", "infit_z", "misfit"),
-                (found["item"], found["n"], infit, outfit, z, misfit), strict=True)  # fmt: skip
-    display = FitMap(table={name: values[some] for name, values in named}, conditional=bool(kind))
-    worst = [short(item, 40) for item in display.table["item"][display.worst(3)].tolist()]
+    labels, infit, outfit = (display.table[name] for name in ("item", "infit", "outfit"))
+    worst = [short(item, 40) for item in labels[display.worst(3)].tolist()]
     alt = (
-        f"Infit against outfit of {count(int(some.sum()), 'item')}: infit from {number(infit[some].min())} to "
-        f"{number(infit[some].max())}, outfit from {number(outfit[some].min())} to {number(outfit[some].max())}; 1 "
-        f"fits. Farthest from the model: {', '.join(worst)}."
+        f"Infit against outfit of {count(len(labels), 'item')}: infit from {number(infit.min())} to "
+        f"{number(infit.max())}, outfit from {number(outfit.min())} to {number(outfit.max())}; 1 fits. Farthest from "
+        f"the model: {', '.join(worst)}."
     )
     source = how(material.record, "item_fit", "study.item_fit()")
     return [picture(display, alt, "The numbers of every item are in the table of the items."), source]

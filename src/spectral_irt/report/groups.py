@@ -8,10 +8,9 @@ import numpy as np
 
 from spectral_irt.calibration import Z95
 from spectral_irt.plots.dif import DifferentialPlot
-from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Text, short
+from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Text, picture, short
 from spectral_irt.report.commands import groupings, how, of_groups
-from spectral_irt.report.material import Material
-from spectral_irt.report.pictures import picture
+from spectral_irt.report.data import Material
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number, p_value
 

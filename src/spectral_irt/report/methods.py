@@ -13,7 +13,7 @@ from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
 from spectral_irt.estimators.marginal import FREE_SHAPE
 from spectral_irt.report.blocks import Lines, Section, Text, within
 from spectral_irt.report.commands import groupings, in_categories
-from spectral_irt.report.material import Material
+from spectral_irt.report.data import Material
 from spectral_irt.text import count, number
 
 # The spectral method with items of several thresholds.

@@ -2,7 +2,7 @@
 /* Tables to sort, filter, search and download, and the curve of an item that is opened. Labels are set as text only. */
 (() => {
   const tables = JSON.parse(document.getElementById("data").textContent);
-  const Z = 1.959963984540054, ALL = 1e9;
+  const ALL = 1e9;
 
   const make = (name, text, className) => {
     const element = document.createElement(name);
@@ -58,26 +58,35 @@
     return lines.join("\n") + "\n";
   };
 
-  /* The model's curve, and the share of right answers in groups by ability with Wilson's 95% interval. */
-  const curve = (difficulty, strata, label) => {
-    const W = 420, H = 250, left = 40, bottom = 36, top = 8, right = 8;
+  /* The expected answer to an item with these thresholds, as a part of the highest one. */
+  const expected = (thresholds, ability) => {
+    const logs = [0];
+    for (const one of thresholds) logs.push(logs[logs.length - 1] + ability - one);
+    const top = Math.max(...logs), weights = logs.map((value) => Math.exp(value - top));
+    return weights.reduce((sum, w, k) => sum + k * w, 0) / weights.reduce((sum, w) => sum + w) / thresholds.length;
+  };
+
+  /* The model's curve, and the mean answers (or shares right) of groups by ability with 95% intervals. */
+  const curve = (thresholds, strata, label) => {
+    const W = 420, H = 250, left = 40, bottom = 36, top = 8, right = 8, K = thresholds.length;
     const marks = [];
-    for (let k = 0; k < strata.length; k += 3) {
-      const n = strata[k], p = strata[k + 1] / 1000, z2 = Z * Z;
-      const middle = (n * p + z2 / 2) / (n + z2), half = (Z / (n + z2)) * Math.sqrt(n * p * (1 - p) + z2 / 4);
-      marks.push({ n, p, x: strata[k + 2] / 100, low: Math.max(0, middle - half), high: Math.min(1, middle + half) });
+    for (let k = 0; k < strata.length; k += 5) {
+      const [mean, , low, high] = strata.slice(k + 1, k + 5).map((value) => value / 1000 / K);
+      marks.push({ n: strata[k], mean, x: strata[k + 2] / 100, low, high });
     }
-    const low = Math.min(difficulty - 2.5, ...marks.map((m) => m.x - 0.4));
-    const high = Math.max(difficulty + 2.5, ...marks.map((m) => m.x + 0.4));
+    const low = Math.min(...thresholds.map((t) => t - 2.5), ...marks.map((m) => m.x - 0.4));
+    const high = Math.max(...thresholds.map((t) => t + 2.5), ...marks.map((m) => m.x + 0.4));
     const x = (v) => left + ((v - low) / (high - low)) * (W - left - right);
     const y = (p) => H - bottom - p * (H - bottom - top);
     const svg = draw("svg", { viewBox: `0 0 ${W} ${H}`, class: "curve", role: "img" });
-    const seen = marks.map((m) => `${Math.round(100 * m.p)}% of ${m.n}`).join(", ");
-    svg.setAttribute("aria-label", `Curve of ${label}: an even chance at ability ${difficulty.toFixed(2)}. ` +
-      (marks.length ? `Right answers in groups from the least to the most able: ${seen}.` : ""));
-    for (const p of [0, 0.25, 0.5, 0.75, 1]) {
-      svg.append(draw("line", { class: "axis", x1: left, x2: W - right, y1: y(p), y2: y(p) }));
-      svg.append(draw("text", { x: left - 5, y: y(p) + 4, "text-anchor": "end" }, `${100 * p}%`));
+    const places = thresholds.map((t) => t.toFixed(2)).join(", ");
+    const what = K === 1 ? `an even chance at ability ${places}` : `thresholds at ${places}`;
+    const seen = marks.map((m) => `${K === 1 ? `${Math.round(100 * m.mean)}%` : (K * m.mean).toFixed(2)} of ${m.n}`);
+    svg.setAttribute("aria-label", `Curve of ${label}: ${what}. ` + (marks.length
+      ? `${K === 1 ? "Right" : "Mean"} answers in groups from the least to the most able: ${seen.join(", ")}.` : ""));
+    for (let k = 0; k <= K; k += K === 1 ? 0.25 : Math.ceil(K / 5)) {
+      svg.append(draw("line", { class: "axis", x1: left, x2: W - right, y1: y(k / K), y2: y(k / K) }));
+      svg.append(draw("text", { x: left - 5, y: y(k / K) + 4, "text-anchor": "end" }, K === 1 ? `${100 * k}%` : k));
     }
     const step = high - low > 9 ? 2 : 1;
     for (let t = Math.ceil(low / step) * step; t <= high; t += step) {
@@ -87,12 +96,12 @@
     svg.append(draw("text", { x: (left + W - right) / 2, y: H - 4, "text-anchor": "middle" }, "ability (logits)"));
     const points = Array.from({ length: 81 }, (_, k) => {
       const t = low + (k / 80) * (high - low);
-      return `${x(t).toFixed(1)},${y(1 / (1 + Math.exp(difficulty - t))).toFixed(1)}`;
+      return `${x(t).toFixed(1)},${y(expected(thresholds, t)).toFixed(1)}`;
     });
     svg.append(draw("polyline", { class: "model", points: points.join(" ") }));
     for (const m of marks) {
       svg.append(draw("line", { class: "range", x1: x(m.x), x2: x(m.x), y1: y(m.low), y2: y(m.high) }));
-      svg.append(draw("circle", { class: "seen", cx: x(m.x), cy: y(m.p), r: 4 }));
+      svg.append(draw("circle", { class: "seen", cx: x(m.x), cy: y(m.mean), r: 4 }));
     }
     return svg;
   };
@@ -117,7 +126,7 @@
     const strata = details.strata?.[row];
     if (typeof difficulty === "number" && (strata || !details.strata)) {
       const figure = make("div");
-      figure.append(curve(difficulty, strata ?? [], cell(first, row)));
+      figure.append(curve(details.thresholds?.[row] ?? [difficulty], strata ?? [], cell(first, row)));
       figure.append(make("p", strata
         ? "Line: the model. Marks: people in groups by ability, with 95% intervals." : "Line: the model.", "status"));
       box.append(figure);

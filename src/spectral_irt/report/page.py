@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from spectral_irt.errors import OptionError, OutputError, printable
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.report.blocks import DataTable, Section, within
-from spectral_irt.report.material import Material, of_study
+from spectral_irt.report.data import Material, of_study
 from spectral_irt.report.sections import sections_of
 
 if TYPE_CHECKING:

@@ -10,16 +10,27 @@ import numpy as np
 from spectral_irt.ability import score_abilities
 from spectral_irt.inference.fit.person_fit import misfit_sentence
 from spectral_irt.plots.scores import ScoreDistribution
-from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short, within
+from spectral_irt.report.blocks import (
+    MOST,
+    Column,
+    DataTable,
+    How,
+    Missing,
+    Section,
+    Table,
+    Text,
+    picture,
+    short,
+    within,
+)
 from spectral_irt.report.commands import fit_command, how, of_groups
-from spectral_irt.report.material import Material
-from spectral_irt.report.pictures import picture
+from spectral_irt.report.data import Material
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number
 
 QUANTILES = ((0.05, "5% are below"), (0.25, "a quarter are below"), (0.5, "half are below (median)"),
              (0.75, "three quarters are below"), (0.95, "95% are below"))  # fmt: skip
-LONGEST_FORM = 1_000  # items up to which a table of scores is of use
+LONGEST_FORM = 1_000  # the highest score up to which a table of scores is of use
 MOST_GROUPS = 100  # rows of a small table
 
 PERSONS: tuple[Column, ...] = (
@@ -44,30 +55,26 @@ def people(material: Material) -> Section | Missing:
     some = persons["n"] > 0
     if not some.any():
         return Missing("People", "There are no people with answers.")
-    blocks: list[Any] = spread_of_abilities(material, persons)
-    n = persons["n"][some].astype(int)
-    display = ScoreDistribution(score=persons["score"][some].astype(int), n=n, highest=n)
-    score, n = display.score, display.n
+    blocks: list[Any] = [Text(_sentence(material)), _abilities(material, persons)]
+    named = ("score", "n", "n" if material.binary else "max_score")
+    score, n, highest = (persons[name][some].astype(int) for name in named)
+    display = ScoreDistribution(score=score, n=n, highest=highest)
     if display.alike:
-        text = f"scores from {score.min()} to {score.max()} of {n[0]:,}, mean {score.mean():.1f}"
+        text = f"scores from {score.min():,} to {score.max():,} of {highest[0]:,}, mean {score.mean():.1f}"
     else:
-        text = f"shares right from {100 * (score / n).min():.0f}% to {100 * (score / n).max():.0f}%"
+        share, what = 100 * score / highest, "shares right" if material.binary else "shares of the highest score"
+        text = f"{what} from {share.min():.0f}% to {share.max():.0f}%"
     alt = f"Bars: how many people have which score. {count(len(score), 'person', 'people')}, {text}."
     blocks.append(picture(display, alt))
-    return Section("people", "People", (*blocks, *listed_people(material, persons)))
+    return Section("people", "People", (*blocks, *_listed(material, persons)))
 
 
-def spread_of_abilities(material: Material, persons: Columns) -> list[Any]:
-    """How many people have an ability, and where they are."""
-    return [Text(_sentence(material)), _abilities(material, persons)]
-
-
-def listed_people(material: Material, persons: Columns) -> list[Any]:
+def _listed(material: Material, persons: Columns) -> list[Any]:
     """A table of single people where it was asked for."""
     if not material.list_persons:
         return [Text("Single people are not listed in this report; --list-persons would list them.")]
     columns = PERSONS
-    if "max_score" in persons:
+    if not material.binary:
         columns = tuple(replace(one, head="Score") if one.name == "score" else one for one in PERSONS)
     table = DataTable(
         "persons",
@@ -138,29 +145,22 @@ def scores(material: Material) -> Section | Missing:
         if forms == 1:
             values = {name: column for name, column in values.items() if name != "form"}
     else:
-        items = material.tables["items"]
-        beta = items["difficulty"][np.isfinite(items["difficulty"]) & (items["status"] != "unlinked")]
-        if not len(beta):
+        items = material.on_scale
+        layout, beta = material.thresholds_of(items)
+        if not len(items):
             return Missing(title, "No item has a difficulty on a common scale.")
         if len(beta) > LONGEST_FORM:
-            return Missing(
-                title, f"There is no form that many people answered, and nobody answers {len(beta):,} items."
-            )
-        said = f"For somebody who answers all of the {count(len(beta), 'item')} with a difficulty."
+            why = f"nobody answers {len(beta):,} items" if material.binary else f"{len(beta):,} scores are too many"
+            return Missing(title, f"There is no form that many people answered, and {why}.")
+        said = f"For somebody who answers all of the {count(len(items), 'item')} with a difficulty."
         source = How(fit_command(material.record), "study.calibration.score_table()")
-        values = score_values(material, beta)
+        ability, se = score_abilities(beta, layout)
+        values = {"score": np.arange(len(ability)), "ability": ability, "se": se}
+        if not material.scale.is_logits:
+            values |= {"measure": material.scale.measure(ability), "measure_se": material.scale.width(se)}
     said += " The standard error is that of one person with this score."
     table = DataTable("scores", title, SCORES, values, source, filters=("form",), noun="scores")
     return Section("scores", title, (Text(said), table))
-
-
-def score_values(material: Material, beta: np.ndarray) -> Columns:
-    """Every score on these items with Warm's ability."""
-    ability, se = score_abilities(beta)
-    values: Columns = {"score": np.arange(len(beta) + 1), "ability": ability, "se": se}
-    if not material.scale.is_logits:
-        values |= {"measure": material.scale.measure(ability), "measure_se": material.scale.width(se)}
-    return values
 
 
 def groups_and_classes(material: Material) -> Section | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from spectral_irt.report import ordered_sections as ordered
 from spectral_irt.report.about import findings, summary, what_was_fitted
 from spectral_irt.report.blocks import Lines, Missing, Section
+from spectral_irt.report.data import Material
 from spectral_irt.report.fit import dimensions, fit
 from spectral_irt.report.groups import groups
-from spectral_irt.report.items import item_table, wright
-from spectral_irt.report.material import Material
+from spectral_irt.report.items import curves, item_table, thresholds, wright
 from spectral_irt.report.methods import methods
 from spectral_irt.report.people import groups_and_classes, people, scores
 
@@ -21,6 +20,8 @@ SECTIONS: tuple[Callable[[Material], Section | Missing | None], ...] = (
     summary,
     wright,
     item_table,
+    curves,
+    thresholds,
     people,
     scores,
     groups_and_classes,
@@ -30,29 +31,10 @@ SECTIONS: tuple[Callable[[Material], Section | Missing | None], ...] = (
     methods,
 )
 
-# Of answers in ordered categories.
-ORDERED: tuple[Callable[[Material], Section | Missing | None], ...] = (
-    ordered.what_was_fitted,
-    findings,
-    ordered.summary,
-    ordered.wright,
-    ordered.item_table,
-    ordered.curves,
-    ordered.thresholds,
-    ordered.people,
-    ordered.scores,
-    groups_and_classes,
-    ordered.fit,
-    dimensions,
-    groups,
-    methods,
-)
-
 
 def sections_of(material: Material) -> list[Section]:
     """What there is to say about this material, and at the end what there is not."""
-    of_kind = ORDERED if "thresholds" in material.tables else SECTIONS
-    return with_missing([section(material) for section in of_kind])
+    return with_missing([section(material) for section in SECTIONS])
 
 
 def with_missing(found: Sequence[Section | Missing | None]) -> list[Section]:

@@ -20,7 +20,7 @@ from spectral_irt.analysis.record import file_digests
 from spectral_irt.cli.main import main
 from spectral_irt.engine.dask import DaskEngine, connect
 from spectral_irt.errors import ClusterError
-from spectral_irt.report.folder import read_table
+from spectral_irt.report.data import read_table
 
 pytestmark = pytest.mark.slow
 distributed = pytest.importorskip("distributed")

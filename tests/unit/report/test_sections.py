@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
+from spectral_irt.analysis import Analysis
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
@@ -19,8 +20,8 @@ from spectral_irt.inference.fit.strata import curved
 from spectral_irt.report import blocks, methods, people, sections
 from spectral_irt.report.blocks import Column, DataTable, How, Missing, Table
 from spectral_irt.report.commands import fit_command, python_lines
+from spectral_irt.report.data import Material, of_study
 from spectral_irt.report.items import item_table
-from spectral_irt.report.material import Material, of_study
 from spectral_irt.report.page import data_text
 from undrawn import without_pictures
 
@@ -37,6 +38,15 @@ def lsat() -> Material:
     study = si.SpectralRasch().fit(answers).analyse(answers)
     parts = study.parts(writing=True)
     return of_study(study, parts, record={**study.record(parts), "argv": ["fit", "lsat.csv"]})
+
+
+@pytest.fixture(scope="module", params=["right and wrong", "ordered"])
+def study(request: pytest.FixtureRequest) -> Analysis:
+    if request.param == "ordered":
+        answers = si.simulate.partial_credit(200, 5, categories=3, seed=2).responses
+        return si.SpectralPartialCredit().fit(answers).analyse(answers)
+    answers = si.datasets.load_lsat()
+    return si.SpectralRasch().fit(answers).analyse(answers)
 
 
 def with_tables(one: Material, **tables: Any) -> Material:
@@ -120,24 +130,26 @@ def test_groups_and_classes(lsat: Material, raw: bool) -> None:
     assert classes.how.python == said[1]
 
 
-def test_every_table_says_how_it_is_had(lsat: Material, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_table_says_how_it_is_had_and_the_python_runs(study: Analysis, monkeypatch: pytest.MonkeyPatch) -> None:
     without_pictures(monkeypatch)
-    for section in sections.sections_of(lsat)[1:]:
+    parts = study.parts(writing=True)
+    found = sections.sections_of(of_study(study, parts, record={**study.record(parts), "argv": ["fit", "a.csv"]}))
+    assert ("thresholds" in [section.name for section in found]) != study.calibration.layout.binary
+    for section in found[1:]:
         for block in section.content:
             if isinstance(block, Table | DataTable):
                 assert isinstance(block.how, How), (section.title, block.caption)
                 assert block.how.command.startswith("spectral-irt fit ")
-                assert block.how.python.startswith("study.")
-
-
-def test_the_python_of_every_table_runs(lsat: Material, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_pictures(monkeypatch)
-    answers = si.datasets.load_lsat()
-    study = si.SpectralRasch().fit(answers).analyse(answers)
-    for section in sections.sections_of(lsat):
-        for block in section.content:
-            if getattr(block, "how", None) is not None:
                 assert eval(block.how.python, {"study": study}) is not None
+
+
+def test_without_forms_scores_are_those_of_all_items(study: Analysis) -> None:
+    material = of_study(study, study.parts(persons=False, fit=False))
+    section = people.scores(material)
+    assert not isinstance(section, Missing)
+    assert section.content[0].text.startswith("For somebody who answers all of the 5 items")
+    values = {column["name"]: column["values"] for column in section.content[1].data()["columns"]}
+    assert values["ability"] == study.calibration.score_table()["ability"].round(2).to_list()
 
 
 # ---------------------------------------------------------------------------------------------- commands

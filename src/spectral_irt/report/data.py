@@ -1,19 +1,129 @@
-"""A folder that `spectral-irt fit -o` wrote, read back for a report; what it lacks is said."""
+"""What a report is written from: a record and tables, of an analysis or of a folder that a fit wrote."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt import __version__
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.folder import PROGRAM, RECORD, TABLES, read_parts
+from spectral_irt.calibration import LOGITS, Scale
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.files import reason_of
-from spectral_irt.report.material import FROM_FOLDER, Material
-from spectral_irt.tables import Columns, unguarded
+from spectral_irt.inference.fit.strata import curved
+from spectral_irt.tables import Columns, plain, unguarded
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis import Analysis
+    from spectral_irt.analysis.plan import Parts
+
+MANY = 1_000  # items beyond which a curve has fewer marks
+STRATA, FEW_STRATA = 8, 6
+NO_FIT = "The curves come with the fit of the items, which was left out."
+FROM_FOLDER = "Curves need the answers, which the folder does not have: spectral-irt fit ... --report report.html."
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """All that sections look at.
+
+    Attributes
+    ----------
+    record : mapping
+        What `fit.json` holds.
+    tables : mapping of names to columns
+        Those of the files: "items", and where there are such "persons", "item_fit", "dif", and so on.
+    curves : columns, optional
+        Strata of ability of right and wrong answers: `item` (its row), `n, observed, ci_low, ci_high, expected`; see
+        `inference.fit.strata`. Of ordered answers they are among the tables.
+    missing : mapping of names to sentences
+        Why a table, or the curves, is not there.
+    list_persons : bool
+        Whether single people may be named.
+    """
+
+    record: Mapping[str, Any]
+    tables: Mapping[str, Columns]
+    curves: Columns | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    list_persons: bool = False
+
+    @property
+    def scale(self) -> Scale:
+        """How measures are reported."""
+        scale = self.record.get("scale")
+        return LOGITS if not scale else Scale(float(scale["mean"]), float(scale["unit"]))
+
+    @property
+    def binary(self) -> bool:
+        """Whether every answer is right or wrong."""
+        return "thresholds" not in self.tables
+
+    @cached_property
+    def layout(self) -> Thresholds:
+        """How many thresholds every item has."""
+        items = self.tables["items"]["item"]
+        if self.binary:
+            return Thresholds.ones(len(items))
+        place = positions(self.tables["thresholds"]["item"].tolist(), items)
+        return Thresholds(np.bincount(place, minlength=len(items)).astype(np.int64))
+
+    @cached_property
+    def on_scale(self) -> Ints:
+        """Positions of the items that have a place on the common scale."""
+        items = self.tables["items"]
+        return np.flatnonzero(np.isfinite(items["difficulty"]) & (items["status"] != "unlinked"))
+
+    def thresholds_of(self, items: Ints) -> tuple[Thresholds, Floats]:
+        """The thresholds of these items (positions), and which belong to which; difficulties where each has one."""
+        every = self.tables["items"]["difficulty"] if self.binary else self.tables["thresholds"]["threshold"]
+        return Thresholds(self.layout.max_score[items]), every[self.layout.of_items(items)]
+
+    @cached_property
+    def strata(self) -> Columns | None:
+        """Mean answers by stratum of ability and those expected, of items by position; None where not known."""
+        if self.curves is not None or "curves" not in self.tables:
+            return self.curves
+        table = self.tables["curves"]
+        return {**table, "item": positions(table["item"].tolist(), self.tables["items"]["item"])}
+
+
+def of_study(
+    study: Analysis, parts: Parts, *, record: Mapping[str, Any] | None = None, list_persons: bool = False
+) -> Material:
+    """What an analysis has to say; `record` is its record where more is known about the files."""
+    curves, missing = None, {}
+    if not study.responses.thresholds.binary:
+        pass  # they are among the tables
+    elif not study.responses.n_responses:
+        missing["curves"] = "Curves need answers, and the analysis has none."
+    elif not parts.fit:
+        missing["curves"] = NO_FIT
+    else:
+        study._tell("curves of the items")
+        items = curved(study.calibration, columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample))
+        if len(items):
+            curves = study._strata(items, STRATA if len(items) <= MANY else FEW_STRATA)
+    return Material(
+        record=plain(record or study.record(parts)),
+        tables=study.tables(parts),
+        curves=curves,
+        missing=missing,
+        list_persons=list_persons,
+    )
+
+
+# ------------------------------------------------------------------------------------- a folder, read back
 
 # Columns that hold words even where these look like numbers, and columns of true and false.
 WORDS = ("item", "person", "status", "misfit", "grouping", "group", "reference", "class", "option", "form")
@@ -22,7 +132,7 @@ FLAGS = ("extreme", "anchored", "flagged", "nonuniform", "key")
 NEEDED = {
     "items": ("item", "difficulty", "se", "n", "score", "status"),
     "persons": ("person", "n", "score", "ability", "se"),
-    "item_fit": ("item", "n", "infit", "outfit"),
+    "item_fit": ("item", "n", "infit", "outfit", "infit_z"),
     "dif": ("item", "group", "reference", "contrast", "se"),
 }
 OF_ORDERED = {
@@ -33,6 +143,7 @@ OF_ORDERED = {
     "item_fit": ("item", "n", "infit_conditional", "outfit_conditional", "infit_conditional_z"),
     "curves": ("item", "stratum", "n", "ability", "observed", "ci_low", "ci_high", "expected"),
 }
+AGAIN = "Fit again with -o DIR, and make the report of that folder."
 FIELDS = ("estimator", "counts", "findings", "versions", "outputs")
 
 
@@ -70,9 +181,6 @@ def of_folder(folder: Path, *, list_persons: bool = False) -> Material:
         if name in tables and list(dict.fromkeys(tables[name]["item"].tolist())) != tables["items"]["item"].tolist():
             raise ReadError(f"{name}.csv and items.csv in {str(folder)!r} have not the same items. {AGAIN}")
     return Material(record=record, tables=tables, missing=missing, list_persons=list_persons)
-
-
-AGAIN = "Fit again with -o DIR, and make the report of that folder."
 
 
 def read_record(folder: Path) -> dict[str, Any]:

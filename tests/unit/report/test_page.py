@@ -15,7 +15,7 @@ import spectral_irt as si
 from spectral_irt.analysis import Analysis
 from spectral_irt.data import Responses
 from spectral_irt.report.commands import python_lines
-from spectral_irt.report.folder import of_folder
+from spectral_irt.report.data import of_folder
 from spectral_irt.report.page import page, page_of
 
 pytestmark = pytest.mark.slow  # pictures
@@ -57,7 +57,11 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: Analysis, tmp_path: P
     assert columns["item"] == LABELS
     assert np.allclose(columns["difficulty"], study.calibration.difficulty, atol=5e-4)
     details = tables["items"]["details"]
-    assert details["strata"] == {}  # curves of right and wrong answers would be wrong here
+    assert np.allclose(np.concatenate(details["thresholds"]), study.calibration.thresholds, atol=5e-4)
+    marks = np.reshape(details["strata"]["3"], (-1, 5))
+    curve = study.plot.icc("q4").columns()
+    for column, (name, unit) in enumerate({"n": 1, "observed": 1000, "place": 100, "ci_high": 1000}.items()):
+        assert np.allclose(marks[:, column if column < 3 else 4], unit * curve[name], atol=0.5001), name
     shown = [[float(row[1].replace("−", "-")) for row in details["tables"][0]["rows"][str(k)]] for k in range(4)]
     assert np.allclose(np.concatenate(shown), study.calibration.thresholds, atol=5e-3)
     thresholds = {column["name"]: column["values"] for column in tables["thresholds"]["columns"]}
