@@ -35,7 +35,7 @@ _NAMES = {
     "leaderboard.shortlist": "ShortList",
     "persons": "",
     "data": "Finding Responses",
-    "data.arrays": "open_responses",
+    "data.packed_file": "open_responses",
     "reading": "read",
     "simulate": "",
     "sql.fit": "fit_in_database",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from spectral_irt.chain import paper as paper
     from spectral_irt.data import Finding as Finding
     from spectral_irt.data import Responses as Responses
-    from spectral_irt.data.arrays import open_responses as open_responses
+    from spectral_irt.data.packed_file import open_responses as open_responses
     from spectral_irt.engine import set_memory as set_memory
     from spectral_irt.estimators.conditional import ConditionalPartialCredit as ConditionalPartialCredit
     from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch

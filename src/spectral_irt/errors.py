@@ -15,6 +15,7 @@ import re
 import shlex
 from ast import literal_eval
 from collections.abc import Iterable
+from itertools import islice
 
 NAMED = 5  # how many offenders an error names before it only counts the rest
 QUOTES = "'\""
@@ -148,7 +149,7 @@ def stopped(what: str, steps: int, unit: str, measure: str, reached: float, aske
     return f"{what} stopped after {steps:,} {unit} at {measure} {reached:.1e} (asked: {asked:.1e})."
 
 
-def listed(labels: Iterable[object], total: int | None = None) -> str:
+def listed(labels: Iterable[object]) -> str:
     """The first five labels, quoted, and how many more there are.
 
     >>> listed(["q1", "q2"])
@@ -156,16 +157,9 @@ def listed(labels: Iterable[object], total: int | None = None) -> str:
     >>> listed(range(9))
     '0, 1, 2, 3, 4 and 4 more'
     """
-    first: list[str] = []
-    count = 0
-    for label in labels:
-        if count < NAMED:
-            first.append(repr(str(label)) if isinstance(label, str) else str(label))
-        count += 1
-        if total is not None and count >= NAMED:
-            break
-    more = (count if total is None else total) - len(first)
-    text = ", ".join(first)
+    labels = iter(labels)
+    text = ", ".join(repr(str(label)) if isinstance(label, str) else str(label) for label in islice(labels, NAMED))
+    more = sum(1 for _ in labels)
     return f"{text} and {more:,} more" if more > 0 else text
 
 

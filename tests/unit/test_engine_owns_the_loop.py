@@ -10,15 +10,10 @@ from source import ROOT, named, nodes
 OWNERS = [ROOT / "data" / "responses.py", *(ROOT / "engine").glob("*.py")]
 MODULES = [path for path in EVERY if path not in OWNERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
-# At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line; and logs are read
-# by threads before there are responses. Where answers stay in a database there is no other.
-EDGE = {
-    "estimators/base.py",
-    "bank/update.py",
-    "cli/check.py",
-    "eval_logs/collect.py",
-}
-EDGE |= {"sql/table.py"}
+# At the edge an engine is chosen: by `threads=` of estimators and of Andersen's test, the update of a bank, the command
+# line; and logs are read by threads before there are responses. Where answers stay in a database there is no other.
+EDGE = {"estimators/base.py", "inference/groups/andersen.py", "bank/update.py", "cli/check.py"}
+EDGE |= {"eval_logs/collect.py", "sql/fit.py"}
 
 
 def loops_over_parts(source: list[ast.AST]) -> list[int]:

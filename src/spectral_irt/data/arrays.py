@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -190,29 +189,6 @@ def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
     except TypeError:  # of several kinds
         ordered = sorted(known, key=lambda label: (type(label).__name__, str(label)))
     return label_array(ordered), positions(plain, ordered)
-
-
-def open_responses(path: str | os.PathLike[str]) -> Responses:
-    """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
-
-    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
-
-    Raises
-    ------
-    ReadError
-        Where the file is damaged, cut off, or from a newer version.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
-    >>> Responses.from_wide([[1, 0], [0, 1]]).save(file)
-    >>> open_responses(file).to_dense().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    from spectral_irt.data.packed_file import open_packed
-
-    return open_packed(path)
 
 
 def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:

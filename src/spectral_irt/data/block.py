@@ -165,10 +165,6 @@ EMPTY = Block(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros
 # ------------------------------------------------- what `Responses` asks every block
 
 
-def identity(block: Block) -> Block:
-    return block
-
-
 def n_persons(block: Block) -> int:
     return block.n_persons
 
@@ -177,20 +173,9 @@ def n_responses(block: Block) -> int:
     return block.n_responses
 
 
-def counts_of(block: Block) -> Ints:
-    return block.counts
-
-
-def scores_of(block: Block) -> Ints:
-    return block.scores
-
-
 def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
     """Answers to each item, and how many of them right."""
-    return (
-        np.bincount(block.items, minlength=n_items),
-        np.bincount(block.items[block.right()], minlength=n_items),
-    )
+    return (np.bincount(block.items, minlength=n_items), np.bincount(block.items[block.right()], minlength=n_items))
 
 
 def item_bytes(block: Block) -> bytes:

@@ -144,10 +144,7 @@ class ResponsesBuilder:
         self._pile.add(*rows)
 
     def _rows(
-        self,
-        n_persons: int,
-        items: Labels,
-        recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None,
+        self, n_persons: int, items: Labels, recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None
     ) -> tuple[AnswerRows, bool]:
         """The answers that are waiting, scored, and whether they are right and wrong ones, of one bit each, as all
         before them; blank cells that count as wrong are in category 0."""

@@ -8,7 +8,7 @@ the same person they were *omitted*, after the last one *not reached*.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,10 +50,6 @@ class RawAnswers:
     key: Mapping[Any, str] = field(default_factory=dict)
     blanks: Mapping[Any, tuple[int, int]] | None = None
     counted_wrong: tuple[int, int] = (0, 0)
-
-    def of_some_people(self) -> RawAnswers:
-        """What stays true of a part of the people."""
-        return replace(self, blanks=None)
 
 
 class OptionCoder:

@@ -174,10 +174,10 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
-    return labels.tolist() if isinstance(labels, np.ndarray) else [_scalar(label) for label in labels]
+    return labels.tolist() if isinstance(labels, np.ndarray) else [plain_label(label) for label in labels]
 
 
-def _scalar(label: Any) -> Any:
+def plain_label(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 

@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt import __version__
-from spectral_irt.data.block import Block, Ints, identity
+from spectral_irt.data.block import Block, Ints
 from spectral_irt.data.choices import RawAnswers
 from spectral_irt.data.finding import Finding, Severity
-from spectral_irt.data.labels import Labels, People, label_array
+from spectral_irt.data.labels import Labels, People, label_array, plain_label
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.engine.base import identity
 from spectral_irt.engine.dask import Shard
 from spectral_irt.errors import OptionError, ReadError, listed
 
@@ -123,8 +124,24 @@ class _Damaged(ValueError):
     """What is wrong, in words that follow the name of the file."""
 
 
-def open_packed(path: str | os.PathLike[str]) -> Responses:
-    """The responses of a packed file, mapped."""
+def open_responses(path: str | os.PathLike[str]) -> Responses:
+    """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
+
+    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
+
+    Raises
+    ------
+    ReadError
+        Where the file is damaged, cut off, or from a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
+    >>> Responses.from_wide([[1, 0], [0, 1]]).save(file)
+    >>> open_responses(file).to_dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -356,15 +373,11 @@ def labels_in(kind: str, parts: Sequence[memoryview], n: int, which: str) -> Lab
     return found
 
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
-
-
 # ------------------------------------------------------------------------------------------------ findings
 
 
 def notes_out(notes: Sequence[Finding]) -> list[dict[str, Any]]:
-    return [{**vars(note), "items": [_plain(label) for label in note.items]} for note in notes]
+    return [{**vars(note), "items": [plain_label(label) for label in note.items]} for note in notes]
 
 
 def notes_in(kept: Sequence[dict[str, Any]]) -> tuple[Finding, ...]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,13 +199,6 @@ class Responses:
         return read(table, format="wide", person=person, items=items, **options)
 
     @classmethod
-    def from_frame(cls, frame: Any, **options: Any) -> Responses:
-        """Responses from a dataframe of any library, long or wide; the options are those of `read`."""
-        from spectral_irt.reading import read
-
-        return read(frame, **options)
-
-    @classmethod
     def from_long(
         cls,
         persons: ArrayLike,
@@ -271,21 +263,20 @@ class Responses:
         return int(self.sum(kernels.n_responses) if self.thresholds.binary else self.counts.sum())
 
     @cached_property
-    def _of_people(self) -> tuple[Ints, Ints, Ints]:
-        counts, scores, most = self.entries.gather(counts_and_scores, self.thresholds)
-        return fixed(counts), fixed(scores), fixed(most)
+    def _of_people(self) -> tuple[Ints, ...]:
+        return tuple(map(fixed, self.entries.gather(counts_and_scores, self.thresholds)))
 
-    @cached_property
+    @property
     def counts(self) -> Ints:
         """n_l: how many items each person answered."""
-        return fixed(self.gather(kernels.counts_of)) if self.thresholds.binary else self._of_people[0]
+        return self._of_people[0]
 
-    @cached_property
+    @property
     def scores(self) -> Ints:
         """s_l: the total score of each person, the sum of the categories; how many are right."""
-        return fixed(self.gather(kernels.scores_of)) if self.thresholds.binary else self._of_people[1]
+        return self._of_people[1]
 
-    @cached_property
+    @property
     def max_scores(self) -> Ints:
         """The highest score that each person could have."""
         return self.counts if self.thresholds.binary else self._of_people[2]
@@ -366,13 +357,10 @@ class Responses:
     _digest = cached_property(lambda self: fingerprint_of(self.entries))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a packed file, which `open_responses` opens at once: answers, labels, notes, options.
-
-        Complete or not at all: what was there before stays until then.
-        """
+        """Write a packed file, complete or not at all, which `open_responses` opens at once."""
         from spectral_irt.data.packed_file import write_packed
 
-        write_each({Path(path): functools.partial(write_packed, self)})
+        write_each({Path(path): partial(write_packed, self)})
 
     def with_people(
         self, path: str | os.PathLike[str], columns: Sequence[str] = (), *, person: str | None = None, sheet: Any = None
@@ -402,14 +390,14 @@ class Responses:
         blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
         kept = tuple(block for block, persons in zip(blocks, own, strict=True) if len(persons))
-        raw = None if self.raw is None else self.raw.of_some_people()
+        raw = None if self.raw is None else replace(self.raw, blanks=None)
         return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw)
 
-    def sample(self, most: int, rng: np.random.Generator, among: Ints | None = None) -> tuple[Responses, Ints]:
+    def sample(self, size: int, rng: np.random.Generator, among: Ints | None = None) -> tuple[Responses, Ints]:
         """So many people at random (of those `among`), and their positions; everybody where there are no more."""
-        if (self.n_persons if among is None else len(among)) <= most:
+        if (self.n_persons if among is None else len(among)) <= size:
             return self, np.arange(self.n_persons)
-        chosen = np.sort(rng.choice(self.n_persons if among is None else among, most, replace=False))
+        chosen = np.sort(rng.choice(self.n_persons if among is None else among, size, replace=False))
         return self.take_persons(chosen), chosen
 
     def take_items(self, items: ArrayLike) -> Responses:

@@ -18,15 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.categories import HIGHEST, UNUSED, recoding, score_of
-from spectral_irt.data.labels import (
-    CELL_ERRORS,
-    NOT_ANSWERED,
-    as_series,
-    as_text,
-    one_spelling,
-    positions,
-    spellings,
-)
+from spectral_irt.data.labels import CELL_ERRORS, NOT_ANSWERED, as_series, as_text, one_spelling, positions, spellings
 from spectral_irt.errors import OptionError, check_option, listed
 
 if TYPE_CHECKING:

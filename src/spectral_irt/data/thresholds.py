@@ -190,16 +190,17 @@ def rows_of(block: Block, layout: Thresholds) -> Rows:
 # ------------------------------------------------- what `Responses` asks every block
 
 
-def counts_and_scores(block: Block, thresholds: Thresholds) -> tuple[Ints, Ints, Ints]:
+def counts_and_scores(block: Block, thresholds: Thresholds) -> tuple[Ints, ...]:
+    """Of each person; and the highest score that they could have, where that is not the count."""
     rows = rows_of(block, thresholds)
-    return rows.counts, rows.scores, rows.max_scores
+    return (rows.counts, rows.scores) if thresholds.binary else (rows.counts, rows.scores, rows.max_scores)
 
 
 def kinds_of_people(block: Block, thresholds: Thresholds) -> Ints:
     """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
-    n, s, most = counts_and_scores(block, thresholds)
-    several = n > 1
-    kinds = (n == 0, n == 1, several & (s == most), several & (s == 0), several & (s > 0) & (s < most))
+    rows = rows_of(block, thresholds)
+    n, s, several = rows.counts, rows.scores, rows.counts > 1
+    kinds = (n == 0, n == 1, several & (s == rows.max_scores), several & (s == 0), rows.informative)
     return np.array([np.count_nonzero(kind) for kind in kinds])
 
 

@@ -118,6 +118,11 @@ class Prepared:
         return np.random.SeedSequence(seed).spawn(len(self.parts))
 
 
+def identity(part: Any) -> Any:
+    """The kernel that gives the part itself."""
+    return part
+
+
 def added(results: Iterable[Any]) -> Any:
     """The sum in order of arrays, numbers, or tuples of them; None when there is nothing to add."""
     total: Any = None

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added
+from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity
 from spectral_irt.engine.threads import available_processors, one_blas_thread
-from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError
+from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError, reason_of
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -118,10 +118,6 @@ def total_of(shard: Shard) -> Any:
 
 def sum_of(*totals: Any) -> Any:
     return added(totals)
-
-
-def identity(thing: Any) -> Any:
-    return thing
 
 
 def _each(shard: Shard, own: PartArgs, call: KernelCall) -> Iterator[Any]:
@@ -367,10 +363,7 @@ class DaskEngine(Engine):
 
 
 def _said(error: BaseException) -> str:
-    if "cancelled" in str(error):
-        return "its scheduler is gone"
-    text = str(error).strip().split("\n")[0]
-    return text[:200] or type(error).__name__
+    return "its scheduler is gone" if "cancelled" in str(error) else reason_of(error)[:200]
 
 
 def connect(where: Any) -> DaskEngine:

@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.frame import (
-    HEAD_ROWS,
-    Pieces,
-    Table,
-    by_position,
-    check_names_differ,
-    polars_errors_named,
-)
+from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
 from spectral_irt.reading.text_pieces import RawPiece, check_utf8, end_of_last_record, notes_on_encoding, raw_pieces
 from spectral_irt.tables import GUARDED, unguarded
 
@@ -251,10 +244,5 @@ def _column_names(file: File, header: str, separator: str) -> list[str]:
         columns = [unguarded(name) for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))]
     except csv.Error as error:
         raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
-    if all(name.strip() in ("0", "1", "NA", "") for name in columns) and any(columns):
-        raise ReadError(
-            f"{file.name} has no header: its first line already holds answers. Put a line with the names of the items "
-            "above it."
-        )
-    check_names_differ(file.name, columns)
+    check_header(file.name, columns, "its first line")
     return columns

@@ -29,7 +29,7 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, reason_of
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
-from spectral_irt.reading.frame import Pieces, Table, check_names_differ, no_panic_on_stderr, table_of_frame
+from spectral_irt.reading.frame import Pieces, Table, check_header, no_panic_on_stderr, table_of_frame
 from spectral_irt.reading.text_pieces import too_much, zip_fits
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
@@ -88,12 +88,7 @@ def open_table(file: File) -> Table:
     kept = [k for k, name in enumerate(names) if name or holds[k]]
     _check_named(cells, header, names, kept)
     columns = [names[k] or "" for k in kept]
-    if any(columns) and all(name in ("0", "1", "NA", "") for name in columns):
-        raise ReadError(
-            f"{cells.name} has no header: row {header + 1:,} already holds answers. Put a row with the names of the "
-            "items above it."
-        )
-    check_names_differ(cells.name, columns)
+    check_header(cells.name, columns, f"row {header + 1:,}")
     _check_no_dates_in_header(cells, header, columns)
     table = table_of_frame(body.select(pl.nth(kept)), list(columns), name=cells.name)
 

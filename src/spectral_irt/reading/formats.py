@@ -283,9 +283,9 @@ def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEng
             f"{name} is a packed file, whose answers were read and scored when it was packed; leave out "
             f"{', '.join(said)}, or say it when packing."
         )
-    from spectral_irt.data.packed_file import open_packed
+    from spectral_irt.data.packed_file import open_responses
 
-    found = open_packed(files[0].path)
+    found = open_responses(files[0].path)
     absent = [one for one in asked.people if found.people is None or one not in found.people]
     if absent:
         raise OptionError(

@@ -162,6 +162,15 @@ def no_panic_on_stderr() -> Iterator[None]:
                 os.write(2, data)
 
 
+def check_header(source: str, names: Sequence[str], where: str) -> None:
+    """Refuse a first line that holds answers, and columns of the same name."""
+    if any(names) and all(name.strip() in ("0", "1", "NA", "") for name in names):
+        raise ReadError(
+            f"{source} has no header: {where} already holds answers. Put a line with the names of the items above it."
+        )
+    check_names_differ(source, names)
+
+
 def check_names_differ(source: str, names: Sequence[str]) -> None:
     """Refuse columns of the same name."""
     if len(set(names)) < len(names):
@@ -201,7 +210,7 @@ def table_of_frame(
 
 def with_folders(table: Table, path: Path) -> Table:
     """The table with a column for each folder such as year=2024 above its file, however the path is written."""
-    found = [one for one in map(_FOLDER.fullmatch, path.absolute().parent.parts) if one]
+    found = [one for one in map(_FOLDER.fullmatch, path.absolute().parent.as_posix().split("/")) if one]
     added = {one[1]: None if one[2] == _NO_VALUE else unquote(one[2]) for one in found}
     if len(added) < len(found):
         raise ReadError(f"{table.name}: the folders above it say the same name more than once. Rename them.")

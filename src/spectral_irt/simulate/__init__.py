@@ -5,15 +5,7 @@ No array of people x items is ever made: time and memory grow with the number of
 """
 
 from spectral_irt.simulate.adaptive import Adaptive, Stopping, TwoStage
-from spectral_irt.simulate.designs import (
-    DESIGNS,
-    Booklets,
-    Complete,
-    Design,
-    LinkedForms,
-    Popularity,
-    Sampled,
-)
+from spectral_irt.simulate.designs import DESIGNS, Booklets, Complete, Design, LinkedForms, Popularity, Sampled
 from spectral_irt.simulate.draw import Simulated, partial_credit, rasch, rating_scale
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.categories import HIGHEST
 from spectral_irt.data.packing import limits_of, pack_block, person_chunks
 from spectral_irt.data.responses import Responses
@@ -55,11 +55,6 @@ class Simulated:
     ability: Floats
     slopes: Floats
     design: Design
-
-    @property
-    def n_thresholds(self) -> Ints:
-        """Of each item."""
-        return self.responses.thresholds.max_score
 
     @property
     def difficulty(self) -> Floats:
@@ -169,7 +164,7 @@ def partial_credit(
 
     Examples
     --------
-    >>> partial_credit(200, 5, categories=[2, 3, 4, 5, 3], seed=1).n_thresholds.tolist()
+    >>> partial_credit(200, 5, categories=[2, 3, 4, 5, 3], seed=1).responses.thresholds.max_score.tolist()
     [1, 2, 3, 4, 2]
     """
     check_spread("difficulty_sd", difficulty_sd)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import check_option
@@ -15,13 +16,26 @@ if TYPE_CHECKING:
 SE = ("auto", "one-pass", "dense", "none")
 
 
-def responses_in_database(database: Any, table: str, **how: Any) -> AbstractContextManager[Responses]:
-    """Responses that stay in the database; see `source.responses_in_database`."""
+@contextmanager
+def responses_in_database(
+    database: Any, table: str, *, threads: int | None = None, progress: Any = None, **columns: str | None
+) -> Iterator[Responses]:
+    """Responses that stay in the database: sums over people are done there, for as long as this lasts."""
     try:
-        from spectral_irt.sql import table as source
+        from spectral_irt.sql.connection import connect
+        from spectral_irt.sql.engine import DatabaseEngine
+        from spectral_irt.sql.table import coded, find_table
     except ImportError as error:
         raise needed(error) from error
-    return source.responses_in_database(database, table, **how)
+    tell = progress or (lambda text: None)
+    tell("connecting to the database")
+    connection = connect(database, threads)
+    try:
+        given = find_table(connection, table, columns)
+        connection.begin()
+        yield coded(DatabaseEngine(connection), given, tell)
+    finally:
+        connection.close()
 
 
 def fit_in_database(

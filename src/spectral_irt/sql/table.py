@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,35 +25,12 @@ from spectral_irt.reading import LayoutOptions
 from spectral_irt.reading.columns import Long, find_layout, plural_words
 from spectral_irt.reading.frame import table_of_frame
 from spectral_irt.sql import queries
-from spectral_irt.sql.connection import Connection, connect
+from spectral_irt.sql.connection import Connection
 from spectral_irt.sql.engine import Answers, DatabaseEngine
 
 Tell = Callable[[str], None]
 
 FEW_BYTES = 1e9  # up to so many, a bit for every person and item finds repeated answers in a fifth of the time
-
-
-@contextmanager
-def responses_in_database(
-    database: Any,
-    table: str,
-    *,
-    person: str | None = None,
-    item: str | None = None,
-    response: str | None = None,
-    threads: int | None = None,
-    progress: Tell | None = None,
-) -> Iterator[Responses]:
-    """Responses that stay in the database: sums over people are done there, for as long as this lasts."""
-    tell = progress or (lambda text: None)
-    tell("connecting to the database")
-    connection = connect(database, threads)
-    try:
-        given = find_table(connection, table, {"person": person, "item": item, "response": response})
-        connection.begin()
-        yield coded(DatabaseEngine(connection), given, tell)
-    finally:
-        connection.close()
 
 
 # ------------------------------------------------------------------------------------- finding the table
@@ -81,7 +57,7 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     frame = replace(table_of_frame(pl.DataFrame(schema=dict.fromkeys(types, pl.String)), list(types)), name=source)
     layout = find_layout(frame, LayoutOptions(format="long", **asked))
     assert isinstance(layout, Long)
-    names = {role: list(types)[getattr(layout, role)] for role in asked}
+    names = {role: list(types)[getattr(layout, role)] for role in ("person", "item", "response")}
     column = queries.column_called(names["response"])
     kind = _kind(types[names["response"]])
     if kind not in ("truth", "whole number", "number"):

@@ -90,7 +90,7 @@ def test_the_column_of_people_has_two_names_and_a_frame_two_ways_in(name: str, t
     frame = pl.DataFrame({"who": ["a", "a", "b"], "what": ["x", "y", "x"], "right": [1, 0, 0]})
     frame.write_csv(tmp_path / "a.csv")
     columns: dict[str, Any] = {name: "who", "item": "what", "response": "right"}
-    found = Responses.from_frame(frame, **columns)
+    found = read(frame, **columns)
     assert found.persons.tolist() == ["a", "b"]
     assert found.to_dense()[0].tolist() == [1, 0]
     for same in (read(frame, **columns), read(tmp_path / "a.csv", **columns)):

@@ -17,9 +17,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.data import packed_file as packed
-from spectral_irt.data.arrays import open_responses
 from spectral_irt.data.block import Block
-from spectral_irt.data.packed_file import HEAD, PackedWriter, open_packed
+from spectral_irt.data.packed_file import HEAD, PackedWriter, open_responses
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine.spill import is_mapped
 from spectral_irt.errors import OptionError, OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
@@ -109,7 +108,7 @@ def test_no_changed_byte_goes_unnoticed(keyed: Responses, tmp_path: Path) -> Non
         whole[k] ^= 0x10
         file.write_bytes(whole)
         try:
-            back = open_packed(file)
+            back = open_responses(file)
         except ReadError:
             pass
         else:
@@ -126,7 +125,7 @@ def test_cut_off(keyed: Responses, tmp_path: Path, left: int) -> None:
     keyed.save(file)
     file.write_bytes(file.read_bytes()[:left])
     with pytest.raises(ReadError, match=r"a\.packed (is cut off|is too short|is not a packed).*spectral-irt pack"):
-        open_packed(file)
+        open_responses(file)
 
 
 def test_a_newer_version(keyed: Responses, tmp_path: Path) -> None:
@@ -137,7 +136,7 @@ def test_a_newer_version(keyed: Responses, tmp_path: Path) -> None:
     whole[HEAD.size - 4 : HEAD.size] = struct.pack("<I", zlib.crc32(whole[: HEAD.size - 4]))
     file.write_bytes(whole)
     with pytest.raises(ReadError, match=r"newer than this program's .* Install that version"):
-        open_packed(file)
+        open_responses(file)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_numbers_that_would_lead_outside(block: Block, what: str, tmp_path: Path
     writer.finish(persons=np.arange(1), items=np.arange(2))
     (tmp_path / "a.packed").write_bytes(target.getvalue())
     with pytest.raises(ReadError, match=what):
-        open_packed(tmp_path / "a.packed")
+        open_responses(tmp_path / "a.packed")
 
 
 def test_what_was_there_stays_when_the_disk_is_full(
@@ -290,7 +289,7 @@ def test_entries_that_are_no_answers(rated: Responses, tmp_path: Path) -> None:
                 changed[k] = code
                 file.write_bytes(written(whole, replaced("items", "<i4", changed.tolist())))
                 with pytest.raises(ReadError, match="answered an item twice, or in two categories"):
-                    open_packed(file)
+                    open_responses(file)
 
 
 def test_an_option_without_a_name_and_an_item_twice(keyed: Responses, tmp_path: Path) -> None:
@@ -300,10 +299,10 @@ def test_an_option_without_a_name_and_an_item_twice(keyed: Responses, tmp_path: 
     assert block.options is not None
     file.write_bytes(written(whole, replaced("options", "u1", [200, *block.options[1:].tolist()])))
     with pytest.raises(ReadError, match="has options that it does not name"):
-        open_packed(file)
+        open_responses(file)
     file.write_bytes(written(whole, replaced("items", "<i4", [block.items[1], *block.items[1:].tolist()])))
     with pytest.raises(ReadError, match="answered an item twice"):
-        open_packed(file)
+        open_responses(file)
 
 
 HOSTILE = [
@@ -355,7 +354,7 @@ def test_whatever_is_changed_is_an_error_in_a_sentence(
         rng = np.random.default_rng(seed)
         file.write_bytes(written(whole, partial(mutated, rng)))
         try:
-            found = open_packed(file)
+            found = open_responses(file)
             assert found.digest()
             assert found.to_dense().shape == (found.n_persons, found.n_items)
             [finding.sentence for finding in found.findings()]

@@ -16,6 +16,7 @@ from dense import AWKWARD
 from spectral_irt.data import Responses, arrays
 from spectral_irt.data.labels import label_array
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
+from spectral_irt.reading import read
 
 N_USERS, N_ITEMS = AWKWARD.shape
 NAMES = [f"q{i}" for i in range(N_ITEMS)]
@@ -174,7 +175,7 @@ def test_text_that_holds_numbers() -> None:
 
 def test_a_frame_means_what_it_means_to_read() -> None:
     frame = pl.DataFrame({"id": [7, 8, 9], "sex": [1, 0, 1], "a": [2, 0, 1], "b": [0, 2, 1]})
-    for found in (Responses.from_wide(frame), Responses.from_frame(frame)):
+    for found in (Responses.from_wide(frame), read(frame)):
         assert found.items.tolist() == ["a", "b"]
         assert found.persons.tolist() == [7, 8, 9]
         assert found.thresholds.max_score.tolist() == [2, 2]
