@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.chain.errors import Mask
 from spectral_irt.chain.operator import Chain, ItemChain
 from spectral_irt.chain.stationary import SMALL, Stationary, stationary
 from spectral_irt.chain.weights import ABILITY, log_mean_weight
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Mask
 
 LEAST_ROUNDS, MOST_ROUNDS = 2, 50
 SETTLED = 0.01  # rounds end when one moved no item by more than this many standard errors

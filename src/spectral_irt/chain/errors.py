@@ -26,17 +26,16 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.operator import ItemChain, Part
 from spectral_irt.chain.pair_chain import PairChain
 from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.sparse_kernels import csr
 
-Mask = NDArray[np.bool_]
 SeMethod = Literal["auto", "dense", "one-pass", "multiplier", "information", "none"]
 
 SE_METHODS = get_args(SeMethod)

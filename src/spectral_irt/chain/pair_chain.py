@@ -111,12 +111,7 @@ def _differed(block: Block, n_items: int, weighting: str) -> sparse.csr_array:
 
 def _together(block: Block, n_items: int) -> sparse.csr_array:
     right, wrong = block.halves(n_items)
-    seen = sparse.vstack([right, wrong], format="csr")
-    order = np.arange(2 * block.n_persons).reshape(2, -1).T.ravel()
-    seen = seen[order]  # the two halves of a person side by side, then joined
-    rows = np.repeat(np.arange(block.n_persons), 2)
-    join = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))))
-    seen = join @ seen
+    seen = right + wrong
     both = sparse.csr_array(seen.T @ seen)
     both.setdiag(0)
     both.eliminate_zeros()

@@ -53,14 +53,10 @@ class People:
     weight: Floats | None = None
 
     @classmethod
-    def of(cls, block: Block, beta: Floats) -> People:
+    def of(cls, block: Block, weight: Floats | None, beta: Floats) -> People:
         places = np.flatnonzero(block.informative)
-        return cls(places, block, *rough_ability(block, places, beta))
-
-    @classmethod
-    def weighted(cls, block: Block, weight: Floats, beta: Floats) -> People:
-        people = cls.of(block, beta)
-        return replace(people, weight=weight[people.places])
+        weight = None if weight is None else weight[places]
+        return cls(places, block, *rough_ability(block, places, beta), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,10 +287,7 @@ def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: 
     information .18 each that is sqrt(n / .18) times as many standard errors; the limit is put where the item with most
     answers stays within `allowed`, in standard errors.
     """
-    if weights is None:
-        people = responses.prepare(People.of, beta)
-    else:
-        people = responses.prepare(People.weighted, beta, persons=(weights,))
+    people = responses.prepare(People.of, beta, persons=(weights,))
     answers = people.sum(_by_information)
     off = answers * SERIES_ERROR / LIMITS**4 / max(answers.sum(), 1)
     beyond = np.cumsum(off[::-1])[::-1] * np.sqrt(responses.item_counts.max(initial=0) / 0.18)

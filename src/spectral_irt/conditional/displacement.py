@@ -18,12 +18,13 @@ import numpy as np
 
 from spectral_irt.conditional.binary_rows import Rows
 from spectral_irt.conditional.errors import Matrices
-from spectral_irt.conditional.newton import Mask, Newton
+from spectral_irt.conditional.newton import Newton
 from spectral_irt.conditional.pattern_rows import PatternRows, less_passed
 from spectral_irt.conditional.series_tables import Tables
 from spectral_irt.conditional.table_point import TablePoint
 from spectral_irt.conditional.table_rows import TableRows
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds
 
 STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go

@@ -123,20 +123,13 @@ class Likelihood:
 
 def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
     """How many people without an extreme score passed each threshold: those at or above its category."""
-    layout = responses.thresholds
-    if weights is None:
-        return responses.entries.sum(_passed, layout)
-    return responses.entries.sum(_passed_by_weight, layout, persons=(weights,))
+    return responses.entries.sum(_passed, responses.thresholds, persons=(weights,))
 
 
-def _passed(block: Block, layout: Thresholds) -> Floats:
-    return _passed_by_weight(block, np.ones(block.n_persons), layout)
-
-
-def _passed_by_weight(block: Block, weight: Floats, layout: Thresholds) -> Floats:
+def _passed(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
     rows = rows_of(block, layout)
     right, _ = block.halves(layout.n_entries)
-    at = right.T @ (weight * rows.informative)  # passed this one last
+    at = right.T @ (rows.informative * (1.0 if weight is None else weight))  # passed this one last
     if layout.binary:
         return at
     total = np.cumsum(at[::-1])[::-1]

@@ -19,16 +19,14 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.prior import Prior
 from spectral_irt.conditional.information import Point, block_diagonal, by_blocks, from_levels
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.numerics import conjugate_gradients
-
-Mask = NDArray[np.bool_]
 
 NEWTON = " + newton"  # what the solver's name ends with
 CLOSE = 0.04  # steps end when the next would move no threshold by more than this many standard errors ...

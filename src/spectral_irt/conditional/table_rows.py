@@ -138,12 +138,7 @@ class _People:
     weight: Floats | None
 
     @classmethod
-    def of(cls, block: Block, layout: Thresholds, beta: Floats) -> _People:
-        return cls.counted(block, None, layout, beta)
-
-    @classmethod
-    def counted(cls, block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> _People:
-        """People who count by their weights."""
+    def of(cls, block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> _People:
         rows = rows_of(block, layout)
         passed = block.halves(layout.n_entries)[0]
         if not rows.informative.all():
@@ -213,10 +208,7 @@ def prepare_people(
     most of them is to stay within `allowed` standard errors.
     """
     layout = responses.thresholds
-    if weights_of_people is None:
-        people = responses.entries.prepare(_People.of, layout, beta)
-    else:
-        people = responses.entries.prepare(_People.counted, layout, beta, persons=(weights_of_people,))
+    people = responses.entries.prepare(_People.of, layout, beta, persons=(weights_of_people,))
     ends = list(people.map(_ends))
     grid = grid_over(min(low for low, _ in ends), max(high for _, high in ends), layout)
     rough = Tables.at(layout, beta, grid, Terms(0))

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.calibration import LOGITS, Calibration, Scale
 from spectral_irt.conditional.errors import anchored_finding
@@ -18,11 +18,13 @@ from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate
+from spectral_irt.estimators.estimate import Estimate, person_weights
 from spectral_irt.estimators.spectral_errors import Known
 from spectral_irt.estimators.spectral_fit import spectral_fit
 from spectral_irt.tables import make_table
 
+# Parameters that `spectral_fit` has by the same name.
+SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "tol")
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains
 
@@ -153,6 +155,27 @@ def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estima
     return replace(made, findings=tuple(findings), further=further, scale=anchors.scale)
 
 
+def solved(
+    estimator: Any,
+    responses: Responses,
+    se: str,
+    tell: Tell | None = None,
+    weights: ArrayLike | None = None,
+    anchors: Anchors | None = None,
+) -> Estimate:
+    """What `spectral_fit` finds with the parameters of this estimator, beside anchors if there are any."""
+    options = estimator.get_params()
+    options = {name: options[name] for name in SHARED if name in options}
+    options |= {"max_passes": estimator.max_iter, "seed": estimator.random_state, "se": se, "progress": tell}
+    if anchors is not None:
+        return fit_beside(responses, anchors, weights=weights, **options)
+    found = spectral_fit(responses, weights=weights, **options)
+    if weights is None:
+        return found
+    # People, and how much each counts: for means and reliability of these people.
+    return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})
+
+
 def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, items: Mask) -> Floats:
     """The standard errors that the anchors' locations had where they come from, as far as is known."""
     se = np.where(place >= 0, anchors.se[place], np.nan)
@@ -266,17 +289,7 @@ class AnchoredRasch(RaschEstimator):
         return as_anchors(self.anchors)
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        return fit_beside(
-            responses,
-            self._given,
-            regularization=self.regularization,
-            assume_equal_means=self.assume_equal_means,
-            se=self.se,
-            tol=self.tol,
-            max_passes=self.max_iter,
-            seed=self.random_state,
-            progress=tell,
-        )
+        return solved(self, responses, self.se, tell, anchors=self._given)
 
     @property
     def anchored_(self) -> NDArray[np.bool_]:

@@ -194,23 +194,28 @@ class Kept:
         n_iter: int,
         residual: float,
         *,
+        location: Floats | None = None,
         covariance: Floats | None = None,
+        information: Floats | None = None,
         findings: tuple[Finding, ...] | list[Finding] = (),
         **record: Any,
     ) -> Estimate:
-        """What was found of the items kept, said of all; without `se`, errors are those of the covariance, or none."""
-        item_se = None
+        """What was found of the items kept, said of all.
+
+        `location` are standard errors of the items' locations; where there is a covariance, errors are its own.
+        """
         if covariance is not None:
             se = np.sqrt(np.maximum(np.diag(covariance), 0))
-            item_se = with_missing(location_errors(self.responses.thresholds, covariance), self.mask)
+            location = location_errors(self.responses.thresholds, covariance)
         return Estimate(
             self.spread(thresholds),
             self.spread(np.full(len(thresholds), np.nan) if se is None else se),
             self.status,
             n_iter,
             residual,
-            item_se=item_se,
+            item_se=None if location is None else with_missing(location, self.mask),
             covariance=None if covariance is None else self.spread(covariance),
+            information=None if information is None else with_missing(information, self.mask),
             findings=(*self.findings, *findings),
             **record,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,17 +11,40 @@ from numpy.typing import ArrayLike
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.anchored import Anchors, fit_beside
+from spectral_irt.estimators.anchored import Anchors, solved
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import WEIGHTED, Estimate, person_weights
-from spectral_irt.estimators.spectral_fit import spectral_fit
+from spectral_irt.estimators.estimate import WEIGHTED, Estimate
 
-# Parameters that `spectral_fit` has by the same name.
-SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "tol")
+
+class _Spectral(RaschEstimator):
+    """Both spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
+
+    se: str
+
+    def _designed(
+        self, data: Any, design: str, groups: Any, progress: Tell | None, weights: ArrayLike | None, anchors: Any = None
+    ) -> Self:
+        check_option("design", design, DESIGNS)
+        if design == ADAPTIVE:
+            if anchors is not None:
+                raise OptionError("anchors are for a fixed design; leave them out.")
+            from spectral_irt.estimators.marginal import fit_adaptive
+
+            return fit_adaptive(self, data, groups=groups, weights=weights, progress=progress)
+        if groups is not None:
+            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
+        return self._fitted(data, progress, anchors=anchors, weights=weights)
+
+    def _estimate(
+        self, responses: Responses, tell: Tell, anchors: Any = None, weights: ArrayLike | None = None
+    ) -> Estimate:
+        if anchors is not None and not isinstance(anchors, Anchors):
+            anchors = Anchors.of(anchors)
+        return solved(self, responses, self.se, tell, weights, anchors)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SpectralRasch(RaschEstimator):
+class SpectralRasch(_Spectral):
     """Rasch difficulties with standard errors by the spectral method.
 
     P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)); exp(beta) is the stationary distribution of a Markov chain on items.
@@ -148,17 +171,7 @@ class SpectralRasch(RaschEstimator):
             the population that was sampled from. Standard errors allow for them, and so do mean, standard
             deviation and reliability of the people.
         """
-        check_option("design", design, DESIGNS)
-        if design == ADAPTIVE:
-            from spectral_irt.estimators.marginal import fit_adaptive
-
-            return fit_adaptive(self, data, groups=groups, weights=weights, progress=progress)
-        if groups is not None:
-            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
-        return self._fitted(data, progress, weights=weights)
-
-    def _estimate(self, responses: Responses, tell: Tell, weights: ArrayLike | None = None) -> Estimate:
-        return _solved(self, responses, self.se, tell, weights)
+        return self._designed(data, design, groups, progress, weights=weights)
 
     def covariance(self, data: Any = None) -> Floats:
         """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
@@ -176,13 +189,13 @@ class SpectralRasch(RaschEstimator):
             raise OptionError("this fit had weights, which it does not keep; fit again with `se='dense'`.")
         if not np.array_equal(responses.item_counts, self.item_counts_):
             raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
-        found = _solved(self, responses, "dense").covariance
+        found = solved(self, responses, "dense").covariance
         assert found is not None
         return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SpectralPartialCredit(RaschEstimator):
+class SpectralPartialCredit(_Spectral):
     """Thresholds of the partial credit model with standard errors by the spectral method.
 
     P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv); exp(beta) is the stationary distribution of a Markov chain
@@ -277,40 +290,4 @@ class SpectralPartialCredit(RaschEstimator):
         weights : numbers, optional
             How much each person counts, as for `SpectralRasch`.
         """
-        check_option("design", design, DESIGNS)
-        if design == ADAPTIVE:
-            if anchors is not None:
-                raise OptionError("anchors are for a fixed design; leave them out.")
-            from spectral_irt.estimators.marginal import fit_adaptive
-
-            return fit_adaptive(self, data, groups=groups, weights=weights, progress=progress)
-        if groups is not None:
-            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
-        return self._fitted(data, progress, anchors=anchors, weights=weights)
-
-    def _estimate(
-        self, responses: Responses, tell: Tell, anchors: Any = None, weights: ArrayLike | None = None
-    ) -> Estimate:
-        return _solved(self, responses, self.se, tell, weights, anchors)
-
-
-def _solved(
-    estimator: SpectralRasch | SpectralPartialCredit,
-    responses: Responses,
-    se: str,
-    tell: Tell | None = None,
-    weights: ArrayLike | None = None,
-    anchors: Any = None,
-) -> Estimate:
-    """What `spectral_fit` finds with the parameters of this estimator, beside anchors if there are any."""
-    options = estimator.get_params()
-    options = {name: options[name] for name in SHARED if name in options}
-    options |= {"max_passes": estimator.max_iter, "seed": estimator.random_state, "se": se, "progress": tell}
-    if anchors is not None:
-        given = anchors if isinstance(anchors, Anchors) else Anchors.of(anchors)
-        return fit_beside(responses, given, weights=weights, **options)
-    found = spectral_fit(responses, weights=weights, **options)
-    if weights is None:
-        return found
-    # People, and how much each counts: for means and reliability of these people.
-    return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})
+        return self._designed(data, design, groups, progress, weights=weights, anchors=anchors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +20,9 @@ from spectral_irt.data.design import Design, Mask
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import LARGEST_COMPONENT, listed
+from spectral_irt.estimators.base import WEAK_LINKS, Tell
 from spectral_irt.estimators.estimate import Estimate, convergence, weights_finding, with_missing
 
-Tell = Callable[[str], None]
-
-WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 SLOW = 0.5  # contraction above which weak links between groups of items are looked for
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
 MIXING = 0.5  # contraction up to which one pass is near the dense value for several thresholds: a per cent above at 0.4
@@ -138,7 +135,7 @@ def estimate(
         matrix = None if matrix is None else matrix + np.where(own[:, None] == own, wider, 0.0)
         if known is None:
             findings = [each for each in findings if each.code != "disconnected"]
-            findings.append(apart(rest, parts, equal_means))
+            findings.append(unlinked(rest, parts, equal_means))
     findings = [*findings, regularization_finding(plan)]
     findings += [] if weights is None else [weights_finding(weights)]
     what = "the conditional likelihood"
@@ -229,7 +226,7 @@ def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
     return np.where(parts > 0, np.inf, 0.0)
 
 
-def apart(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
+def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
     """What was assumed about groups of items that nobody links."""
     sizes = np.bincount(parts)
     shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")

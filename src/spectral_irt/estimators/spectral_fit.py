@@ -33,7 +33,6 @@ from spectral_irt.chain.regularization import (
 )
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import PERSONS, weighting_named
-from spectral_irt.conditional.errors import location_variance
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import Newton, newton
 from spectral_irt.data import Finding, Responses
@@ -42,17 +41,9 @@ from spectral_irt.data.design import Design, Mask, estimable, examine, tied_to
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, check_option, listed
-from spectral_irt.estimators.estimate import Estimate, centered, convergence, person_weights, with_missing
-from spectral_irt.estimators.spectral_errors import (
-    WEAK_LINKS,
-    Known,
-    Start,
-    TakingPart,
-    Tell,
-    chosen_method,
-    estimate,
-    slow_mixing,
-)
+from spectral_irt.estimators.base import WEAK_LINKS, Tell
+from spectral_irt.estimators.estimate import Estimate, Kept, centered, convergence, person_weights
+from spectral_irt.estimators.spectral_errors import Known, Start, TakingPart, chosen_method, estimate, slow_mixing
 
 CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
 START = 1e-5  # residual of the chain from which Newton's steps start
@@ -386,10 +377,9 @@ def _chain_alone(
         if matrix is not None:
             matrix[alone] = matrix[:, alone] = prior_se * 0
             matrix[alone, alone] = prior_se**2
-    if matrix is not None:
-        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
-        location = np.sqrt(location_variance(thresholds, matrix))
-    elif alone.any():  # of an item with such a threshold: as if what is known of each were known by itself
+    if (
+        matrix is None and alone.any()
+    ):  # of an item with such a threshold: as if what is known of each were known by itself
         own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
         location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
 
@@ -400,16 +390,14 @@ def _chain_alone(
     )
     findings += slow_mixing(design, rest, kept, found.contraction)
     told = balance.through if balance.in_information else rounds.information()
-    return Estimate(
-        with_missing(beta, mask),
-        with_missing(errors, mask),
-        status,
+    return Kept(rest, kept, status, tuple(findings), responses.thresholds).estimate(
+        beta,
+        errors,
         rounds.passes,
         found.residual,
-        item_se=with_missing(location, kept),
-        covariance=None if matrix is None else with_missing(matrix, mask),
-        information=with_missing(thresholds.sum(told), kept),
-        findings=tuple(findings),
+        location=location,
+        covariance=matrix,
+        information=thresholds.sum(told),
         regularization=plan,
         se_method=method,
         solver=found.method,

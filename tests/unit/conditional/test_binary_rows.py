@@ -7,15 +7,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.conditional import binary_rows, likelihood
-from spectral_irt.conditional.binary_rows import (
-    People,
-    Rows,
-    answers_to_items,
-    evaluate,
-    factors_twice,
-    score_squares,
-    score_twice,
-)
+from spectral_irt.conditional.binary_rows import People, Rows, evaluate, factors_twice
 from spectral_irt.conditional.contour import Contour
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE
 from spectral_irt.data.block import Block
@@ -67,7 +59,7 @@ LENGTHS = [40, 38, 36] * 40 + [1, 2, 5, 1, 2, 5, 6, 7]
 def test_people_in_place_are_people_sorted(weighted, precision, close, without, monkeypatch) -> None:
     block, beta = block_of(LENGTHS + ([0] if without else []))
     weight = np.random.default_rng(1).uniform(0.5, 2, block.n_persons) if weighted else np.ones(block.n_persons)
-    people = People.weighted(block, weight, beta) if weighted else People.of(block, beta)
+    people = People.of(block, weight if weighted else None, beta)
     v = np.random.default_rng(2).normal(size=M)
     found = []
     for share in (0.5, -1.0):
@@ -81,7 +73,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
         columns = factors_twice(made, np.stack([v, 2 * v], axis=1))
         here = factors_twice(made, v)
         assert np.allclose(columns, np.stack([here, 2 * here], axis=1), rtol=0, atol=1e-12)
-        found.append([*answers_to_items(made), *sums, score_squares(made), here, score_twice(made, v)])
+        found.append([*made.answers_to_items(), *sums, made.score_squares(), here, made.score_twice(v)])
         assert np.allclose(
             factors_twice(made, np.ones(M)), sums[1], rtol=1e-13
         )  # its rows add to zero, whatever is kept
@@ -96,7 +88,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
 
 def test_all_are_exact_where_all_are_short() -> None:
     block, beta = block_of([4, 5, 6] * 50)
-    made, (score, *_) = evaluate(Rows.of(People.of(block, beta), np.inf, M, DOUBLE), beta)
+    made, (score, *_) = evaluate(Rows.of(People.of(block, None, beta), np.inf, M, DOUBLE), beta)
     assert made.n_long == 0
     assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[2], atol=1e-9)
 
