@@ -149,11 +149,7 @@ def test_unused_anchors_are_noted() -> None:
     [
         ("item,difficulty\n1,0.5\n1,0.6\n2,0\n", OptionError, "'1' more than once"),
         ("item,difficulty\n1,hard\n", ReadError, "line 2.*'hard'"),
-        (
-            "item,b\n1,0.5\n",
-            ReadError,
-            "columns item and difficulty, .* it has 'item', 'b'",
-        ),
+        ("item,b\n1,0.5\n", ReadError, "columns item and difficulty, .* it has 'item', 'b'"),
         ("", ReadError, "it is empty"),
         ("item,difficulty\n1,500\n", OptionError, "logits"),
         ("item,difficulty\n1,49\n2,-49\n", OptionError, "beyond 20 logits"),

@@ -11,14 +11,7 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
-from spectral_irt.bank.export import (
-    CODES,
-    LAYOUT,
-    adaptive_text,
-    ifile,
-    pfile,
-    winsteps_text,
-)
+from spectral_irt.bank.export import CODES, LAYOUT, adaptive_text, ifile, pfile, winsteps_text
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError

@@ -8,13 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt import (
-    Bank,
-    ConditionalPartialCredit,
-    SpectralPartialCredit,
-    SpectralRasch,
-    simulate,
-)
+from spectral_irt import Bank, ConditionalPartialCredit, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import link, to_bank
 from spectral_irt.bank.adaptive import next_item, simulate_cat
 from spectral_irt.bank.anchors import anchored_to, as_anchors

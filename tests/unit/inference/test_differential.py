@@ -8,13 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spectral_irt import (
-    ConditionalRasch,
-    Responses,
-    SpectralPartialCredit,
-    SpectralRasch,
-    simulate,
-)
+from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups.dif import DELTA, differential
 from spectral_irt.inference.groups.grouping import divide

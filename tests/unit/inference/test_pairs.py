@@ -48,9 +48,7 @@ def by_enumeration(x: Floats, half: NDArray[np.int64]) -> dict[str, Floats]:
     v = np.einsum("lii->li", cov)
     free = e - v * (e.sum(axis=0) / v.sum(axis=0))
     shared = np.einsum("li,lj->lij", free, free) - cov
-    return {
-        "shared": np.array([shared[half == k].sum(axis=0) for k in (0, 1)]),
-    }
+    return {"shared": np.array([shared[half == k].sum(axis=0) for k in (0, 1)])}
 
 
 def test_pair_sums_are_those_of_enumeration() -> None:

@@ -62,13 +62,7 @@ def test_by_lower_puts_the_unsure_behind() -> None:
 
 def test_unanswered_last_and_extreme_marked() -> None:
     answers = np.array(
-        [
-            [1, 0, 1, 0, np.nan],
-            [1, 1, 0, 0, np.nan],
-            [0, 1, 1, 0, np.nan],
-            [1, 0, 0, 0, np.nan],
-            [0, 0, 1, 0, np.nan],
-        ]
+        [[1, 0, 1, 0, np.nan], [1, 1, 0, 0, np.nan], [0, 1, 1, 0, np.nan], [1, 0, 0, 0, np.nan], [0, 0, 1, 0, np.nan]]
     )
     with_prior = SpectralRasch().fit(answers).analyse(answers).ranking(top=1)
     assert with_prior["item"].to_list()[-1] == 4

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import studentized_range
 
-from spectral_irt.inference.ranks.intervals import (
-    largest_errors,
-    simultaneous_ranks,
-    square_root,
-    surely_ranked,
-)
+from spectral_irt.inference.ranks.intervals import largest_errors, simultaneous_ranks, square_root, surely_ranked
 
 
 def obvious(errors: np.ndarray, se: np.ndarray, covariance: np.ndarray) -> float:

@@ -10,17 +10,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.grouping import Split, by_label, divide, item_sets
 
 _ = np.nan
-TABLE = np.array(
-    [
-        [1, 0, 0, 0],
-        [1, 1, 0, 0],
-        [1, 1, 1, 0],
-        [1, 1, 1, 1],
-        [_, 1, 0, 0],
-        [_, 1, 1, 0],
-        [_, _, _, _],
-    ]
-)
+TABLE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1], [_, 1, 0, 0], [_, 1, 1, 0], [_, _, _, _]])
 
 
 def test_sets_of_items():

@@ -173,15 +173,7 @@ def _pair_products(part: Residuals, half: int) -> Floats:
     c = rank_one(v, seen)
     lean, squares, c2 = part.lean * c, e * e, c * c
     less = c2.T @ c2
-    return np.array(
-        [
-            e.T @ e,
-            v.T @ v - lean.T @ lean - less,
-            squares.T @ squares - less,
-            v.T @ seen,
-            seen.T @ seen,
-        ]
-    )
+    return np.array([e.T @ e, v.T @ v - lean.T @ lean - less, squares.T @ squares - less, v.T @ seen, seen.T @ seen])
 
 
 def rank_one(v: Floats, seen: Floats) -> Floats:

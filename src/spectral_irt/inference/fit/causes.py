@@ -79,11 +79,7 @@ def _ends(block: Block, pattern: Ints, given: GivenScore) -> Floats:
 
 
 def cause_findings(
-    calibration: Calibration,
-    responses: Responses,
-    columns: Columns,
-    discrimination: Floats,
-    troubled: Iterable[object],
+    calibration: Calibration, responses: Responses, columns: Columns, discrimination: Floats, troubled: Iterable[object]
 ) -> tuple[Finding, ...]:
     """Likely causes of what the checks of fit found.
 

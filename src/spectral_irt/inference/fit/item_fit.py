@@ -130,14 +130,7 @@ def bootstrap_limits(
         return {"infit_conditional": squares.infit, "outfit_conditional": squares.outfit}
 
     bands = run_bootstrap(
-        responses,
-        beta,
-        statistic,
-        replicates=replicates,
-        level=level,
-        sample=sample,
-        seed=seed,
-        progress=progress,
+        responses, beta, statistic, replicates=replicates, level=level, sample=sample, seed=seed, progress=progress
     )
     columns: Columns = {}
     for name, found in bands.items():

@@ -208,11 +208,7 @@ class ConditionalStatistics:
 
 
 def conditional_statistics(
-    responses: Responses,
-    thresholds: Floats,
-    *,
-    given: GivenScore | None = None,
-    series_from: float | None = None,
+    responses: Responses, thresholds: Floats, *, given: GivenScore | None = None, series_from: float | None = None
 ) -> ConditionalStatistics:
     """Conditional infit and outfit of every item.
 

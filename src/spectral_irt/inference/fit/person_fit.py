@@ -77,11 +77,7 @@ class PersonMisfit:
 
 
 def person_misfit(
-    responses: Responses,
-    difficulty: Floats,
-    *,
-    known: tuple[Abilities, MeanSquares] | None = None,
-    level: float = EACH,
+    responses: Responses, difficulty: Floats, *, known: tuple[Abilities, MeanSquares] | None = None, level: float = EACH
 ) -> PersonMisfit | None:
     """The share of people who misfit, and that among people who follow the model; None with too few people.
 

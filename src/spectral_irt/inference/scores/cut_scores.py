@@ -119,12 +119,7 @@ def _increasing(cuts: Sequence[float]) -> Floats:
 
 
 def cut_columns(
-    test: Form,
-    others: Others,
-    cuts: Floats,
-    found: Abilities,
-    forms: Forms,
-    prior: tuple[float, float] | None,
+    test: Form, others: Others, cuts: Floats, found: Abilities, forms: Forms, prior: tuple[float, float] | None
 ) -> Columns:
     """`class, ability, se, n, share, accuracy, consistency, too_high, too_low`: a row for each class, and one for all.
 
@@ -169,12 +164,7 @@ def cut_columns(
 
 
 def decisions(
-    test: Form,
-    others: Others,
-    ways: list[Floats],
-    found: Abilities,
-    forms: Forms,
-    prior: tuple[float, float] | None,
+    test: Form, others: Others, ways: list[Floats], found: Abilities, forms: Forms, prior: tuple[float, float] | None
 ) -> list[Decision]:
     """Accuracy and consistency of each of several sets of cuts."""
     if prior is None:
