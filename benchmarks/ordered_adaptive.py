@@ -115,9 +115,9 @@ def compare(draw: Callable[[int], Drawn], seed: int) -> dict[str, float]:
     test = hausman(calibration, responses)
     out = {"warned": float(bool(test.findings)), "p below .05": float(test.p < 0.05)}
     k = truth.shape[1]
-    whole = calibration.steps.max_score == k  # the others have categories that nobody used
+    whole = calibration.layout.max_score == k  # the others have categories that nobody used
     enough = whole & (np.nan_to_num(calibration.category_n, nan=0.0)[:, : k + 1].min(axis=1) >= FEWEST)
-    place = calibration.steps.of_items(np.flatnonzero(enough))
+    place = calibration.layout.of_items(np.flatnonzero(enough))
     adaptive = MarginalPartialCredit().fit(responses, design="adaptive").calibration_
     for name, found in (("plain", calibration), ("adaptive", adaptive)):
         error = found.thresholds[place].reshape(-1, k) - truth[enough]

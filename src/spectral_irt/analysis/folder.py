@@ -65,7 +65,7 @@ def result_tables(study: Analysis, parts: Parts) -> dict[str, Columns]:
     grouped = study._grouped(parts)
     if grouped:
         tables["dif"] = _contrasts(grouped)
-        by_threshold = {name: one for name, one in grouped.items() if one.steps}
+        by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
         if by_threshold:
             tables["dif_thresholds"] = _contrasts(by_threshold, "steps")
     if parts.top is not None:

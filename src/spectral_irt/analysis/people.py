@@ -16,9 +16,9 @@ from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.inference.groups.means import group_columns
 from spectral_irt.inference.ranks.people import person_ranks
-from spectral_irt.inference.scores.cut_scores import Others, cut_columns, raw_cuts, scale_cuts
+from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
-from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, Persons, abilities, both_likelihoods
+from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods, with_thresholds
 from spectral_irt.persons.align import Coded, align, align_categories
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares, residual_columns
@@ -160,14 +160,9 @@ class AnalysisOfPeople:
             lambda: person_mean_squares(self.responses, self.calibration.thresholds, found.ability),
         )
 
-    def _patterns(self) -> Persons:
-        """Who has the same items and score: abilities are found once for them."""
-        return self._cache.once(("patterns",), lambda: Persons.of(self.responses, self.calibration.thresholds))
-
     def _max_scores(self) -> Ints:
         """The highest score that each person could have."""
-        patterns = self._patterns().patterns
-        return patterns.rows.max_scores[patterns.of_person]
+        return with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
 
     # -------------------------------------------------------------------------------------- single answers
 
@@ -280,10 +275,9 @@ class AnalysisOfPeople:
         """
         test, scale, found = self._test_form(), self.calibration.scale, self.abilities()
         at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
-        others = Others(self.responses, self.calibration.thresholds)
         columns = self._cache.once(
             ("cuts", self._estimate(None), at),
-            lambda: cut_columns(test, others, at, found, self.forms(), self._population()),
+            lambda: cut_columns(test, self.responses, at, found, self.forms(), self._population()),
             say="classes of people",
         )
         named = np.concatenate([[np.nan], given, [np.nan]])

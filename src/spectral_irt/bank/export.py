@@ -164,10 +164,10 @@ def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale |
     below it less the item's measure in IFILE=; 0 for the lowest category, which has none.
     """
     check_option("style", style, STYLES)
-    scale, steps = scale or calibration.scale, calibration.layout
-    away = calibration.thresholds - calibration.difficulty[steps.item]
+    scale, layout = scale or calibration.scale, calibration.layout
+    away = calibration.thresholds - calibration.difficulty[layout.item]
     rows: list[tuple[int, str, float]] = []
-    for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.max_score.tolist(), strict=True)):
+    for k, (first, count) in enumerate(zip(layout.first.tolist(), layout.max_score.tolist(), strict=True)):
         if not calibration.known[k]:
             continue
         values = [0.0, *scale.width(away[first : first + count]).tolist()]

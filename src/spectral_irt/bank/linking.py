@@ -35,7 +35,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import BankError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.inference.robust_center import LIMIT, agree, choice_variance, scatter
+from spectral_irt.inference.robust_center import LIMIT, choice_variance, robust_center, scatter
 from spectral_irt.tables import make_table
 from spectral_irt.text import p_value
 
@@ -314,7 +314,7 @@ def link(
         raise BankError("the common items do not differ in difficulty, so they give no slope; use `method='mean'`.")
 
     raw, errors = slope * x - y, errors_x.scaled(slope) + errors_y
-    found = agree(raw, errors, level=LEVEL)
+    found = robust_center(raw, errors, level=LEVEL)
     used = found.agrees if method == "robust" else np.ones(len(raw), dtype=bool)
     statistic, df, p, excess = found.statistic, found.df, found.p, found.excess
     if method != "robust":

@@ -41,8 +41,8 @@ STEPS = 50  # enough: sets of items settle in five or so
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
-    """What `agree` found.
+class RobustCenter:
+    """What `robust_center` found.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Agreement:
     p: float
 
 
-def agree(
+def robust_center(
     difference: Floats, errors: JointErrors, *, limit: float = LIMIT, excess: bool = True, level: float = 0.05
-) -> Agreement:
+) -> RobustCenter:
     """The value on which most of the differences agree, and those that do not.
 
     Parameters
@@ -86,7 +86,7 @@ def agree(
     Examples
     --------
     >>> d = np.array([0.1, -0.1, 0.0, 0.05, -0.05, 0.02, 1.2, 1.3, 1.1, 1.2])
-    >>> found = agree(d, JointErrors.independent(np.full(10, 0.1)))
+    >>> found = robust_center(d, JointErrors.independent(np.full(10, 0.1)))
     >>> round(found.center, 3), int(found.agrees.sum())
     (0.003, 6)
     """
@@ -110,21 +110,21 @@ def agree(
             beyond = 0.0 if test.p >= DOUBT else test.beyond
     assert test is not None
     center, z = _apart(difference, errors, used, beyond)
-    return Agreement(center, used, z, float(np.sqrt(test.beyond)), test.statistic, test.df, test.p)
+    return RobustCenter(center, used, z, float(np.sqrt(test.beyond)), test.statistic, test.df, test.p)
 
 
-def choice_variance(difference: Floats, errors: JointErrors, found: Agreement, seed: int = 0) -> float:
+def choice_variance(difference: Floats, errors: JointErrors, found: RobustCenter, seed: int = 0) -> float:
     """Variance that the center has because the data chose which differences agree.
 
-    The mean of the given differences over the sets that `agree` finds where each is moved by chance, by `JITTER` of its
-    standard error (which is in it once already): near the limit some come in or go out.
+    The mean of the given differences over the sets that are found where each is moved by chance, by `JITTER`
+    of its standard error (which is in it once already): near the limit some come in or go out.
     """
     weights = found.agrees / found.agrees.sum()
     noise = JITTER * np.sqrt(errors.around(weights))
     if not noise.any():
         return 0.0
     rng = np.random.default_rng(seed)
-    sets = [agree(difference + noise * rng.standard_normal(len(noise)), errors).agrees for _ in range(DRAWS)]
+    sets = [robust_center(difference + noise * rng.standard_normal(len(noise)), errors).agrees for _ in range(DRAWS)]
     return float(np.mean([(difference[one].mean() - found.center) ** 2 for one in sets]))
 
 

@@ -4,7 +4,6 @@ the blocks."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from spectral_irt.ability import likelihoods, score_abilities, solve
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.same_items import Patterns, SharedSets, distinct_rows, same_rows
+from spectral_irt.data.same_items import SharedSets, same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
@@ -118,17 +117,17 @@ def abilities(
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:
     """A number for each threshold; NaN for those of an item that is not known in full."""
-    beta, steps = np.asarray(difficulty, dtype=np.float64), responses.thresholds
-    if beta.shape != (steps.n_entries,):
-        if beta.shape == (steps.n_items,):
+    beta, layout = np.asarray(difficulty, dtype=np.float64), responses.thresholds
+    if beta.shape != (layout.n_entries,):
+        if beta.shape == (layout.n_items,):
             responses.right_and_wrong_only()
-        what = "items" if steps.binary else "thresholds"
+        what = "items" if layout.binary else "thresholds"
         raise OptionError(
-            f"difficulty has shape {beta.shape}; there must be one number for each of the {steps.n_entries:,} {what}."
+            f"difficulty has shape {beta.shape}; there must be one number for each of the {layout.n_entries:,} {what}."
         )
-    if steps.binary or np.isfinite(beta).all():
+    if layout.binary or np.isfinite(beta).all():
         return beta
-    return np.where(np.isfinite(steps.mean(beta))[steps.item], beta, np.nan)
+    return np.where(np.isfinite(layout.mean(beta))[layout.item], beta, np.nan)
 
 
 def both_likelihoods(responses: Responses, beta: Floats) -> dict[str, Abilities]:
@@ -163,19 +162,19 @@ def answers_with_difficulty(block: Block, beta: Floats) -> Block:
     return block.keep_items(np.where(known, np.arange(len(beta)), -1).astype(np.int32))
 
 
-def known_rows(block: Block, beta: Floats, steps: Thresholds) -> Rows:
+def known_rows(block: Block, beta: Floats, layout: Thresholds) -> Rows:
     """The answers of a block to items that have a difficulty."""
-    return rows_of(answers_with_difficulty(block, beta), steps)
+    return rows_of(answers_with_difficulty(block, beta), layout)
 
 
-def _distinct(rows: Rows, beta: Floats, steps: Thresholds) -> tuple[Rows, Any]:
+def _distinct(rows: Rows, beta: Floats, layout: Thresholds) -> tuple[Rows, Any]:
     """Somebody for each set of items and score that people have, and where in them everybody is.
 
     Ability depends on nothing else, and so people of the same score have the same one to the last bit. Right and wrong
     answers are so cheap that it pays where everybody answered all items only.
     """
-    if not steps.binary:
-        found = same_rows(rows, steps)
+    if not layout.binary:
+        found = same_rows(rows, layout)
         return found.rows, found.of_person
     known = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
     if not rows.n_persons or not np.all(rows.counts == len(known)):
@@ -193,11 +192,11 @@ def _about(rows: Rows) -> tuple[NDArray[np.bool_], Ints, Ints]:
 Found = tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]  # ability, se, and what `_about` tells
 
 
-def _likelihood(block: Block, beta: Floats, steps: Thresholds, warm: bool) -> Found:
-    rows = known_rows(block, beta, steps)
-    some, who = _distinct(rows, beta, steps)
+def _likelihood(block: Block, beta: Floats, layout: Thresholds, warm: bool) -> Found:
+    rows = known_rows(block, beta, layout)
+    some, who = _distinct(rows, beta, layout)
     ability, se = np.full(some.n_persons, np.nan), np.full(some.n_persons, np.nan)
-    for persons, answers in cached_runs(some, steps):
+    for persons, answers in cached_runs(some, layout):
         ability[persons], information = solve(answers, beta, warm=warm)
         with np.errstate(divide="ignore"):
             se[persons] = 1 / np.sqrt(information)
@@ -205,13 +204,13 @@ def _likelihood(block: Block, beta: Floats, steps: Thresholds, warm: bool) -> Fo
 
 
 def _likelihoods(
-    block: Block, beta: Floats, steps: Thresholds
+    block: Block, beta: Floats, layout: Thresholds
 ) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_], Ints, Ints]:
-    rows = known_rows(block, beta, steps)
-    some, who = _distinct(rows, beta, steps)
+    rows = known_rows(block, beta, layout)
+    some, who = _distinct(rows, beta, layout)
     found = np.full((4, some.n_persons), np.nan)
-    if not steps.binary:
-        for persons, answers in cached_runs(some, steps):
+    if not layout.binary:
+        for persons, answers in cached_runs(some, layout):
             found[:, persons] = likelihoods(answers, beta)
     elif len(there := np.flatnonzero(some.counts)):
         bounds = np.append(some.indptr[there], some.indptr[-1]).astype(np.int32)
@@ -222,11 +221,11 @@ def _likelihoods(
     return ml, ml_se, wle, wle_se, *_about(rows)
 
 
-def _posterior(block: Block, beta: Floats, steps: Thresholds, mean: float, sd: float) -> Found:
-    rows = known_rows(block, beta, steps)
-    some, who = _distinct(rows, beta, steps)
+def _posterior(block: Block, beta: Floats, layout: Thresholds, mean: float, sd: float) -> Found:
+    rows = known_rows(block, beta, layout)
+    some, who = _distinct(rows, beta, layout)
     ability, se = np.full(some.n_persons, float(mean)), np.full(some.n_persons, float(sd))
-    for persons, answers in cached_runs(some, steps):
+    for persons, answers in cached_runs(some, layout):
         ability[persons], se[persons] = posterior_moments(answers, beta, mean, sd)
     return ability[who], se[who], *_about(rows)
 
@@ -262,33 +261,9 @@ def _items_met(block: Block, beta: Floats, location: Floats, layout: Thresholds)
         return rows.sums(location[rows.items]) / rows.counts
 
 
-@dataclass(frozen=True, eq=False)
-class Persons:
-    """Responses to items that have thresholds, and who has the same items and score: what depends on these alone is
-    computed once.
-
-    Attributes
-    ----------
-    responses : Responses
-        To the items with an estimate only.
-    thresholds : float array
-    """
-
-    responses: Responses
-    thresholds: Floats
-
-    @classmethod
-    def of(cls, responses: Responses, thresholds: Floats) -> Persons:
-        """The people, with their answers to the items that have thresholds."""
-        known = np.isfinite(responses.thresholds.mean(thresholds))
-        if known.all():
-            return cls(responses, thresholds)
-        return cls(responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))])
-
-    @property
-    def steps(self) -> Thresholds:
-        return self.responses.thresholds
-
-    @cached_property
-    def patterns(self) -> Patterns:
-        return distinct_rows(self.responses)
+def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses, Floats]:
+    """The answers to the items that have thresholds, and these."""
+    known = np.isfinite(responses.thresholds.mean(thresholds))
+    if known.all():
+        return responses, thresholds
+    return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]

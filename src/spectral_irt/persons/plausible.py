@@ -113,12 +113,12 @@ def plausible_values(
     return PlausibleValues(values, means, sd, seed)
 
 
-def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, steps: Thresholds, sd: float) -> Floats:
+def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, layout: Thresholds, sd: float) -> Floats:
     from scipy.special import ndtri
 
     # Of people about whom nothing is known but their population.
     values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
-    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
+    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
         values[persons] = posterior_draws(answers, beta, mean[persons], sd, chance[persons])
     return values
 
@@ -195,9 +195,9 @@ def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Fl
     return x @ here[:-1], float(np.exp(here[-1]))
 
 
-def _moments(block: Block, mean: Floats, beta: Floats, steps: Thresholds, sd: float) -> tuple[Floats, Floats]:
+def _moments(block: Block, mean: Floats, beta: Floats, layout: Thresholds, sd: float) -> tuple[Floats, Floats]:
     ability, error = mean.copy(), np.full(block.n_persons, sd)
-    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
+    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
         ability[persons], error[persons] = posterior_moments(answers, beta, mean[persons], sd)
     return ability, error
 

@@ -35,18 +35,18 @@ NONE, SOME = "no_forms", "few_on_forms"
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A complete set of items; total scores run from 0 to `most`.
+    """A complete set of items; total scores run from 0 to `max_score`.
 
     Attributes
     ----------
     thresholds : float array
         Item after item; of right and wrong answers these are the difficulties. NaN for an item without an estimate.
-    steps : Thresholds
+    layout : Thresholds
         Which item each belongs to.
     """
 
     thresholds: Floats
-    steps: Thresholds
+    layout: Thresholds
 
     @classmethod
     def of(cls, thresholds: Floats, counts: Ints | None = None) -> Form:
@@ -55,29 +55,29 @@ class Form:
 
     def take(self, items: Ints) -> Form:
         """The form of these items alone."""
-        return Form(self.thresholds[self.steps.of_items(items)], Thresholds(self.steps.max_score[items]))
+        return Form(self.thresholds[self.layout.of_items(items)], Thresholds(self.layout.max_score[items]))
 
     @property
     def known(self) -> Ints:
         """Positions of the items with an estimate."""
-        return np.flatnonzero(np.isfinite(self.steps.mean(self.thresholds)))
+        return np.flatnonzero(np.isfinite(self.layout.mean(self.thresholds)))
 
     @property
     def max_score(self) -> int:
         """The highest total score."""
-        return self.steps.n_entries
+        return self.layout.n_entries
 
     @property
     def ends_are(self) -> tuple[str, str]:
         """The lowest and the highest score in words."""
-        return ("nothing right", "everything right") if self.steps.binary else ("the lowest score", "the highest")
+        return ("nothing right", "everything right") if self.layout.binary else ("the lowest score", "the highest")
 
     def ends(self) -> tuple[float, float]:
         """Warm's abilities of the lowest and the highest score on all items with an estimate."""
         form = self.take(self.known)
-        m = form.steps.n_items
+        m = form.layout.n_items
         items, indptr = np.tile(np.arange(m, dtype=np.int32), 2), np.array([0, m, 2 * m], dtype=np.int32)
-        answers = Answers(indptr, items, np.array([0, form.max_score]), form.steps)
+        answers = Answers(indptr, items, np.array([0, form.max_score]), form.layout)
         low, high = solve(answers, form.thresholds, warm=True)[0].tolist()
         return low, high
 
@@ -88,10 +88,10 @@ class Form:
         [-2.29, -0.64, 0.64, 2.29]
         """
         if method != "eap":
-            return score_abilities(self.thresholds, self.steps, warm=method == "wle")
+            return score_abilities(self.thresholds, self.layout, warm=method == "wle")
         assert prior is not None
         ability, se = np.empty(self.max_score + 1), np.empty(self.max_score + 1)
-        for scores, answers in every_score(self.steps):
+        for scores, answers in every_score(self.layout):
             ability[scores], se[scores] = posterior_moments(answers, self.thresholds, *prior)
         return ability, se
 
@@ -101,9 +101,9 @@ class Form:
         >>> Form.of(np.zeros(2)).chances(np.zeros(1)).round(6).tolist()
         [[0.25, 0.5, 0.25]]
         """
-        passed = self.steps.cumulated(self.thresholds)
+        passed = self.layout.cumulated(self.thresholds)
         log_gamma = np.zeros(1)
-        for row, count in zip(passed, self.steps.max_score.tolist(), strict=True):
+        for row, count in zip(passed, self.layout.max_score.tolist(), strict=True):
             n = len(log_gamma)
             longer = np.append(log_gamma, np.full(count, -np.inf))
             for k in range(1, count + 1):  # of the items so far; all terms are positive
@@ -115,16 +115,16 @@ class Form:
 
     def passed(self, theta: Floats) -> tuple[Floats, Floats]:
         """P(X >= k) of every threshold at these abilities, and its derivative: abilities x thresholds."""
-        steps = self.steps
-        if steps.binary:
+        layout = self.layout
+        if layout.binary:
             p = sigmoid(theta[:, None] - self.thresholds)
             return p, p * (1 - p)
-        cumulated = steps.cumulated(self.thresholds)
-        p = category_probabilities(np.repeat(theta[:, None], steps.n_items, axis=1), cumulated)
+        cumulated = layout.cumulated(self.thresholds)
+        p = category_probabilities(np.repeat(theta[:, None], layout.n_items, axis=1), cumulated)
         k = np.arange(p.shape[2], dtype=float)
         tails, weighted = above(p), above(p * k)
-        place = (slice(None), steps.item, steps.level - 1)
-        return tails[place], weighted[place] - tails[place] * (p @ k)[:, steps.item]
+        place = (slice(None), layout.item, layout.level - 1)
+        return tails[place], weighted[place] - tails[place] * (p @ k)[:, layout.item]
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,9 +235,9 @@ def find_forms(
     return Forms(tuple(items), form, len(order), len(starts), int(np.sum(~affordable)))
 
 
-def _set_of_items(block: Block, beta: Floats, steps: Thresholds) -> NDArray[np.uint64]:
+def _set_of_items(block: Block, beta: Floats, layout: Thresholds) -> NDArray[np.uint64]:
     """How many items each person answered, and 128 bits by which equal sets are known."""
-    rows = known_rows(block, beta, steps)
+    rows = known_rows(block, beta, layout)
     keys = np.zeros((rows.n_persons, 3), dtype=np.uint64)
     keys[:, 0] = rows.counts
     persons = np.flatnonzero(rows.counts)

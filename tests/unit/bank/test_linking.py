@@ -17,7 +17,7 @@ from spectral_irt.bank.covariance import _model_covariance, errors_of_bank
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import BankError, OptionError
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.inference.robust_center import agree, choice_variance
+from spectral_irt.inference.robust_center import choice_variance, robust_center
 
 
 def bank_of(difficulty: np.ndarray, se: float = 0.1, first: int = 0) -> Bank:
@@ -331,7 +331,7 @@ def test_the_choice_of_items_is_in_the_error_of_the_center(off: int, by: float) 
     for seed in range(60):
         errors = JointErrors.independent(0.16 * np.exp(0.2 * rng.normal(size=15)))
         difference = np.sqrt(errors.own) * rng.normal(size=15) + by * (np.arange(15) < off)
-        found = agree(difference, errors)
+        found = robust_center(difference, errors)
         centers.append(found.center)
         plain.append(errors.of(found.agrees / found.agrees.sum()))
         told.append(plain[-1] + choice_variance(difference, errors, found, seed))

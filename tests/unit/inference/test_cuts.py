@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from spectral_irt import Responses, SpectralRasch
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.scores.cut_scores import Others, class_of, cut_columns, decisions
+from spectral_irt.inference.scores.cut_scores import class_of, cut_columns, decisions
 from spectral_irt.persons import abilities, score_abilities
 from spectral_irt.persons.test_form import Form, Forms, find_forms
 
@@ -19,7 +19,7 @@ sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
 
 
 def taken(answers, beta):
-    return Form.of(beta), Others(answers, beta)
+    return Form.of(beta), answers
 
 
 def drawn(theta, beta, rng):

@@ -439,7 +439,7 @@ def test_a_category_that_a_group_does_not_use_does_no_harm(study):
     answers = Responses.from_wide(table, ordered=True)
     found = SpectralPartialCredit().fit(answers).analyse(answers).dif(group)
     assert len(found.items["item"]) == 10
-    assert 4 not in found.steps["item"]  # its thresholds have no estimate in b
+    assert 4 not in found.by_threshold["item"]  # its thresholds have no estimate in b
     assert np.isnan(found.contrasts["threshold_dif_p"][4])
 
 

@@ -260,7 +260,7 @@ def test_what_cannot_be_asked() -> None:
     with pytest.raises(OptionError, match="`by` is 'upper'; it can be 'difficulty', 'lower'"):
         study.ranking(by="upper")
     for top in (0, -1, 2.5, True):
-        with pytest.raises(OptionError, match="top is"):
+        with pytest.raises(OptionError, match="`top` is"):
             study.ranking(top=top)
     bare = SpectralRasch(se="none").fit(lsat).analyse(lsat)
     with pytest.raises(OptionError, match=r"no standard errors.* rank by difficulty"):

@@ -30,9 +30,9 @@ from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts
 from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
-from spectral_irt.persons.abilities import Persons
 from spectral_irt.persons.residuals import LEAST
 
 GAP = 1e-5  # logits between any two difficulties, so that the quotient above keeps ten digits
@@ -202,7 +202,7 @@ def _covariances(responses: Responses, parts: Prepared, beta: Floats, half: int)
     total = np.asarray(parts.sum(_by_series, half, tables, scores))
     few = np.concatenate(list(parts.map(_few_answers, half)))
     if len(few):
-        patterns = Persons(responses.take_persons(np.sort(few)), beta).patterns
+        patterns = distinct_rows(responses.take_persons(np.sort(few)))
         held = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, layout))
         total += held.sum(_by_contour, padded(layout, beta), layout.n_items)
     return total

@@ -19,9 +19,10 @@ from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probab
 from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, answered_items, rows_of
 from spectral_irt.model import above
-from spectral_irt.persons.abilities import Persons, answers_with_difficulty, checked
+from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds
 from spectral_irt.persons.residuals import LEAST
 from spectral_irt.total_score import central_moments
 
@@ -90,16 +91,17 @@ class GivenScore:
         layout, beta = responses.thresholds, checked(responses, thresholds)
         if layout.binary:
             return cls(layout, beta, series_from, np.broadcast_to(np.int64(0), responses.n_persons))
-        people = Persons.of(responses, beta)
-        rows, own = _by_item(people.patterns.rows), people.steps
+        people, thresholds = with_thresholds(responses, beta)
+        patterns, own = distinct_rows(people), people.thresholds
+        rows = _by_item(patterns.rows)
         moments = np.zeros((4, len(rows.items)))
         tilted, between, expected = (
             np.zeros((2, own.n_entries + 1)),
             np.zeros((own.n_items + 1, own.widest, own.widest)),
             np.zeros(own.n_entries + 1),
         )
-        parts = responses.engine.hold(pattern_parts(rows, people.patterns.count, own))
-        for which, inside, found, *sums in parts.map(_part, padded(own, people.thresholds), threshold_codes(own), own):
+        parts = responses.engine.hold(pattern_parts(rows, patterns.count, own))
+        for which, inside, found, *sums in parts.map(_part, padded(own, thresholds), threshold_codes(own), own):
             place = rows.indptr[which][:, None] + np.arange(inside.shape[1])
             moments[:, place[inside]] = found[:, inside]
             for total, more in zip((tilted, between, expected), sums, strict=True):
@@ -113,7 +115,7 @@ class GivenScore:
         )
         every.tilted[:, at], every.expected[at] = tilted[:, :-1], expected[:-1]
         every.between[known, : own.widest, : own.widest] = between[:-1]
-        return cls(layout, beta, series_from, people.patterns.of_person, rows.indptr, moments, every)
+        return cls(layout, beta, series_from, patterns.of_person, rows.indptr, moments, every)
 
 
 def _by_item(rows: Rows) -> Rows:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.newton import newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import components, estimable
@@ -33,8 +34,7 @@ from spectral_irt.numerics import centered_inverse
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 60
-LONGEST_STEP = 2.0  # logits
-SETTLED = 1e-9  # logits
+SETTLED = 1e-9  # largest derivative of the log-likelihood
 
 Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
 
@@ -277,21 +277,19 @@ def locations(responses: Responses, shape: Floats, name: str = "") -> tuple[Floa
     """
     layout = responses.thresholds
     likelihood = ExactLikelihood(responses)
-    exact = likelihood.exact_is_affordable()
-    shift = np.zeros(layout.n_items)
-    for _ in range(NEWTON_STEPS):
-        beta = shape + shift[layout.item]
-        rows = np.add.reduceat(likelihood.information(beta, exact=exact), layout.first, axis=0)
-        covariance = centered_inverse(np.add.reduceat(rows, layout.first, axis=1))
-        change = covariance @ layout.sum(likelihood.at(beta).gradient)
-        shift += np.clip(change, -LONGEST_STEP, LONGEST_STEP)
-        if np.max(np.abs(change)) < SETTLED:
-            where = layout.mean(shape) + shift
-            return where - where.mean(), covariance
-    raise DesignError(
-        f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "
-        "larger groups."
-    )
+    m = layout.n_items
+    design = np.column_stack([layout.item[:, None] == np.arange(m), shape])  # the shape itself is fixed, times one
+    start, fixed = np.append(np.zeros(m), 1.0), np.append(np.zeros(m, dtype=bool), True)
+    goal = max(SETTLED, likelihood.rounding * layout.widest)
+    found = newton(likelihood, start, design=design, fixed=fixed, tol=goal, max_evaluations=NEWTON_STEPS)
+    if np.abs(found.leveled(found.pulled(found.point.gradient.copy()))).max() > goal:
+        raise DesignError(
+            f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer "
+            "or larger groups."
+        )
+    information = likelihood.information(found.beta, exact=likelihood.exact_is_affordable())
+    where = layout.mean(found.beta)
+    return where - where.mean(), centered_inverse(design[:, :m].T @ information @ design[:, :m])
 
 
 # ------------------------------------------------------------------------------------------ all groups

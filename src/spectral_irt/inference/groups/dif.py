@@ -4,8 +4,8 @@ Each group is calibrated on its own, and difficulties are compared after both ar
 
     contrast_i = (b_i - mean of anchors) in the focal group - the same in the reference group,   se^2 = se_f^2 + se_r^2.
 
-Anchors are the items that agree on one difference between the groups (`agreement.py`): with all items as anchors a few
-strong differences in one direction show up as small opposite ones everywhere else.
+Anchors are the items that agree on one difference between the groups (`robust_center.py`): with all items as anchors a
+few strong differences in one direction show up as small opposite ones everywhere else.
 
 The effect on the delta scale of the Educational Testing Service is -2.35 contrast: negative when the item is harder for
 the focal group. Their classes: A, |delta| < 1 or not different from 0; C, |delta| >= 1.5 and beyond 1 by more than
@@ -34,7 +34,7 @@ from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.wald import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.items.slopes import slope_shifts
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
-from spectral_irt.inference.robust_center import agree
+from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, make_table
 from spectral_irt.text import p_value
 
@@ -66,7 +66,7 @@ class Differential:
     anchors : labels
         The items that the groups were centered on.
     findings : tuple of Finding
-    steps : mapping of columns
+    by_threshold : mapping of columns
         Of ordered answers: a row for each threshold and focal group; see `thresholds`.
     """
 
@@ -77,7 +77,7 @@ class Differential:
     reference: str
     anchors: NDArray[Any]
     findings: tuple[Finding, ...]
-    steps: Columns = field(default_factory=dict)
+    by_threshold: Columns = field(default_factory=dict)
 
     def table(self) -> Any:
         """Every item in every focal group against the reference group.
@@ -110,7 +110,7 @@ class Differential:
         have somebody in every category in each group. `table()` has `threshold_dif, threshold_dif_df, threshold_dif_p,
         threshold_dif_p_bh`: whether the contrasts of an item's thresholds differ.
         """
-        return make_table(self.steps, self.groups.everyone.frame_kind)
+        return make_table(self.by_threshold, self.groups.everyone.frame_kind)
 
     @property
     def nonuniform_tested(self) -> bool:
@@ -240,7 +240,7 @@ def _purify(groups: GroupCalibrations, focal: list[int]) -> NDArray[np.bool_]:
     size = np.zeros(len(groups.items))
     anchors = np.ones(len(groups.items), dtype=bool)
     for k in focal:
-        found = agree(
+        found = robust_center(
             groups.difficulty[k] - groups.difficulty[base],
             groups.errors(k) + groups.errors(base),
             limit=APART,

@@ -6,9 +6,9 @@ answered, which leaves the estimates of each half consistent; the four parts are
 
     interaction_i = contrast_i among the more able - contrast_i among the less able,
 
-centered on the items that agree on it (`agreement.py`), whose variance is the sum of those of the four parts. Under the
-model it is zero, whether or not the item has a uniform difference. A positive one says that the item gets harder for
-the focal group, compared with the reference group, as ability grows: it discriminates less there.
+centered on the items that agree on it (`robust_center.py`), whose variance is the sum of those of the four parts.
+Under the model it is zero, whether or not the item has a uniform difference. A positive one says that the item gets
+harder for the focal group, compared with the reference group, as ability grows: it discriminates less there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spectral_irt.errors import DesignError, listed
 from spectral_irt.inference.groups.calibrations import calibrate_groups, locations_like
 from spectral_irt.inference.groups.grouping import Split, divide
 from spectral_irt.inference.probability import benjamini_hochberg, two_sided
-from spectral_irt.inference.robust_center import agree
+from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns
 
 NAMED = 5  # items that a sentence names
@@ -59,11 +59,9 @@ def nonuniform_columns(
             calibration, responses, cells, compared, base, items
         )
     interaction, se, p = values.reshape(3, -1)
-    p_bh = np.full(len(p), np.nan)
-    known = np.isfinite(p)
-    p_bh[known] = benjamini_hochberg(p[known])
+    p_bh = benjamini_hochberg(p)
     columns: Columns = dict(zip(NAMES, (interaction, se, p, p_bh), strict=True))
-    return {**columns, "nonuniform": known & (p_bh < level)}
+    return {**columns, "nonuniform": p_bh < level}
 
 
 def _cells(calibration: Calibration, responses: Responses, split: Split) -> Split:
@@ -101,7 +99,7 @@ def _interactions(
         b = found.difficulty
         apart = (b[high] - b[low]) - (b[high_base] - b[low_base])
         errors = found.errors(low) + found.errors(high) + found.errors(low_base) + found.errors(high_base)
-        agreed = agree(apart, errors, excess=False)
+        agreed = robust_center(apart, errors, excess=False)
         se = np.sqrt(errors.around(agreed.agrees / agreed.agrees.sum()))
         with np.errstate(divide="ignore", invalid="ignore"):
             p = two_sided(np.where(se > 0, (apart - agreed.center) / se, 0.0))

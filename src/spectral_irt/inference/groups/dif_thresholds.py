@@ -93,13 +93,11 @@ def threshold_contrasts(
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     if rows:
         rows["p_bh"] = benjamini_hochberg(rows["p"])
-    p_bh, known = np.full(p.size, np.nan), np.isfinite(p.ravel())
-    p_bh[known] = benjamini_hochberg(p.ravel()[known])
     columns: Columns = {
         "threshold_dif": statistic.ravel(),
         "threshold_dif_df": df.ravel().astype(np.int64),
         "threshold_dif_p": p.ravel(),
-        "threshold_dif_p_bh": p_bh,
+        "threshold_dif_p_bh": benjamini_hochberg(p.ravel()),
     }
     return ThresholdContrasts(rows, columns, _findings(rows, columns, np.tile(items, len(focal)), level))
 

@@ -137,9 +137,9 @@ def item_sets(responses: Responses) -> Ints:
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _keys(block: Block, steps: Thresholds) -> NDArray[np.uint64]:
-    rows = rows_of(block, steps)
-    return row_keys(rows, steps, rows.counts)
+def _keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:
+    rows = rows_of(block, layout)
+    return row_keys(rows, layout, rows.counts)
 
 
 # -------------------------------------------------------------------------------------- by ability

@@ -12,7 +12,7 @@ what the scores on the form say: a normal distribution by maximum likelihood, an
 follow the scores where abilities are not normal.
 
 Of people who share a set of items with nobody, the true ability is taken to be normal around the posterior mean under a
-normal population; and given the ability, the score on another test of the same items is normal but for its steps.
+normal population; and given the ability, the score on another test of the same items is normal but for being whole.
 
 References
 ----------
@@ -37,7 +37,7 @@ from spectral_irt.persons.abilities import Abilities, abilities, checked, known_
 from spectral_irt.persons.posterior import log_spread, settle
 from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
-from spectral_irt.total_score import Cumulants, cached_runs, score_cumulants
+from spectral_irt.total_score import cached_runs, score_cumulants
 
 EQUAL = 1e-6  # logits: an ability that is the cut but for rounding is at the cut
 NODES, WIDE = 801, 6.0  # of the grid of abilities, over so many standard deviations either way
@@ -97,15 +97,15 @@ def raw_cuts(cuts: Sequence[float], test: Form, forms: Forms, found: Abilities) 
             "the scale of the abilities: `raw=False` instead of `raw=True`."
         )
     items = forms.items[whole[0]]
-    most = test.take(items).max_score
+    highest = test.take(items).max_score
     for cut in given.tolist():
-        if cut != int(cut) or not 1 <= cut <= most:
-            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {most:,}, which the form has.")
+        if cut != int(cut) or not 1 <= cut <= highest:
+            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {highest:,}, which the form has.")
     table = test.take(items).abilities(found.method, found.prior)[0]
     at = table[given.astype(np.int64)]
     if not np.isfinite(at).all():
         raise OptionError(
-            f"the highest score ({most:,}) has no finite ability by maximum likelihood; choose a lower cut, or "
+            f"the highest score ({highest:,}) has no finite ability by maximum likelihood; choose a lower cut, or "
             "`ability='wle'`."
         )
     return at, given
@@ -119,7 +119,7 @@ def _increasing(cuts: Sequence[float]) -> Floats:
 
 
 def cut_columns(
-    test: Form, others: Others, cuts: Floats, found: Abilities, forms: Forms, prior: tuple[float, float] | None
+    test: Form, responses: Responses, cuts: Floats, found: Abilities, forms: Forms, prior: tuple[float, float] | None
 ) -> Columns:
     """`class, ability, se, n, share, accuracy, consistency, too_high, too_low`: a row for each class, and one for all.
 
@@ -127,8 +127,7 @@ def cut_columns(
     ----------
     test : Form
         All items.
-    others : Others
-        People on no form, and the errors at the cuts.
+    responses : Responses
     cuts : float array
         In logits, increasing. A class holds its lower cut.
     found : Abilities
@@ -147,13 +146,13 @@ def cut_columns(
     known = np.isfinite(found.ability) | found.extreme
     n = np.bincount(class_of(found.ability[known], cuts), minlength=len(cuts) + 1)
     ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
-    how = decisions(test, others, ways, found, forms, prior)
+    how = decisions(test, responses, ways, found, forms, prior)
     nothing = Decision()
     rows = [nothing, *how]
     return {
         "class": np.array([*(str(k + 1) for k in range(len(cuts) + 1)), "all"], dtype=object),
         "ability": np.concatenate([[np.nan], cuts, [np.nan]]),
-        "se": np.concatenate([[np.nan], others.error_at(cuts), [np.nan]]),
+        "se": np.concatenate([[np.nan], _error_at(test, responses, cuts), [np.nan]]),
         "n": np.append(n, n.sum()),
         "share": np.append(n, n.sum()) / max(int(n.sum()), 1),
         **{
@@ -164,7 +163,12 @@ def cut_columns(
 
 
 def decisions(
-    test: Form, others: Others, ways: list[Floats], found: Abilities, forms: Forms, prior: tuple[float, float] | None
+    test: Form,
+    responses: Responses,
+    ways: list[Floats],
+    found: Abilities,
+    forms: Forms,
+    prior: tuple[float, float] | None,
 ) -> list[Decision]:
     """Accuracy and consistency of each of several sets of cuts."""
     if prior is None:
@@ -177,7 +181,7 @@ def decisions(
         parts.append((len(scores), _on_a_form(test.take(items).chances, counts, table, ways, prior)))
     alone = np.flatnonzero((forms.form < 0) & (found.n > 0))
     if len(alone):
-        parts.append((len(alone), _of_others(others, ways, found, alone, prior)))
+        parts.append((len(alone), _on_no_form(test, responses, ways, found, alone, prior)))
     total = sum(n for n, _ in parts)
     return [_mean([(n / total, each[k]) for n, each in parts]) for k in range(len(ways))]
 
@@ -253,82 +257,32 @@ def _true_class(theta: Floats, cuts: Floats) -> Floats:
     return -np.diff(np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0))), axis=1)
 
 
-# ------------------------------------------------------------------------------------------------- others
+# --------------------------------------------------------------------------------- people on no form
 
 
-@dataclass(frozen=True, eq=False)
-class Others:
-    """People on no form, and the errors of everybody at the cuts."""
-
-    responses: Responses
-    thresholds: Floats
-
-    def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
-        """Posterior mean and standard deviation of these people."""
-        theirs = self.responses.take_persons(people)
-        found = abilities(theirs, self.thresholds, "eap", prior_mean=prior[0], prior_sd=prior[1])
-        return found.ability, found.se
-
-    def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
-        """The chance that another test of the same items puts each of them in the same class."""
-        theirs, how = self.responses.take_persons(people), (cuts, found.method, found.prior)
-        beta = checked(self.responses, self.thresholds)
-        with_each = {"persons": (ability, se, mine)}
-        return np.asarray(theirs.entries.gather(_same_class, beta, theirs.thresholds, *how, **with_each))
-
-    def error_at(self, cuts: Floats) -> Floats:
-        """Standard error of an ability at each cut: the root of the mean of 1 / information over all with answers."""
-        beta = checked(self.responses, self.thresholds)
-        total, people = self.responses.entries.sum(_inverse_information, beta, self.responses.thresholds, cuts)
-        return np.sqrt(total / max(people, 1))
+def _error_at(test: Form, responses: Responses, cuts: Floats) -> Floats:
+    """Standard error of an ability at each cut: the root of the mean of 1 / information over all with answers."""
+    beta = checked(responses, test.thresholds)
+    total, people = responses.entries.sum(_inverse_information, beta, test.layout, cuts)
+    return np.sqrt(total / max(people, 1))
 
 
-def _of_others(
-    others: Others, ways: list[Floats], found: Abilities, people: Ints, prior: tuple[float, float]
+def _on_no_form(
+    test: Form, responses: Responses, ways: list[Floats], found: Abilities, people: Ints, prior: tuple[float, float]
 ) -> list[Decision]:
     """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
-    ability, se = others.posterior(people, prior)
+    theirs, beta = responses.take_persons(people), checked(responses, test.thresholds)
+    posterior = abilities(theirs, beta, "eap", prior_mean=prior[0], prior_sd=prior[1])
+    ability, se = posterior.ability, posterior.se
     made = []
     for cuts in ways:
         mine = class_of(found.ability[people], cuts)
         below, upto = (upper((ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / se) for k in (0, 1))
-        again = others.again(people, ability, se, mine, cuts, found)
+        how = (test.layout, cuts, found.method, found.prior)
+        again = np.asarray(theirs.entries.gather(_same_class, beta, *how, persons=(ability, se, mine)))
         shares = (upto - below, again, below, 1 - upto)
         made.append(Decision(*(float(np.mean(share)) for share in shares)))
     return made
-
-
-def same_class(
-    moments: Callable[[Floats], Cumulants],
-    mean: Floats,
-    sd: Floats,
-    mine: Ints,
-    cuts: Floats,
-    method: str,
-    prior: tuple[float, float] | None,
-) -> Floats:
-    """The chance that another test of the same items puts each person in the same class.
-
-    An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
-    given the ability, scores are normal but for their steps. `moments` has the cumulants of the total score of each
-    person at these abilities.
-    """
-    needed = []
-    for cut in cuts.tolist():
-        expected, variance, lean, _ = moments(np.full(len(mean), cut))
-        if method == "wle":
-            expected = expected - lean / (2 * variance)
-        elif method == "eap" and prior is not None:
-            expected = expected + (cut - prior[0]) / prior[1] ** 2
-        needed.append(np.ceil(expected - EQUAL))
-    limits = np.stack([np.full(len(mean), -np.inf), *needed, np.full(len(mean), np.inf)])
-    low, high = (limits[mine + k, np.arange(len(mean))] for k in (0, 1))
-    same = np.zeros(len(mean))
-    for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
-        expected, variance, *_ = moments(mean + node * sd)
-        spread = np.sqrt(variance)
-        same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
-    return same / np.sqrt(2 * np.pi)
 
 
 def _same_class(
@@ -337,21 +291,41 @@ def _same_class(
     sd: Floats,
     mine: Ints,
     beta: Floats,
-    steps: Thresholds,
+    layout: Thresholds,
     cuts: Floats,
     method: str,
     prior: tuple[float, float] | None,
 ) -> Floats:
+    """The chance that another test of the same items puts each person in the same class.
+
+    An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
+    given the ability, scores are normal but for their whole numbers.
+    """
     out = np.full(block.n_persons, np.nan)
-    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
-        moments = score_cumulants(answers, beta)
-        out[persons] = same_class(moments, mean[persons], sd[persons], mine[persons], cuts, method, prior)
+    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
+        n, moments = len(persons), score_cumulants(answers, beta)
+        needed = []
+        for cut in cuts.tolist():
+            expected, variance, lean, _ = moments(np.full(n, cut))
+            if method == "wle":
+                expected = expected - lean / (2 * variance)
+            elif method == "eap" and prior is not None:
+                expected = expected + (cut - prior[0]) / prior[1] ** 2
+            needed.append(np.ceil(expected - EQUAL))
+        limits = np.stack([np.full(n, -np.inf), *needed, np.full(n, np.inf)])
+        low, high = (limits[mine[persons] + k, np.arange(n)] for k in (0, 1))
+        same = np.zeros(n)
+        for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
+            expected, variance, *_ = moments(mean[persons] + node * sd[persons])
+            spread = np.sqrt(variance)
+            same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
+        out[persons] = same / np.sqrt(2 * np.pi)
     return out
 
 
-def _inverse_information(block: Block, beta: Floats, steps: Thresholds, cuts: Floats) -> tuple[Floats, int]:
+def _inverse_information(block: Block, beta: Floats, layout: Thresholds, cuts: Floats) -> tuple[Floats, int]:
     sums, people = np.zeros(len(cuts)), 0
-    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
+    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
         moments = score_cumulants(answers, beta, False)
         sums += [np.sum(1 / moments(np.full(len(persons), cut))[1]) for cut in cuts.tolist()]
         people += len(persons)

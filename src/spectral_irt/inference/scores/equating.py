@@ -64,7 +64,7 @@ def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slo
     one, other = (form if isinstance(form, Form) else Form.of(form) for form in (first, second))
     for form in (one, other):
         if not 0 < len(form.thresholds) <= LONGEST:
-            what = "items" if form.steps.binary else "thresholds"
+            what = "items" if form.layout.binary else "thresholds"
             raise OptionError(
                 f"a form to be equated has 1 to {LONGEST:,} {what}; this one has {len(form.thresholds):,}."
             )

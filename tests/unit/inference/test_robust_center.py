@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
-from spectral_irt.inference.robust_center import agree, scatter
+from spectral_irt.inference.robust_center import robust_center, scatter
 
 
 def dense(errors: JointErrors) -> np.ndarray:
@@ -77,7 +77,7 @@ def test_the_center_is_not_drawn_by_what_is_off(off: int) -> None:
     for _ in range(200):
         x = rng.normal(0.3, 0.15, 20)
         x[:off] += 1.0
-        found = agree(x, errors)
+        found = robust_center(x, errors)
         z.append((found.center - 0.3) / (0.15 / np.sqrt(found.agrees.sum())))
         named.append(~found.agrees[:off])
         false.append(~found.agrees[off:])
@@ -88,12 +88,12 @@ def test_the_center_is_not_drawn_by_what_is_off(off: int) -> None:
 
 def test_differences_without_errors_are_judged_by_their_own_spread() -> None:
     x = np.append(np.random.default_rng(3).normal(0, 0.1, 20), [3.0, 4.0])
-    found = agree(x, JointErrors.independent(np.zeros(22)))
+    found = robust_center(x, JointErrors.independent(np.zeros(22)))
     assert np.flatnonzero(~found.agrees).tolist()[-2:] == [20, 21]
     assert found.agrees.sum() >= 18
     assert np.isnan(found.p)
     assert found.excess == pytest.approx(0.1, rel=0.4)
-    same = agree(np.ones(5), JointErrors.independent(np.zeros(5)))
+    same = robust_center(np.ones(5), JointErrors.independent(np.zeros(5)))
     assert same.agrees.all()
     assert same.center == 1
 
