@@ -67,7 +67,7 @@ def result_tables(study: Analysis, parts: Parts) -> dict[str, Columns]:
         tables["dif"] = _contrasts(grouped)
         by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
         if by_threshold:
-            tables["dif_thresholds"] = _contrasts(by_threshold, "steps")
+            tables["dif_thresholds"] = _contrasts(by_threshold, "by_threshold")
     if parts.top is not None:
         tables["ranking"] = columns_of(study.ranking, parts.rank_by, parts.top)
     return tables
