@@ -19,8 +19,8 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.scores.reliability import sample_of_people
-from spectral_irt.persons.abilities import COLLAPSED, abilities
+from spectral_irt.inference.scores.reliability import marginal_reliability
+from spectral_irt.persons.abilities import COLLAPSED
 from spectral_irt.persons.align import Coded, align, align_categories
 from spectral_irt.tables import Columns, make_table
 
@@ -50,11 +50,10 @@ class Population:
         """Estimated from these answers (of a sample of the people where there are very many); None of too few."""
         if np.count_nonzero(responses.counts) < FEWEST_PEOPLE:
             return None
-        found = abilities(sample_of_people(responses), thresholds, "eap")
-        persons = int((found.n > 0).sum())
-        if persons < FEWEST_PEOPLE or found.prior is None or found.prior[1] <= COLLAPSED:
+        found = marginal_reliability(responses, thresholds)
+        if found is None or found.n < FEWEST_PEOPLE or found.sd <= COLLAPSED:
             return None
-        return cls(*found.prior, persons)
+        return cls(found.mean, found.sd, found.n)
 
 
 @dataclass(frozen=True)

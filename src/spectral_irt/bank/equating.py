@@ -74,7 +74,7 @@ def equate(
     if "none" in found.basis:  # part of an error would be taken for all of it
         to_b, to_a = np.zeros(len(to_b)), np.zeros(len(to_a))
     abilities = there.ability, shift + slope * back.ability
-    return both_ways(there, back, to_b, to_a, ("A", "B"), abilities)
+    return both_ways((there, back), (to_b, to_a), ("A", "B"), abilities)
 
 
 def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:

@@ -18,10 +18,9 @@ from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.inference.scores.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
-from spectral_irt.tables import make_table
+from spectral_irt.tables import Columns, make_table
 
 PRIORS = ("eap", "pv")  # ways to report people that need a population
-Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)

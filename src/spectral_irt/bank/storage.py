@@ -198,13 +198,13 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 
 @contextmanager
-def locked(folder: Path, patience: float = PATIENCE, tell: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Hold the lock of this folder; another writer is waited for, up to `patience` seconds, unless a signal comes.
+def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold the lock of this folder; another writer is waited for, up to half a minute, unless a signal comes.
 
     `tell` is told once that there is another writer.
     """
     path = folder / LOCK
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -220,7 +220,7 @@ def locked(folder: Path, patience: float = PATIENCE, tell: Callable[[str], None]
         os.close(file)
         if time.monotonic() > deadline:
             raise OutputError(
-                f"another program is writing the bank {str(folder)!r}, and has been for {patience:g} seconds; try "
+                f"another program is writing the bank {str(folder)!r}, and has been for {PATIENCE:g} seconds; try "
                 "again when it is done. The bank that was there is unchanged."
             )
         if tell is not None:

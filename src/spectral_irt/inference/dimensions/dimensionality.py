@@ -140,15 +140,13 @@ class Dimensionality:
 
 
 @one_blas_thread()  # the matrices are small
-def dimensionality(calibration: Calibration, responses: Responses, *, level: float = EACH) -> Dimensionality | None:
+def dimensionality(calibration: Calibration, responses: Responses) -> Dimensionality | None:
     """Which pairs of items, and which contrast between items, share more than the ability; None with too few data.
 
     Parameters
     ----------
     calibration, responses
         The responses in the order of the calibration's items.
-    level : float
-        Chance of any false alarm in the pairs, and of one in the contrast.
 
     References
     ----------
@@ -170,8 +168,8 @@ def dimensionality(calibration: Calibration, responses: Responses, *, level: flo
     half = np.random.default_rng(1).permutation(answers.n_persons) % 2
     beta = apart(beta) if answers.thresholds.binary else beta
     parts, halves = pair_sums(answers, beta, half)
-    found = _tested(answers, parts, halves, level, sampled)
-    if found is None or (found.contrast_p >= level and not found.dependent):
+    found = _tested(answers, parts, halves, EACH, sampled)
+    if found is None or (found.contrast_p >= EACH and not found.dependent):
         return found
     model = slope_model(answers)
     number = int(np.clip(WORK / (answers.n_persons * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
@@ -193,7 +191,7 @@ def dimensionality(calibration: Calibration, responses: Responses, *, level: flo
         again,
         first=again.first[kept],
         second=again.second[kept],
-        level=level,
+        level=EACH,
         equal_slopes=(found.contrast_p, len(found.first)),
         slopes=(float(model.slope.min()), float(model.slope.max())),
     )

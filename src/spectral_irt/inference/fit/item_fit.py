@@ -147,7 +147,7 @@ def outside_limits(columns: Columns) -> tuple[int, float]:
     return int(np.sum(known & ((infit < low) | (infit > high)))), LEVEL * int(known.sum())
 
 
-def detectable(infit_se: Floats, *, level: float = EACH, power: float = 0.8) -> Floats:
-    """How far from 1 the infit of each item must be to be found with this probability, all items being asked."""
+def detectable(infit_se: Floats) -> Floats:
+    """How far from 1 the infit of each item must be to be found with a probability of 80%, all items being asked."""
     asked = max(int(np.isfinite(infit_se).sum()), 1)
-    return float(quantile(1 - level / (2 * asked)) + quantile(power)) * infit_se
+    return float(quantile(1 - EACH / (2 * asked)) + quantile(0.8)) * infit_se

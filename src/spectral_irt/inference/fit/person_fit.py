@@ -38,18 +38,16 @@ class PersonMisfit:
         Those who misfit among them, and among as many for whom the model holds.
     p : float
         Chance of so large a share under the model.
-    level : float
     """
 
     n_people: int
     share: float
     chance: float
     p: float
-    level: float = EACH
 
     @property
     def too_many(self) -> bool:
-        return self.p < self.level
+        return self.p < EACH
 
     @property
     def sentence(self) -> str:
@@ -77,7 +75,7 @@ class PersonMisfit:
 
 
 def person_misfit(
-    responses: Responses, difficulty: Floats, *, known: tuple[Abilities, MeanSquares] | None = None, level: float = EACH
+    responses: Responses, difficulty: Floats, *, known: tuple[Abilities, MeanSquares] | None = None
 ) -> PersonMisfit | None:
     """The share of people who misfit, and that among people who follow the model; None with too few people.
 
@@ -87,8 +85,6 @@ def person_misfit(
         Item codes are positions in `difficulty`; for ordered answers these are thresholds.
     known : optional
         Warm's abilities of everyone and the fit of everyone at these, where they have been computed.
-    level : float
-        At which a finding says so.
     """
     informed = np.flatnonzero(responses.informative)
     if len(informed) < FEWEST:
@@ -114,7 +110,7 @@ def person_misfit(
     if not total:
         return None
     chance = sum(part * number for part, number in drawn) / total
-    return PersonMisfit(n, share, chance, more_than(round(share * n), round(chance * total), n / (n + total)), level)
+    return PersonMisfit(n, share, chance, more_than(round(share * n), round(chance * total), n / (n + total)))
 
 
 def more_than(seen: int, drawn: int, weight: float) -> float:

@@ -105,14 +105,18 @@ def _grid_sums(block: Block, pattern: Ints, ability: Floats, given: GivenScore, 
 
 def joined_cells(sums: Floats, strata: int) -> Floats:
     """Neighboring cells of one item put together to about so many strata of equal size; empty ones are left out."""
-    n = sums[0]
-    if not n.any():
+    if not sums[0].any():
         return np.zeros((len(sums), 0))
-    strata = int(np.clip(n.sum() // FEWEST, 3, strata)) if strata > 3 else strata
-    middle = np.cumsum(n) - n / 2
-    stratum: NDArray[np.int64] = np.minimum((middle * strata / n.sum()).astype(np.int64), strata - 1)
+    stratum = stratum_of_cells(sums[0], strata)
     joined = np.array([np.bincount(stratum, weights=each, minlength=strata) for each in sums])
     return joined[:, joined[0] > 0]
+
+
+def stratum_of_cells(n: Floats, strata: int) -> NDArray[np.int64]:
+    """The stratum of each of these cells with so many people: about equal ones, fewer where people are few."""
+    strata = int(np.clip(n.sum() // FEWEST, 3, strata)) if strata > 3 else strata
+    middle = np.cumsum(n) - n / 2
+    return np.minimum((middle * strata / max(n.sum(), 1.0)).astype(np.int64), strata - 1)
 
 
 def wilson_interval(right: Floats, n: Floats) -> tuple[Floats, Floats]:

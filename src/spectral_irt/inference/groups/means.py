@@ -9,9 +9,8 @@ import numpy as np
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import by_label
-from spectral_irt.errors import OptionError
-from spectral_irt.inference.scores.reliability import mean_and_sd, sample_of_people
-from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities
+from spectral_irt.inference.scores.reliability import marginal_reliability, mean_and_sd
+from spectral_irt.persons.abilities import COLLAPSED, Abilities
 from spectral_irt.tables import Columns
 
 NO_LABEL = "(no label)"  # people without a group have a row of their own
@@ -73,12 +72,7 @@ def _row(
 
 def _latent(people: Responses, difficulty: Floats, weights: Floats | None, worth: float) -> tuple[float, float, float]:
     """Mean of the population, its standard error, and the standard deviation."""
-    try:
-        found = abilities(sample_of_people(people, weights), difficulty, "eap")
-    except OptionError:  # too few people, who do not differ
+    found = marginal_reliability(people, difficulty, weights)
+    if found is None or found.sd <= COLLAPSED:
         return np.nan, np.nan, np.nan
-    answered = found.ability[found.n > 0]
-    if found.prior is None or found.prior[1] <= COLLAPSED or len(answered) < 2:
-        return np.nan, np.nan, np.nan
-    mean, sd = found.prior
-    return mean, sd**2 / (np.sqrt(len(answered) if weights is None else worth) * float(answered.std())), sd
+    return found.mean, found.sd**2 / (np.sqrt(found.n if weights is None else worth) * found.eap_sd), found.sd

@@ -55,15 +55,13 @@ class RaoTest(Result):
 
 
 @one_blas_thread()  # the matrices are small
-def ability_split(calibration: Calibration, responses: Responses, *, level: float = EACH) -> RaoTest:
+def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     """Rao's score test between the less and the more able half, for up to some hundreds of items.
 
     Parameters
     ----------
     calibration, responses
         The responses in the order of the calibration's items.
-    level : float
-        At which a finding says so.
 
     References
     ----------
@@ -122,7 +120,7 @@ def ability_split(calibration: Calibration, responses: Responses, *, level: floa
         compared=f"{sizes[0]:,} | {sizes[1]:,} people",
         columns={"item": labels, "z": z, "p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)},
         frame_kind=responses.frame_kind,
-        findings=_unequal_halves(p, z, labels) if p < level else (),
+        findings=_unequal_halves(p, z, labels) if p < EACH else (),
         z=z,
         sizes=sizes,
     )

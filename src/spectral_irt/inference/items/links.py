@@ -49,12 +49,12 @@ class ItemLinks:
     slowness: float
 
 
-def item_links(responses: Responses, *, most: int = MOST, seed: int = 0) -> ItemLinks:
+def item_links(responses: Responses, *, most: int = MOST) -> ItemLinks:
     """Cut the items at weak links into at most so many groups, and count the people who link the groups."""
     walk = Neighbors(responses)
     linked = np.where(walk.alone, -1, np.minimum(walk.parts(), most - 1))  # the largest first
     groups = [np.flatnonzero(linked == k) for k in range(linked.max(initial=-1) + 1)]
-    cuts = [_cut(responses, group, seed) for group in groups]
+    cuts = [_cut(responses, group) for group in groups]
     whole = 1.0 if len(groups) > 1 else cuts[0][0] if cuts else float("nan")
     while len(groups) < most:
         weakest = max(range(len(cuts)), key=lambda k: np.nan_to_num(cuts[k][0], nan=-1.0), default=None)
@@ -63,7 +63,7 @@ def item_links(responses: Responses, *, most: int = MOST, seed: int = 0) -> Item
         side = cuts[weakest][1]
         halves = [groups[weakest][~side], groups[weakest][side]]
         groups[weakest : weakest + 1] = halves
-        cuts[weakest : weakest + 1] = [_cut(responses, half, seed) for half in halves]
+        cuts[weakest : weakest + 1] = [_cut(responses, half) for half in halves]
     group = np.full(responses.n_items, -1)
     for k, members in enumerate(groups):
         group[members] = k
@@ -74,7 +74,7 @@ def item_links(responses: Responses, *, most: int = MOST, seed: int = 0) -> Item
     return ItemLinks(group, items.astype(np.int64), persons, flow, whole)
 
 
-def _cut(responses: Responses, members: Ints, seed: int) -> tuple[float, np.ndarray]:
+def _cut(responses: Responses, members: Ints) -> tuple[float, np.ndarray]:
     """The second eigenvalue of the walk among these items, and on which side of the weakest link each of them is.
 
     NaN where they are too few, or where one side is a few odd items: then they stay together.
@@ -86,7 +86,7 @@ def _cut(responses: Responses, members: Ints, seed: int) -> tuple[float, np.ndar
         return float("nan"), np.zeros(m, dtype=bool)
     among = Neighbors(responses.take_items(members) if m < responses.n_items else responses)
     walk = LinearOperator((m, m), matvec=lambda v: among.level(np.ravel(v)), dtype=np.float64)
-    start = np.random.default_rng(seed).standard_normal(m)
+    start = np.random.default_rng(0).standard_normal(m)
     values, vectors = eigsh(walk, k=2, which="LA", v0=start, tol=1e-3)
     slow = np.argmin(values)
     side = vectors[:, slow] > 0

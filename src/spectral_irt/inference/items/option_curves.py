@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.choices import BLANK, KEY, OTHER
-from spectral_irt.inference.fit.strata import wilson_interval
+from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
 from spectral_irt.inference.items.classical import own_rest_ability, with_rest
 from spectral_irt.inference.items.distractors import natural, require_options
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns
 
 STRATA = 6  # few enough that options have people in each, many enough to show where a curve turns
-FEWEST = 15  # people in a stratum where an item has few; but three strata, to see a curve
 GRID = 120  # cells of equal numbers of people, of which strata are made
 
 
@@ -70,11 +69,7 @@ def _grid_sums(block: Block, difficulty: Floats, place: Ints, edges: Floats, k: 
 
 def _rows(sums: Floats, strata: int, label: Any, texts: NDArray[Any]) -> Columns:
     """Neighboring cells of one item put together, and a row for each option that was chosen, and for the key."""
-    n = sums[0].sum(axis=1)
-    everybody = n.sum()
-    strata = int(np.clip(everybody // FEWEST, 3, strata)) if strata > 3 else strata
-    middle = np.cumsum(n) - n / 2
-    of_cell = np.minimum((middle * strata / max(everybody, 1.0)).astype(np.int64), strata - 1)
+    of_cell = stratum_of_cells(sums[0].sum(axis=1), strata)
     joined = np.array([sums[:, of_cell == k].sum(axis=1) for k in range(strata)]).transpose(1, 0, 2)
     counts, totals = joined[0], joined[1].sum(axis=1)
     there = np.flatnonzero(counts.sum(axis=1) > 0)

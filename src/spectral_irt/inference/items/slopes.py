@@ -63,10 +63,9 @@ class Slopes:
     z : float array
         How much steeper (positive) or flatter (negative) than the slope that all items have in common: the score test,
         which needs no fit.
-    p_negative : float array
-        Of a slope of zero or more, one-sided: the score test again, which an item that separates perfectly passes too.
     negative : bool array
-        Slopes below zero, at most 5% of them by chance (Benjamini & Hochberg).
+        Slopes below zero, at most 5% of them by chance (Benjamini & Hochberg): the score test again, one-sided, of a
+        slope of zero or more, which an item that separates perfectly passes too.
     chi2, df, p : float, int, float
         Of "one slope is enough".
     spread : float
@@ -77,7 +76,6 @@ class Slopes:
     se: Floats
     intercept: Floats
     z: Floats
-    p_negative: Floats
     negative: Floats
     chi2: float
     df: int
@@ -136,10 +134,9 @@ def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes
     if usable.any():
         z[usable], varies[usable] = _score_test(n[usable], r[usable], theta)
         slope[usable], se[usable], intercept[usable] = _regressions(n[usable], r[usable], theta)
-    p_negative = np.full(m, np.nan)
-    p_negative[usable] = upper(-_against_zero(n[usable], r[usable], theta))
     negative = np.zeros(m, dtype=bool)
-    negative[usable] = (benjamini_hochberg(p_negative[usable]) < LEVEL) & (slope[usable] < 0)
+    p_negative = upper(-_against_zero(n[usable], r[usable], theta))
+    negative[usable] = (benjamini_hochberg(p_negative) < LEVEL) & (slope[usable] < 0)
     chi2, df = float(np.nansum(z**2)), max(int(np.isfinite(z).sum()) - 1, 0)
     spread = np.nan
     if df > 1:
@@ -148,7 +145,7 @@ def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes
     if df:  # a multiple of chi-square with the mean df, and the variance of this sum
         shape = 2 * df / float(np.sum(varies[np.isfinite(z)]))
         p = float(chi2_tail(chi2 * shape, df * shape))
-    return Slopes(slope, se, intercept, z, p_negative, negative, chi2, df, p, spread, word)
+    return Slopes(slope, se, intercept, z, negative, chi2, df, p, spread, word)
 
 
 def by_ability(responses: Responses, ability: Floats) -> tuple[Floats, Floats, Floats]:

@@ -46,13 +46,13 @@ NO_SPREAD = 1e-12  # a variance of a difference below this part of the variances
 
 
 def simultaneous_ranks(
-    beta: Floats, se: Floats, *, covariance: Floats | None = None, rng: np.random.Generator, level: float = LEVEL
+    beta: Floats, se: Floats, *, covariance: Floats | None = None, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Intervals of the ranks (1 = largest) that hold all true ranks at once in `level` of samples, or more."""
+    """Intervals of the ranks (1 = largest) that hold all true ranks at once in 95% of samples, or more."""
     m = len(beta)
     if m < 2:
         return np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
-    critical = np.quantile(largest_errors(se, covariance=covariance, rng=rng), 1 - 2 * (1 - level), method="higher")
+    critical = np.quantile(largest_errors(se, covariance=covariance, rng=rng), 1 - 2 * (1 - LEVEL), method="higher")
     return surely_ranked(beta, se, float(critical), covariance)
 
 
@@ -95,12 +95,12 @@ def some_rows(m: int) -> Iterator[slice]:
         yield slice(start, min(m, start + step))
 
 
-def se_of_difference(se: Floats, covariance: Floats | None, rows: slice, columns: slice = slice(None)) -> Floats:
+def se_of_difference(se: Floats, covariance: Floats | None, rows: slice) -> Floats:
     """se_ij; infinite where a difference does not vary (an item and itself), so that it shows nothing."""
-    sums = se[rows, None] ** 2 + se[columns] ** 2
+    sums = se[rows, None] ** 2 + se**2
     if covariance is None:
         return np.sqrt(sums)
-    variance = sums - 2 * covariance[rows, columns]
+    variance = sums - 2 * covariance[rows]
     return np.sqrt(np.where(variance > NO_SPREAD * sums, variance, np.inf))
 
 

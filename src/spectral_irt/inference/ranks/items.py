@@ -181,9 +181,9 @@ def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.rand
     return ranks
 
 
-def middle(ranks: NDArray[np.int32], level: float = LEVEL) -> tuple[Ints, Ints]:
-    """The middle `level` of the ranks that each item has."""
-    tail, last = (1 - level) / 2, len(ranks) - 1
+def middle(ranks: NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """The middle 95% of the ranks that each item has."""
+    tail, last = (1 - LEVEL) / 2, len(ranks) - 1
     ends = [int(np.floor(last * tail)), int(np.ceil(last * (1 - tail)))]
     low, high = np.partition(ranks, ends, axis=0)[ends].astype(np.int64)
     return low, high

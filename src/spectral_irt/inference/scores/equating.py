@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
@@ -104,18 +103,13 @@ class Equating:
         return {
             "from": np.repeat(np.array([a, b], dtype=object), lengths),
             "to": np.repeat(np.array([b, a], dtype=object), lengths),
-            **{
-                name: np.concatenate(getattr(self, source))
-                for name, source in zip(("score", "equated", "se", "ability"), _FIELDS, strict=True)
-            },
+            "score": np.concatenate(self.scores),
+            **{name: np.concatenate(getattr(self, name)) for name in ("equated", "se", "ability")},
         }
 
     def table(self) -> Any:
         """`columns` as a dataframe."""
         return make_table(self.columns(), self.frame_kind)
-
-
-_FIELDS = ("scores", "equated", "se", "ability")
 
 
 def equate_forms(
@@ -139,25 +133,20 @@ def equate_forms(
         return found, errors.of_each(gradient)
 
     (there, var), (back, var_back) = one_way(first, second, *forms), one_way(second, first, *forms[::-1])
-    return both_ways(there, back, var, var_back, names, (there.ability, back.ability), frame_kind)
+    return both_ways((there, back), (var, var_back), names, (there.ability, back.ability), frame_kind)
+
+
+Pair = tuple[Floats, Floats]
 
 
 def both_ways(
-    there: OneWay,
-    back: OneWay,
-    variance: Floats,
-    variance_back: Floats,
-    names: tuple[str, str],
-    ability: tuple[Floats, Floats],
-    frame_kind: str | None = None,
+    ways: tuple[OneWay, OneWay], variances: Pair, names: tuple[str, str], ability: Pair, frame_kind: str | None = None
 ) -> Equating:
     """The two directions together, with standard errors where the score is not at an end and an error is known."""
-    se = tuple(_inner(each) for each in (variance, variance_back))
-    scores: tuple[NDArray[np.int64], ...] = tuple(np.arange(len(one.equated)) for one in (there, back))
-    return Equating(names, (scores[0], scores[1]), (there.equated, back.equated), (se[0], se[1]), ability, frame_kind)
-
-
-def _inner(variance: Floats) -> Floats:
-    se = np.sqrt(np.maximum(variance, 0))
-    se[[0, -1]] = np.nan
-    return np.where(se > 0, se, np.nan)
+    there, back = (one.equated for one in ways)
+    errors = [np.sqrt(np.maximum(variance, 0)) for variance in variances]
+    for se in errors:
+        se[[0, -1]] = np.nan
+        se[se == 0] = np.nan
+    scores = np.arange(len(there)), np.arange(len(back))
+    return Equating(names, scores, (there, back), (errors[0], errors[1]), ability, frame_kind)

@@ -325,12 +325,15 @@ class Marginal:
         Of the normal population under which the answers are most likely.
     n : int
         People it was computed from.
+    eap_sd : float
+        Of the posterior means.
     """
 
     reliability: float
     mean: float
     sd: float
     n: int
+    eap_sd: float
 
 
 def sample_of_people(responses: Responses, weights: Floats | None = None) -> Responses:
@@ -381,4 +384,4 @@ def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floa
         return None
     spread, error = float(found.ability[answered].var()), float(np.mean(found.se[answered] ** 2))
     number = int(answered.sum()) if weights is None else int(np.sum(responses.counts > 0))
-    return Marginal(spread / (spread + error), *found.prior, number)
+    return Marginal(spread / (spread + error), *found.prior, number, spread**0.5)
