@@ -57,28 +57,22 @@ def make_table(columns: AnyColumns, frame_kind: str | None) -> Any:
     return nw.from_dict(plain, backend=kind).to_native()
 
 
-def _cells(values: NDArray[Any]) -> list[Any]:
-    """The values of a column; labels that are text and numbers mixed become text."""
-    cells = values.tolist()
-    kinds = {type(cell) for cell in cells} - {type(None)}
-    if len(kinds) < 2 or str not in kinds:
-        return cells
-    return [cell if cell is None else str(cell) for cell in cells]
+def _cells(values: NDArray[Any], *, text: bool = False) -> list[Any]:
+    """The values of a column; labels of mixed kinds become text, and nothing stays nothing."""
+    cells: list[Any] = values.tolist()
+    return [None if cell is None else str(cell) for cell in cells] if text or _mixed(values) else cells
+
+
+def _mixed(values: NDArray[Any]) -> bool:
+    return len({type(cell) for cell in values if cell is not None}) > 1
 
 
 def frame_of(columns: AnyColumns) -> pl.DataFrame:
     """The columns as a polars frame; labels of mixed kinds become text, NaN becomes null."""
     import polars as pl
 
-    series = []
-    for name, values in columns.items():
-        if values.dtype == object:
-            cells = values.tolist()
-            kinds = {type(cell) for cell in cells}
-            series.append(pl.Series(name, cells if len(kinds) < 2 else [str(cell) for cell in cells]))
-        else:
-            series.append(pl.Series(name, values, nan_to_null=True))
-    return pl.DataFrame(series)
+    plain = {name: _cells(values) if values.dtype == object else values for name, values in columns.items()}
+    return pl.DataFrame([pl.Series(name, values, nan_to_null=True) for name, values in plain.items()])
 
 
 def write_csv(path: Path, columns: AnyColumns) -> None:
@@ -106,14 +100,11 @@ def write_csv(path: Path, columns: AnyColumns) -> None:
 
 def pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
     """The frame of the columns, some rows at a time; what is text in one piece is text in all."""
-    mixed = {
-        name
-        for name, values in columns.items()
-        if values.dtype == object and len(values) > PIECE and len(set(map(type, values))) > 1
-    }
+    long = {name: values for name, values in columns.items() if values.dtype == object and len(values) > PIECE}
+    mixed = [name for name, values in long.items() if _mixed(values)]
     for start in range(0, max(map(len, columns.values()), default=0) or 1, PIECE):
         rows = {name: values[start : start + PIECE] for name, values in columns.items()}
-        yield frame_of(rows | {name: np.array([str(cell) for cell in rows[name]], dtype=object) for name in mixed})
+        yield frame_of(rows | {name: np.array(_cells(rows[name], text=True), dtype=object) for name in mixed})
 
 
 def write_parquet(path: Path, columns: AnyColumns) -> None:

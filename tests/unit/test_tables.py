@@ -34,3 +34,9 @@ def test_in_pieces(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     tables.write_csv(pieces, CASES[case])
     assert whole.read_bytes() == pieces.read_bytes()
     assert whole.read_text().count("\n") == 1 + len(CASES[case]["x"])
+
+
+def test_nothing_is_nothing_beside_text_and_labels_of_mixed_kinds_are_text() -> None:
+    columns = {"a": np.array(["x", None], dtype=object), "b": np.array([1, 2.5], dtype=object)}
+    for made in (tables.frame_of(columns), tables.make_table(columns, None)):
+        assert made.to_dict(as_series=False) == {"a": ["x", None], "b": ["1", "2.5"]}
