@@ -19,6 +19,7 @@ from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.inference.scores.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
 from spectral_irt.tables import Columns, make_table
+from spectral_irt.text import count
 
 PRIORS = ("eap", "pv")  # ways to report people that need a population
 
@@ -123,7 +124,7 @@ def _population(bank: Bank, aligned: Responses, given: tuple[float, float] | Non
     if found is None:
         raise OptionError(
             f"{aligned.source}: `ability={ability!r}` needs a population. The bank has none, and from "
-            f"{aligned.n_persons:,} {'person' if aligned.n_persons == 1 else 'people'} it cannot be estimated (it "
+            f"{count(aligned.n_persons, 'person')} it cannot be estimated (it "
             f"takes {FEWEST_PEOPLE} or more, who differ). Give its mean and sd with `population`, or take "
             "`ability='wle'`, which needs none."
         )
@@ -162,8 +163,9 @@ def _by_group(
         findings.append(Finding("several_scales", "warning", sentence, "Compare within a scale only (column scale)."))
     both = aligned.persons[(counts > 0).sum(axis=1) > 1]
     if len(both):
-        noun = "person has" if len(both) == 1 else "people have"
-        sentence = f"{len(both):,} {noun} answered items on more than one scale: {listed(both)}."
+        sentence = (
+            f"{count(len(both), 'person has', 'people have')} answered items on more than one scale: {listed(both)}."
+        )
         remedy = "Only the answers on the scale with most of theirs count."
         findings.append(Finding("answers_on_several_scales", "warning", sentence, remedy))
     return columns, findings
@@ -201,7 +203,6 @@ def _findings(bank: Bank, responses: Responses, persons: Columns) -> list[Findin
     about("prior_only_items", guessed, f"has {rests}", f"have {rests}")
     empty = responses.persons[persons["n"] == 0]
     if len(empty):
-        noun = "person has" if len(empty) == 1 else "people have"
-        sentence = f"{len(empty):,} {noun} no answer that counts: {listed(empty)}."
+        sentence = f"{count(len(empty), 'person has', 'people have')} no answer that counts: {listed(empty)}."
         out.append(Finding("no_answers", "note", sentence, "They stay in the table, with the prior's ability or none."))
     return out

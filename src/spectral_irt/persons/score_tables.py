@@ -12,7 +12,7 @@ from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
 
 
-def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, most: Ints | None = None) -> Columns:
+def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, max_score: Ints | None = None) -> Columns:
     """`person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
 
     After the score the highest that each could have, where that is not n.
@@ -21,7 +21,7 @@ def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, mo
         "person": responses.persons,
         "n": found.n,
         "score": found.score,
-        **({} if most is None else {"max_score": most}),
+        **({} if max_score is None else {"max_score": max_score}),
         "ability": found.ability,
         "se": found.se,
         "extreme": found.extreme,

@@ -31,6 +31,7 @@ from spectral_irt.estimators.spectral_fit import refined
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.numerics import centered_inverse
+from spectral_irt.text import count
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 60
@@ -79,7 +80,7 @@ class GroupCalibrations:
     method: str
 
     def __str__(self) -> str:
-        parts = [f"{name} ({_people(n)})" for name, n in zip(self.names, self.sizes, strict=True)]
+        parts = [f"{name} ({count(n, 'person')})" for name, n in zip(self.names, self.sizes, strict=True)]
         shown = " | ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
         return shown + (f", {len(self.left_out)} items left out" if len(self.left_out) else "")
 
@@ -366,8 +367,8 @@ def _estimable_here(group: Responses, name: str, n_items: int, model: GroupModel
             estimable(group)
         except DisconnectedDesignError as error:
             raise DisconnectedDesignError(
-                f"in the group {name!r} ({_people(group.n_persons)}) of {error.args[0]} Or use fewer or larger groups: "
-                "the items must be connected within each."
+                f"in the group {name!r} ({count(group.n_persons, 'person')}) of {error.args[0]} Or use fewer or "
+                "larger groups: the items must be connected within each."
             ) from None
     if kept.sum() < 2:
         gone = n_items - group.n_items
@@ -375,11 +376,7 @@ def _estimable_here(group: Responses, name: str, n_items: int, model: GroupModel
         why = "have both right and wrong answers" if layout.binary else "have answers in all their categories"
         remedy = "" if layout.binary else "; or join categories that few people use"
         raise DesignError(
-            f"{group.source}: in the group {name!r} ({_people(group.n_persons)}) no two items can be compared, because "
-            f"too few there {why}{others}. Use fewer or larger groups, or another split{remedy}."
+            f"{group.source}: in the group {name!r} ({count(group.n_persons, 'person')}) no two items can be "
+            f"compared, because too few there {why}{others}. Use fewer or larger groups, or another split{remedy}."
         )
     return kept
-
-
-def _people(number: int) -> str:
-    return f"{number:,} {'person' if number == 1 else 'people'}"
