@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.chain.weights import prox_ability
 from spectral_irt.conditional.pattern_rows import PatternRows, less_passed, weighted
 from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
 from spectral_irt.data.block import Block, Floats, Ints
@@ -21,7 +22,6 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.engine import Prepared
-from spectral_irt.model import prox
 from spectral_irt.numerics import gram
 from spectral_irt.sparse_kernels import csr, shared_ones
 
@@ -140,14 +140,11 @@ class _People:
     @classmethod
     def of(cls, block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> _People:
         rows = rows_of(block, layout)
-        passed = block.halves(layout.n_entries)[0]
+        passed, theta = block.halves(layout.n_entries)[0], prox_ability(block, beta, layout)
         if not rows.informative.all():
             who = np.flatnonzero(rows.informative)
-            rows, passed = rows.take(who), _rows_of_matrix(passed, who)
+            rows, passed, theta = rows.take(who), _rows_of_matrix(passed, who), theta[who]
             weight = None if weight is None else weight[who]
-        sums = [np.bincount(layout.item, weights=beta**power, minlength=layout.n_items) for power in (1, 2)]
-        mean, square = (rows.sums(one[rows.items]) / rows.max_scores for one in sums)
-        theta = prox(mean, np.maximum(square - mean**2, 0), np.log(rows.scores / (rows.max_scores - rows.scores)))
         return cls(rows, passed, theta, np.empty(0, np.int32), np.empty(0), _repeated(rows, layout), weight)
 
     def weight_of(self, who: Ints) -> Floats | None:

@@ -210,15 +210,8 @@ class PairwiseRasch(RaschEstimator):
         rest = kept.responses
         counts = pair_counts(rest, weighting=self.weighting)
         fit = pairwise_difficulty(counts, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
-        findings = convergence(
-            "the pairwise likelihood",
-            fit.n_iter,
-            "iterations",
-            "a last step of",
-            fit.residual,
-            self.tol,
-            remedy="Raise `max_iter`.",
-        )
+        what = "the pairwise likelihood"
+        findings = convergence(what, fit.n_iter, "iterations", "a last step of", fit.residual, self.tol)
         if rest.n_items > DENSE_ITEMS:
             findings.append(
                 Finding(

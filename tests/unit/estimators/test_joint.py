@@ -20,7 +20,6 @@ from spectral_irt.estimators.joint import (
     solve_abilities,
 )
 from spectral_irt.simulate import rasch
-from split import in_blocks
 
 
 @pytest.fixture
@@ -147,18 +146,6 @@ def test_linked_forms_converge():
     fit = JointRasch().fit(data.responses)
     assert fit.n_iter_ < 15
     assert fit.residual_ < 1e-8
-
-
-def test_blocks_threads_and_order_of_users_do_not_matter():
-    data = rasch(300, 9, design="sampled", p=0.6, seed=10).responses
-    one = JointRasch(threads=1).fit(data)
-    many = JointRasch(threads=2).fit(in_blocks(data, 41))
-    np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-9)
-    np.testing.assert_allclose(many.se_, one.se_, rtol=1e-8)
-    np.testing.assert_allclose(many.ability_, one.ability_, atol=1e-8)
-    order = np.random.default_rng(0).permutation(300)
-    shuffled = JointRasch().fit(data.to_dense()[order])
-    np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-9)
 
 
 def test_many_items_take_their_own_information(monkeypatch):

@@ -21,7 +21,6 @@ from spectral_irt.estimators.population import (
     normal_population,
 )
 from spectral_irt.simulate import rasch
-from split import in_blocks
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
 
@@ -189,19 +188,6 @@ def test_free_distribution_fits_at_least_as_well_and_finds_two_groups():
     assert free.weights_[near].sum() > 0.95
     z = (free.difficulty_ - data.difficulty) / free.se_
     assert 0.3 < np.mean(z**2) < 2.0
-
-
-def test_blocks_threads_and_order_of_users_do_not_matter():
-    data = rasch(400, 9, design="sampled", p=0.5, seed=10).responses
-    one = MarginalRasch(threads=1).fit(data)
-    many = MarginalRasch(threads=2).fit(in_blocks(data, 37))
-    np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-10)
-    np.testing.assert_allclose(many.se_, one.se_, rtol=1e-9)
-    np.testing.assert_allclose(many.ability_, one.ability_, atol=1e-9)
-    order = np.random.default_rng(0).permutation(400)
-    shuffled = MarginalRasch().fit(data.to_dense()[order])
-    np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-10)
-    np.testing.assert_allclose(shuffled.ability_, one.ability_[order], atol=1e-9)
 
 
 def test_extreme_and_unanswered_items_are_left_out_by_name():

@@ -13,7 +13,6 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import DisconnectedDesignError, OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch, pairwise_difficulty, person_scores
 from spectral_irt.simulate import rasch
-from split import in_blocks
 
 
 def scores_by_loops(X, beta, weighting):
@@ -88,17 +87,6 @@ def test_users_weights_help_when_lengths_differ():
             fit = PairwiseRasch(weighting=weighting).fit(data.responses)
             errors[weighting] += np.nansum((fit.difficulty_ - data.difficulty) ** 2)
     assert errors["persons"] < errors["pairs"]
-
-
-def test_blocks_threads_and_order_of_users_do_not_matter():
-    data = rasch(300, 9, design="sampled", p=0.6, seed=10).responses
-    one = PairwiseRasch(threads=1).fit(data)
-    many = PairwiseRasch(threads=2).fit(in_blocks(data, 41))
-    np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-9)
-    np.testing.assert_allclose(many.se_, one.se_, rtol=1e-8)
-    order = np.random.default_rng(0).permutation(300)
-    shuffled = PairwiseRasch().fit(data.to_dense()[order])
-    np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-9)
 
 
 def test_sparse_counts_equal_dense_ones():

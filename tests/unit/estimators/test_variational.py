@@ -21,7 +21,6 @@ from spectral_irt.estimators.variational import (
     update_items,
 )
 from spectral_irt.simulate import rasch
-from split import in_blocks
 
 
 def dense_bound(X, mean, var, b, c, mu, tau_b, tau):
@@ -191,17 +190,6 @@ def test_intervals_are_as_narrow_as_said():
         assert "approximate_intervals" in [finding.code for finding in fit.findings_]
     assert 0.45 < np.mean(covered) < 0.85
     assert 0.82 < np.mean(slopes) < 0.92
-
-
-def test_blocks_threads_and_order_of_users_do_not_matter():
-    data = rasch(300, 9, design="sampled", p=0.6, seed=10).responses
-    one = VariationalRasch(threads=1).fit(data)
-    many = VariationalRasch(threads=2).fit(in_blocks(data, 41))
-    np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-9)
-    np.testing.assert_allclose(many.ability_, one.ability_, atol=1e-9)
-    order = np.random.default_rng(0).permutation(300)
-    shuffled = VariationalRasch().fit(data.to_dense()[order])
-    np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-9)
 
 
 def test_too_few_passes_warn():
