@@ -53,7 +53,7 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     bad = (found.get("underfit") or 0) + (found.get("overfit") or 0)
     what = f"{bad:,} of {count(found.get('judged') or 0, 'item')}"
     if bad:
-        what += f": {found.get('underfit'):,} noisier than the model, {found.get('overfit'):,} steeper"
+        what += f": {found.get('underfit'):,} underfit (noise), {found.get('overfit'):,} overfit (too regular)"
     rows.append(("Items that misfit", what, "adjusted for all items"))
     test = record.get("model_test")
     if test:

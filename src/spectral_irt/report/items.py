@@ -164,8 +164,8 @@ def item_table(material: Material) -> Section:
     lines = [f"Click on a column's name to sort, on an item's name to see {more}."]
     if fit is not None:
         lines.append(
-            "Infit and outfit are mean squares given the scores: 1 fits, above 1 is noisier than the model says, below "
-            "1 more regular."
+            "Infit and outfit are mean squares given the scores: 1 fits, above 1 is underfit (noise), below 1 overfit "
+            "(more regular than the model)."
         )
     blocks: list[Any] = [Text(" ".join(lines)), table]
     if table.n_rows > MOST:
