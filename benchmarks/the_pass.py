@@ -97,7 +97,7 @@ def main() -> None:
     whole = cpu(lambda: SpectralRasch().fit(data.using(engine)), 1)
     counts = {name: engine.asked[kernel] for kernel, name in PASSES.items()}
     print(f"{data.n_responses:,} answers, {people:,} people, {items:,} items")
-    print("passes before landing:", ", ".join(f"{count} {name}" for name, count in counts.items()), end="; ")
+    print("passes before the Newton steps:", ", ".join(f"{count} {name}" for name, count in counts.items()), end="; ")
     print(f"{sum(counts.values())} in all; then {engine.asked[evaluate]} evaluations of the conditional likelihood")
 
     beta = np.linspace(-2, 2, items)

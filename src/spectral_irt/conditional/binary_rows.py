@@ -283,7 +283,7 @@ class SharedRows(Rows):
 def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
     """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`.
 
-    The series is off by about 6e-4 / V^4 an answer, on average with sign (benchmarks/landing.py). Over n answers of
+    The series is off by about 6e-4 / V^4 an answer, on average with sign (benchmarks/newton.py). Over n answers of
     information .18 each that is sqrt(n / .18) times as many standard errors; the limit is put where the item with most
     answers stays within `allowed`, in standard errors.
     """

@@ -11,7 +11,7 @@ is computed for six values of p per person (Chebyshev's points), and (P - p) / (
 degree five through them: no logarithm, no exponential and no division per answer. theta need not be exact, because the
 distance d = s - sum p stands in the density.
 
-Error of P by the person's information V = sum p q, the largest and the mean with sign (benchmarks/landing.py): 2e-2 and
+Error of P by the person's information V = sum p q, the largest and the mean with sign (benchmarks/newton.py): 2e-2 and
 1.5e-4 at V of 1 to 2, 2e-3 and 2e-5 at 2 to 4, 7e-5 and 5e-7 at 4 to 10, and 2e-6 and 3e-8 beyond.
 
 References

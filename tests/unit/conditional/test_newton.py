@@ -198,7 +198,7 @@ def test_lands_on_conditional_maximum_likelihood(options):
 
 
 def test_misfitting_complete_data_are_ordered_by_their_shares():
-    """Two abilities, and slopes that follow difficulty: the chain alone goes astray, the landing does not."""
+    """Two abilities, and slopes that follow difficulty: the chain alone goes astray, CML does not."""
     rng = np.random.default_rng(3)
     n, m = 4000, 40
     beta = np.linspace(-2, 2, m)

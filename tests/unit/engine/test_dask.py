@@ -130,7 +130,7 @@ def test_people_and_fit(engine: DaskEngine, split: list[str]) -> None:
 
 
 def test_a_worker_is_killed(engine: DaskEngine, split: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of the landing, whose parts depend on those of every step before, down to the files."""
+    """In the middle of the Newton steps, whose parts depend on those of every step before, down to the files."""
     expected = si.SpectralRasch().fit(si.read(split)).calibration_
     there = si.read(split, client=engine)
     steps: list[str] = []

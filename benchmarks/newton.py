@@ -1,11 +1,11 @@
-"""The landing: how exact its probabilities are, where it ends on data that misfit, and what it costs.
+"""Newton steps: how exact their probabilities are, where they end on data that misfit, and what they cost.
 
-    python benchmarks/landing.py [--parts series,misfit,cost] [--data DIR] [--responses 1000000] [--pictures DIR]
+    python benchmarks/newton.py [--parts series,misfit,cost] [--data DIR] [--responses 1000000] [--pictures DIR]
 
 series   largest and signed error of P(X = 1 | score) by the Edgeworth series, against the exact contour sum
 misfit   distance from exact CML in its standard errors, of the chain alone and of the default; items out of order
          with their shares of right answers. Simulated tables, and language models x prompts with --data. A prior
-         moves items with few answers on purpose, so landing and chain are compared without one
+         moves items with few answers on purpose, so the default and the chain are compared without one
 cost     CPU of a whole fit with standard errors over that of the chain alone, and (at the size of --responses) the
          distance of a sample of items from exact CML, by the exact score
 """
@@ -119,7 +119,7 @@ def real_tables(data: Path) -> dict[str, Responses]:
 
 
 def picture(found: dict[str, Responses], pictures: Path) -> None:
-    """Chain and landing against the share of right answers, for the table where they differ most."""
+    """Chain and default against the share of right answers, for the table where they differ most."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
