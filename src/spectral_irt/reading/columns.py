@@ -180,11 +180,10 @@ def _long(table: Table, options: LayoutOptions) -> Long:
         if len(found) == 1:
             chosen[role] = found[0]
             continue
-        called = "person" if role == "person" else role
         if found:
-            problem = f"{_quoted(table, found)} could each hold the {called}"
+            problem = f"{_quoted(table, found)} could each hold the {role}"
         else:
-            problem = f"no column seems to hold the {called}; the columns are {listed(table.columns)}"
+            problem = f"no column seems to hold the {role}; the columns are {listed(table.columns)}"
         scored = [k for k in found if are_answers(table.head(k))]
         example = table.columns[(scored or found)[0]] if found else ...
         raise ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")

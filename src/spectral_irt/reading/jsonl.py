@@ -104,11 +104,8 @@ class JsonRows:
         self.file, self.name, self.said, self.key = file, file.name, options.items, tuple(key)
         self.about: PersonColumns | None = None
         ignore = [part for name in options.ignore for part in parts_of(name, first)]
-        for role, name in (
-            ("person", options.person),
-            ("response", options.response),
-            *(("ignore", n) for n in ignore),
-        ):
+        said = [("person", options.person), ("response", options.response), *(("ignore", name) for name in ignore)]
+        for role, name in said:
             if name is not None and name not in first:
                 raise OptionError(f"{file.name} has no field {name!r} for `{role}`; its fields are {listed(first)}.")
         nested = [name for name, value in first.items() if isinstance(value, dict)]

@@ -4,7 +4,6 @@ names."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -43,9 +42,9 @@ def key_of_table(table: Table) -> dict[str, Any]:
     """The right answer of every item; or the scores of its answers, where there is a column of them."""
     whole = table.whole()
     names = [plain(name) for name in table.columns]
-    item = _find(names, lambda name: name in ITEM_NAMES) or _find(names, lambda name: name in ID_NAMES)
-    answer = _find(names, lambda name: name in KEY_NAMES)
-    score = _find(names, lambda name: name in SCORE_NAMES)
+    item = _find(names, ITEM_NAMES) or _find(names, ID_NAMES)
+    answer = _find(names, KEY_NAMES)
+    score = _find(names, SCORE_NAMES)
     if len(item) == len(answer) == len(score) == 1:
         return _scores(*(whole.to_series(k[0]) for k in (item, answer, score)), name=table.name)
     if len(item) == 1 and len(answer) == 1:
@@ -63,8 +62,8 @@ def key_of_table(table: Table) -> dict[str, Any]:
     )
 
 
-def _find(names: list[str], wanted: Callable[[str], bool]) -> list[int]:
-    return [k for k, name in enumerate(names) if wanted(name)]
+def _find(names: list[str], known: frozenset[str]) -> list[int]:
+    return [k for k, name in enumerate(names) if name in known]
 
 
 def _pairs(table: Table, items: pl.Series, answers: pl.Series) -> dict[str, str]:
