@@ -145,8 +145,7 @@ class Responses:
         if layout.binary:
             return self
         names = self.items.tolist()
-        pairs = zip(layout.item.tolist(), layout.level.tolist(), strict=True)
-        labels = np.array([f"{names[i]} [{k}]" for i, k in pairs], dtype=object)
+        labels = np.array([f"{names[i]} [{k}]" for i, k in zip(layout.item, layout.level, strict=True)], dtype=object)
         return replace(self, items=labels, thresholds=Thresholds.ones(len(labels)), codes=None, raw=None, notes=())
 
     def right_and_wrong_only(self) -> None:
