@@ -197,7 +197,7 @@ from spectral_irt.estimators import spectral
 def slow(*args, **options):
     print("now", flush=True)
     time.sleep(60)
-spectral_fit.spectral_fit = slow
+spectral.SpectralRasch._estimate = slow
 sys.argv[1:] = ["fit", "a.csv", "-o", "out"]
 from spectral_irt.__main__ import run
 run()

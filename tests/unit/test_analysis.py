@@ -106,7 +106,7 @@ def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> 
     score_split(study.calibration, study.responses, "ability")
     alone = engine.runs
     again = {key[0]: number for key, number in runs.items() if number > max(1, alone[key])}
-    light = {f"spectral_irt.data.{name}" for name in ("block.counts_of", "block.scores_of", "thresholds.rows_of")}
+    light = {f"spectral_irt.data.{name}" for name in ("thresholds.counts_and_scores", "thresholds.rows_of")}
     assert again.keys() <= twice | light
 
 

@@ -81,7 +81,7 @@ def test_items_off_the_common_scale_are_left_out_and_counted(study: si.Analysis)
     assert len(display.frame()) == 18
     assert any("2 items without a standard error left out" in text.get_text() for text in display.plot().texts)
     assert partly.plot.wright().frame()["items"].sum() == 18
-    with pytest.raises(OptionError, match=r"no place on the common scale, and so no curve: '_a_' \(apart\)"):
+    with pytest.raises(OptionError, match=r"no place on the common scale, and so no curve: '_a_' \(unlinked\)"):
         partly.plot.icc("_a_")
 
 
