@@ -105,22 +105,8 @@ def flags() -> set[str]:
 
 
 # Parameters that only Python has: no command can be told that they are wrong.
-PYTHON_ONLY = set(
-    [
-        "components",
-        "d",
-        "fewest",
-        "level",
-        "min-people",
-        "prior-sd",
-        "reference",
-        "split",
-        "strata",
-        "thresholds",
-        "tol",
-        "top",
-    ]
-)
+PYTHON_ONLY = {"components", "d", "fewest", "level", "min-people", "prior-sd", "reference", "split", "strata"}
+PYTHON_ONLY |= {"thresholds", "tol", "top"}
 
 
 def test_options_that_messages_name_exist(flags):
