@@ -104,7 +104,8 @@ def auc(score: Floats, right: Ints, wrong: Ints) -> float:
     >>> auc(np.array([0.9, 0.2]), np.array([3, 1]), np.array([1, 3]))
     0.75
     """
-    levels, level = np.unique(score, return_inverse=True)
+    # Items with equal shares of right answers are tied, whatever the last steps of an estimator left between them.
+    levels, level = np.unique(np.round(score, 6), return_inverse=True)
     ones = np.bincount(level, right, len(levels))
     zeros = np.bincount(level, wrong, len(levels))
     if not ones.sum() or not zeros.sum():
