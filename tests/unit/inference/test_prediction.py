@@ -77,7 +77,7 @@ def test_two_categories_are_right_and_wrong():
 
 def test_compare_goes_on_when_a_method_fails():
     class Broken(SpectralRasch):
-        def _estimate(self, responses, tell, weights=None):
+        def _estimate(self, *args, **design):
             raise OptionError("nothing to be done.\nsorry")
 
     data = simulate.rasch(300, 8, seed=1).responses
