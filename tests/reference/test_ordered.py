@@ -75,7 +75,7 @@ def test_item_fit(case):
     fit, others, _ = case
     theirs = others["eRm_itemfit"]
     study = fit.analyse(fit_table(case))
-    ours = study._item_squares()
+    ours = study._item_statistics().mean_squares
     for name, column in (
         ("outfit", "outfit_msq"),
         ("infit", "infit_msq"),

@@ -70,7 +70,7 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
             monkeypatch.context() as patch,
             pytest.raises(OutputError, match=r"another program is writing .* for 0\.3 seconds; try again"),
         ):
-            patch.setattr(storage.locked.__wrapped__, "__defaults__", (0.3, None))  # type: ignore[attr-defined]
+            patch.setattr(storage, "PATIENCE", 0.3)
             bank.save(folder)
         child.kill()  # a killed writer locks nobody out, though its lock file is still there
     assert (folder / storage.LOCK).exists()
