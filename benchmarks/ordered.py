@@ -128,10 +128,7 @@ def coverage(replicates: int) -> None:
     print("rating scale, 8 items, 5 categories, 400 people: coverage, and efficiency against CML")
     squares: dict[str, list[float]] = {}
     inside: dict[str, list[float]] = {}
-    scales = {
-        "conditional": ConditionalRatingScale,
-        "tied": SpectralRatingScale,
-    }
+    scales = {"conditional": ConditionalRatingScale, "tied": SpectralRatingScale}
     for seed in range(replicates):
         data = simulate.rating_scale(400, difficulty=np.linspace(-1.2, 1.2, 8), categories=5, seed=seed)
         for one, make in scales.items():

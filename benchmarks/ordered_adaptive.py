@@ -102,10 +102,7 @@ DESIGNS: dict[str, dict[str, Callable[[int], Drawn]]] = {
         "adaptive, 12 of 60 items, 3 categories, 1,500 people, exponential": exponential,
     },
     "populations": {"three grades a logit apart, 1,200 people": vertical},
-    "classes": {
-        "40 classes, means differ": classes(0.0),
-        "40 classes, means differ, and items by 0.4": classes(0.4),
-    },
+    "classes": {"40 classes, means differ": classes(0.0), "40 classes, means differ, and items by 0.4": classes(0.4)},
 }
 
 

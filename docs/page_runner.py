@@ -106,12 +106,7 @@ def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str
     printed = ""
     for command in [*first, last]:
         done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env=settings,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
+            ["bash", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, stdin=subprocess.DEVNULL
         )
         if done.returncode or done.stderr.startswith("error"):  # the second at the head of a pipe
             raise AssertionError(f"{page.name}, line {block.line}: {command}\n{done.stdout}{done.stderr}")

@@ -47,8 +47,7 @@ def reproduce(
         ),
     ] = None,
     trials: Annotated[
-        int | None,
-        _option("N", "Trials of a simulation (100, as in the paper), splits of a dataset (5; 50 if small)."),
+        int | None, _option("N", "Trials of a simulation (100, as in the paper), splits of a dataset (5; 50 if small).")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same table.")] = 0,
     datasets: Annotated[

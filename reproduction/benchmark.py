@@ -169,9 +169,7 @@ EXPERIMENTS = {
     for each in (
         Benchmark("table1", "Real data: spectral, MMLE, CMLE, JMLE", ("paper", "default", "mmle", "cmle", "jmle")),
         Benchmark(
-            "table2",
-            "Real data: with the pairwise likelihood",
-            ("paper", "default", "mmle", "cmle", "pmle", "jmle"),
+            "table2", "Real data: with the pairwise likelihood", ("paper", "default", "mmle", "cmle", "pmle", "jmle")
         ),
         Benchmark("table3", "Real data: spectral and Bayesian", ("paper", "default", "bayes")),
     )

@@ -173,9 +173,6 @@ SECTIONS: dict[str, tuple[str, Tell]] = {
     "table2": ("Table 2: with the pairwise likelihood", _only(real_data.table_2)),
     "table3": ("Table 3: with a Bayesian method", _only(real_data.table_3)),
     "rates": ("The theorems' rates", _rates),
-    "gap": (
-        "The terms of the proof",
-        lambda summary, trials, results: simulations.proof_terms(summary, trials),
-    ),
+    "gap": ("The terms of the proof", lambda summary, trials, results: simulations.proof_terms(summary, trials)),
     "variants": ("Readings of the paper's estimator", _only(real_data.readings)),
 }

@@ -5,14 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from reproduction.benchmark import (
-    BY_ESTIMATE,
-    BY_LOWER,
-    PAPER,
-    PROGRAM_RATINGS,
-    TEXT_RATINGS,
-    TOPS,
-)
+from reproduction.benchmark import BY_ESTIMATE, BY_LOWER, PAPER, PROGRAM_RATINGS, TEXT_RATINGS, TOPS
 from reproduction.datasets.catalog import source_named, sources
 from reproduction.page.markdown import Full, between, figures, number, one, pick, table, values
 from reproduction.paper_numbers import all_printed, printed
@@ -320,7 +313,7 @@ def readings(rows: Sequence[Row]) -> list[str]:
         f"**Which pairs get nu** (all that were answered together: the text; those answered differently: the program) "
         f"moves the AUC by {number(move, 4)} at most. **When to stop:** the program's rule, a step shorter than 1e-6, "
         f"leaves difficulties within {max(row['from_exact'] for row in stopped.values()):.0e} logits of the exact "
-        "solution on these data; it would not on a chain that mixes slowly.",
+        "solution on these data; it would not on a chain that mixes slowly."
     ]
     if rated:
         fewer = [_mean_top(listing[name]) - _mean_top(program[name]) for name in rated]

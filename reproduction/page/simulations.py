@@ -142,13 +142,7 @@ def proof_terms(rows: Sequence[Row], trials: Sequence[Row]) -> list[str]:
             if needed
             else f"‖P − P*‖ stays above half the gap up to {last['n']:,} persons."
         ),
-        Full(
-            table(
-                ["persons", "gap", "lemma", "‖P − P*‖", "projected", "lemma", "‖π − π*‖", "bound"],
-                lines,
-                left=0,
-            )
-        ),
+        Full(table(["persons", "gap", "lemma", "‖P − P*‖", "projected", "lemma", "‖π − π*‖", "bound"], lines, left=0)),
         f"({first['m']} items with difficulties from {-gap.REACH:g} to {gap.REACH:g}, every item shown to all.)",
     ]
 

@@ -93,10 +93,7 @@ def test_compare_and_score(cli: Cli, files: None) -> None:
 
 
 def test_banks(cli: Cli, files: None) -> None:
-    for name, command in [
-        ("bank", "link bank bank2 -o"),
-        ("bank2", "link bank bank2 -o"),
-    ]:
+    for name, command in [("bank", "link bank bank2 -o"), ("bank2", "link bank bank2 -o")]:
         refused(cli, command.split(), name, [how for how in NAMES if how != "hard link"])
 
 

@@ -83,11 +83,7 @@ def bank_state(place: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "state"),
-    [("fit", fit_state), ("update", bank_state)],
-    ids=["fit", "update"],
-)
+@pytest.mark.parametrize(("name", "state"), [("fit", fit_state), ("update", bank_state)], ids=["fit", "update"])
 def test_random_kills(tmp_path: Path, name: str, state: Callable[[Path], str]) -> None:
     numbers = random.Random(9)
     for seed, file in ((1, "a.csv"), (2, "b.csv")):

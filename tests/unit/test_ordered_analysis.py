@@ -10,12 +10,7 @@ import pytest
 from scipy import optimize
 
 from dense_ordered import categories, conditional
-from spectral_irt import (
-    ConditionalPartialCredit,
-    ConditionalRasch,
-    SpectralPartialCredit,
-    simulate,
-)
+from spectral_irt import ConditionalPartialCredit, ConditionalRasch, SpectralPartialCredit, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.bank import to_bank
 from spectral_irt.data import Responses

@@ -369,11 +369,7 @@ def test_ordered_two_stage_and_stopping() -> None:
 @pytest.mark.parametrize(
     ("model", "arguments", "message"),
     [
-        (
-            "rating_scale",
-            {"n_items": 5, "difficulty": [0, 1]},
-            r"`difficulty` has shape \(2,\); it must hold 5",
-        ),
+        ("rating_scale", {"n_items": 5, "difficulty": [0, 1]}, r"`difficulty` has shape \(2,\); it must hold 5"),
         ("rating_scale", {"n_items": 5, "categories": 102}, "at most 101"),
         ("rating_scale", {"n_items": 5, "thresholds": np.zeros(101)}, "more than 101 categories"),
         ("rating_scale", {}, "n_items` is missing"),

@@ -39,10 +39,7 @@ DRAWN: dict[str, tuple[str, dict[str, Any]]] = {
     "partial credit": ("partial_credit", {"n_items": 20, "categories": 5}),
     "partial credit, unequal": ("partial_credit", {"n_items": 4, "categories": [2, 3, 6, 4]}),
     "partial credit, sampled": ("partial_credit", {"n_items": 60, "design": "sampled", "p": 0.2}),
-    "partial credit, popularity": (
-        "partial_credit",
-        {"n_items": 60, "design": "popularity", "n_responses": 6000},
-    ),
+    "partial credit, popularity": ("partial_credit", {"n_items": 60, "design": "popularity", "n_responses": 6000}),
     "partial credit, booklets": ("partial_credit", {"n_items": 40, "design": "booklets", "booklets": 4}),
     "partial credit, linked": ("partial_credit", {"design": "linked", "forms": 4, "length": 10}),
     "partial credit, adaptive": ("partial_credit", {"n_items": 60, "design": "adaptive", "length": 12}),
@@ -95,10 +92,7 @@ def test_on_this_processor() -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [
-        {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3 X86_V4"},
-        {"OPENBLAS_CORETYPE": "Prescott"},
-    ],
+    [{"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3 X86_V4"}, {"OPENBLAS_CORETYPE": "Prescott"}],
     ids=["numpy", "blas"],
 )
 def test_on_another_processor(environment: dict[str, str]) -> None:

@@ -34,12 +34,7 @@ from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differen
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.score_test import RaoTest
 from spectral_irt.inference.groups.wald import WaldTest, score_split
-from spectral_irt.inference.items.classical import (
-    ItemAnalysis,
-    item_analysis,
-    item_analysis_columns,
-    reversed_findings,
-)
+from spectral_irt.inference.items.classical import ItemAnalysis, item_analysis, item_analysis_columns, reversed_findings
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.items.slopes import Slopes, slopes
@@ -367,8 +362,7 @@ class Analysis(AnalysisOfPeople):
         how: dict[str, Any] = {"level": level, "min_people": min_people, "top": top}
         how |= {"n_components": n_components, "sample": sample, "seed": seed}
         return self._cache.once(
-            ("local_dependence", how),
-            lambda: local_dependence(self.calibration, self.responses, **how),
+            ("local_dependence", how), lambda: local_dependence(self.calibration, self.responses, **how)
         )
 
     # ------------------------------------------------------------------------------------ ranks and scale

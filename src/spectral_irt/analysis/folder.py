@@ -137,11 +137,7 @@ def may_be_parted(folder: Path) -> list[Path]:
 
 
 def result_paths(
-    place: Path,
-    tables: Sequence[str],
-    *,
-    parquet: bool,
-    record: str = RECORD,
+    place: Path, tables: Sequence[str], *, parquet: bool, record: str = RECORD
 ) -> tuple[list[Path], list[Path]]:
     """Where these results go, the record last, and which files of an earlier run they make stale.
 

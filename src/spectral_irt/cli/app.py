@@ -11,8 +11,7 @@ from spectral_irt.errors import OptionError
 
 def app(
     port: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", min=0, max=65535, show_default=False, help="A free one by default."),
+        int, typer.Option(metavar="NUMBER", min=0, max=65535, show_default=False, help="A free one by default.")
     ] = 0,
     limit: Annotated[str, typer.Option(metavar="SIZE", help="The largest file to take.")] = "200MB",
     browser: Annotated[

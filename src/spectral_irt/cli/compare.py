@@ -43,10 +43,7 @@ def compare(
     ] = None,
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the people to predict.")] = 0.2,
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the people.")] = 0,
-    output: Annotated[
-        Path | None,
-        output_at("FILE", "The table as CSV, or .parquet, .xlsx."),
-    ] = None,
+    output: Annotated[Path | None, output_at("FILE", "The table as CSV, or .parquet, .xlsx.")] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")
     ] = None,

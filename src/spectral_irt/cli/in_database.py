@@ -39,8 +39,7 @@ class Database:
         ),
     ] = None
     table: Annotated[
-        str | None,
-        _database(metavar="NAME", help="Its table or view, as in schema.answers; a row for each answer."),
+        str | None, _database(metavar="NAME", help="Its table or view, as in schema.answers; a row for each answer.")
     ] = None
 
 

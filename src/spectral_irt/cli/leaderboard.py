@@ -67,8 +67,7 @@ Perturbed = Annotated[bool, _logs("--perturbed", help="HELM: count perturbed ins
 def leaderboard(
     files: Logs,
     output: Annotated[
-        Path | None,
-        output_at("DIR", "Write tables, leaderboard.md, leaderboard.json and ranks.svg."),
+        Path | None, output_at("DIR", "Write tables, leaderboard.md, leaderboard.json and ranks.svg.")
     ] = None,
     report: Annotated[
         Path | None,

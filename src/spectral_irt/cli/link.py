@@ -31,10 +31,7 @@ def link(
             help="Mean difference without drifted items (default), of all items, or with a slope.",
         ),
     ] = "robust",
-    output: Annotated[
-        Path | None,
-        output_at("DIR", "Write B on A's scale, as a bank."),
-    ] = None,
+    output: Annotated[Path | None, output_at("DIR", "Write B on A's scale, as a bank.")] = None,
     table: Annotated[
         Path | None,
         typer.Option(

@@ -98,8 +98,7 @@ class Reading:
         ),
     ] = None
     ignore: Annotated[
-        list[str],
-        _layout(metavar="COLUMN,...", help="Columns of a wide table that are not items, such as age."),
+        list[str], _layout(metavar="COLUMN,...", help="Columns of a wide table that are not items, such as age.")
     ] = field(default_factory=list)
     items: Annotated[
         list[str],
@@ -110,8 +109,7 @@ class Reading:
         ),
     ] = field(default_factory=list)
     sheet: Annotated[
-        str | None,
-        _layout(metavar="NAME|NUMBER", help="Which sheet of a workbook, where several hold something."),
+        str | None, _layout(metavar="NAME|NUMBER", help="Which sheet of a workbook, where several hold something.")
     ] = None
     encoding: Annotated[
         str | None,
@@ -129,11 +127,7 @@ class Reading:
         ),
     ] = None
     largest_component: Annotated[
-        bool,
-        _layout(
-            "--largest-component",
-            help="Keep only the largest group of items that have a common scale.",
-        ),
+        bool, _layout("--largest-component", help="Keep only the largest group of items that have a common scale.")
     ] = False
     missing: Annotated[
         list[str],
@@ -150,8 +144,7 @@ class Reading:
         ),
     ] = "missing"
     not_reached: Annotated[
-        str,
-        _scoring(metavar="missing|wrong", help="What the blanks after the last answer are; missing by default."),
+        str, _scoring(metavar="missing|wrong", help="What the blanks after the last answer are; missing by default.")
     ] = "missing"
     not_presented: Annotated[
         list[str],

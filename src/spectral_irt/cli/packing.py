@@ -26,10 +26,7 @@ def pack(
     reading: Reading,
     categories: Categories,
     saying: Saying,
-    output: Annotated[
-        Path,
-        output_at("FILE.packed", "The packed file."),
-    ],
+    output: Annotated[Path, output_at("FILE.packed", "The packed file.")],
     files: Files = [],  # noqa: B006  # or a query
     group: Annotated[
         list[str],

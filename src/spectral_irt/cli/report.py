@@ -17,8 +17,7 @@ def report(
         Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="What 'fit -o DIR' wrote.")
     ],
     output: Annotated[
-        Path | None,
-        output_at("FILE", f"Where to write the page; {NAME} in the folder by default."),
+        Path | None, output_at("FILE", f"Where to write the page; {NAME} in the folder by default.")
     ] = None,
     list_persons: Annotated[
         bool, typer.Option("--list-persons", help="A table of single people too; by default nobody is named.")

@@ -39,10 +39,7 @@ class Saying:
         Progress.shown = not self.quiet
 
     def end(
-        self,
-        show: Callable[[], object],
-        record: Callable[[], dict[str, Any]],
-        findings: Iterable[Finding],
+        self, show: Callable[[], object], record: Callable[[], dict[str, Any]], findings: Iterable[Finding]
     ) -> None:
         """After the work: the summary, or the record; what is serious goes to stderr where nobody has read it."""
         if self.as_json:

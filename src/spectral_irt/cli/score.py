@@ -143,13 +143,7 @@ def mean_and_sd(text: str | None, ability: str) -> tuple[float, float] | None:
 
 
 def score_record(
-    folder: Path,
-    bank: Bank,
-    responses: Responses,
-    found: Scores,
-    ability: str,
-    files: list[str],
-    reading: Reading,
+    folder: Path, bank: Bank, responses: Responses, found: Scores, ability: str, files: list[str], reading: Reading
 ) -> dict[str, Any]:
     """score.json: who was scored, and with what."""
     from spectral_irt.analysis.record import counts_of, file_digests, finding_record, persons_record, record_head
@@ -171,12 +165,7 @@ def score_record(
 
 
 def show(
-    bank: Bank,
-    folder: Path,
-    responses: Responses,
-    found: Scores,
-    output: Path | None,
-    targets: list[Path],
+    bank: Bank, folder: Path, responses: Responses, found: Scores, output: Path | None, targets: list[Path]
 ) -> None:
     from rich.text import Text
 

@@ -22,8 +22,7 @@ def shortlist(
     files: Logs,
     items: Annotated[int, typer.Option("--items", metavar="NUMBER", min=2, help="How many prompts.")] = 100,
     output: Annotated[
-        Path | None,
-        output_at("DIR", "Write shortlist.csv and shortlist.json, from which score predicts whole scores."),
+        Path | None, output_at("DIR", "Write shortlist.csv and shortlist.json, from which score predicts whole scores.")
     ] = None,
     method: Annotated[
         str,

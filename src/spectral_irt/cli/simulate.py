@@ -53,10 +53,7 @@ class Details:
 
 @with_options(Details)
 def simulate(
-    output: Annotated[
-        Path,
-        output_at("FILE", "Where to write: .csv or .parquet."),
-    ],
+    output: Annotated[Path, output_at("FILE", "Where to write: .csv or .parquet.")],
     persons: Annotated[int, _option("NUMBER", "How many people; 1000 by default.")] = 1000,
     items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,
     design: Annotated[

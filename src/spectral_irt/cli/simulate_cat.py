@@ -19,10 +19,7 @@ def simulate_cat(
     most: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Items at most.")] = 50,
     least: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Items at least.")] = 1,
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the people and their answers.")] = 0,
-    output: Annotated[
-        Path | None,
-        output_at("FILE", "The people as CSV."),
-    ] = None,
+    output: Annotated[Path | None, output_at("FILE", "The people as CSV.")] = None,
     catsim: Annotated[Path | None, typer.Option("--catsim", help="CSV for catsim.", **_PLACE)] = None,
     adaptivetesting: Annotated[Path | None, typer.Option("--adaptivetesting", help="CSV.", **_PLACE)] = None,
     jscat: Annotated[Path | None, typer.Option("--jscat", help="JSON for jsCAT.", **_PLACE)] = None,

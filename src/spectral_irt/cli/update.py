@@ -48,10 +48,7 @@ def update(
             help="Your secret by which people who come again are recognized; made if it does not exist.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        output_at("DIR", "Write the new bank there and keep the old one."),
-    ] = None,
+    output: Annotated[Path | None, output_at("DIR", "Write the new bank there and keep the old one.")] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")
     ] = None,

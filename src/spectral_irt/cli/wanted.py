@@ -103,8 +103,7 @@ class Wanted:
         ),
     ] = None
     cut_score: Annotated[
-        str | None,
-        _analysis(metavar="NUMBER,...", help="The same at these raw scores on the whole test, as in 20,25."),
+        str | None, _analysis(metavar="NUMBER,...", help="The same at these raw scores on the whole test, as in 20,25.")
     ] = None
     rank: Annotated[
         int | None,
@@ -140,8 +139,7 @@ class Wanted:
         ),
     ] = None
     report: Annotated[
-        Path | None,
-        _exports(parser=place, metavar="FILE", help="Everything in one HTML file that needs no network."),
+        Path | None, _exports(parser=place, metavar="FILE", help="Everything in one HTML file that needs no network.")
     ] = None
     list_persons: Annotated[
         bool,

@@ -301,7 +301,7 @@ class DaskEngine(Engine):
             if time.monotonic() - alone_since > WORKERS_WITHIN:
                 raise ClusterError(
                     f"the cluster has had no worker for {WORKERS_WITHIN:.0f} seconds, and the work stopped. Start "
-                    "workers, and then this again.",
+                    "workers, and then this again."
                 )
 
     def _raise(self, future: Any) -> None:

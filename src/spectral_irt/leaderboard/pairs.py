@@ -57,11 +57,7 @@ class Contrasts:
         """Pairs told apart by ability alone, by McNemar alone, and by both in opposite directions."""
         ours, theirs = self.sure, self.sure_mcnemar
         mine, other = ours | ours.T, theirs | theirs.T
-        return (
-            int((mine & ~other).sum()) // 2,
-            int((other & ~mine).sum()) // 2,
-            int((ours & theirs.T).sum()),
-        )
+        return (int((mine & ~other).sum()) // 2, int((other & ~mine).sum()) // 2, int((ours & theirs.T).sum()))
 
 
 def compare_pairs(se: Floats, z: Floats, p: Floats, by_prompt: Responses) -> Contrasts:

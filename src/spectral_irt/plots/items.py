@@ -173,9 +173,7 @@ class RankIntervals(Display):
         found = columns_of(study.ranking, top=top)
         some = np.isfinite(found["p_top"])
         return cls(
-            table={name: values[some] for name, values in found.items()},
-            top=top,
-            frame_kind=study.responses.frame_kind,
+            table={name: values[some] for name, values in found.items()}, top=top, frame_kind=study.responses.frame_kind
         )
 
     def columns(self) -> Columns:

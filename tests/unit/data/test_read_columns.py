@@ -102,13 +102,7 @@ def test_columns_of_a_long_table_can_be_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("header", "persons"),
-    [
-        ("id", [4, 5, 6]),
-        ("Student", [4, 5, 6]),
-        ("model_name", [4, 5, 6]),
-        ("", [4, 5, 6]),
-        ("Unnamed: 0", [4, 5, 6]),
-    ],
+    [("id", [4, 5, 6]), ("Student", [4, 5, 6]), ("model_name", [4, 5, 6]), ("", [4, 5, 6]), ("Unnamed: 0", [4, 5, 6])],
 )
 def test_usual_names_of_wide_labels(tmp_path: Path, header: str, persons: list[int]) -> None:
     responses = read_text(tmp_path, f"{header},q1,q2\n4,1,0\n5,0,1\n6,1,1\n")

@@ -149,10 +149,7 @@ def test_a_user_twice_in_a_frame() -> None:
         Responses.from_wide(pl.DataFrame({"who": ["ann", "ann"], "a": [1, 0]}), person="who")
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [pd.DataFrame([[1, 0]], columns=["a", "a"]), pa.table([[1], [0]], names=["a", "a"])],
-)
+@pytest.mark.parametrize("frame", [pd.DataFrame([[1, 0]], columns=["a", "a"]), pa.table([[1], [0]], names=["a", "a"])])
 def test_a_column_name_twice(frame: Any) -> None:
     with pytest.raises(ReadError, match=r"must differ.*'a'"):
         Responses.from_wide(frame)

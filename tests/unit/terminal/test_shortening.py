@@ -36,10 +36,7 @@ def test_what_tells_them_apart_stays_whole(width: int) -> None:
 
 def test_a_label_is_cut_in_the_middle_where_that_tells_it_from_the_others() -> None:
     assert shortened(["physics-2024-item-07", "physics-2025-item-07"], 100)[0] == "physics-2024-item-07"
-    assert shortened(["first-aaaaaaaaaaaa-end", "other-aaaaaaaaaaaa-last"], 11) == [
-        "firs...-end",
-        "othe...last",
-    ]
+    assert shortened(["first-aaaaaaaaaaaa-end", "other-aaaaaaaaaaaa-last"], 11) == ["firs...-end", "othe...last"]
     assert room_for(["item-100001", "item-100002"]) <= 9
     assert shortened(["item-100001", "item-100002"], 9) == ["...100001", "...100002"]
 
