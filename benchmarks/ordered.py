@@ -272,7 +272,7 @@ def fit(replicates: int) -> None:
         for seed in range(replicates):
             data = simulate.partial_credit(PEOPLE, thresholds=thresholds, seed=seed)
             study = fitted(SpectralPartialCredit, data.responses).analyse(data.responses)
-            infit.append(study._conditional().mean_squares.infit)
+            infit.append(study._conditional()["infit"])
         print(f"{name}: {np.nanmean(infit):.3f}, {np.nanstd(infit):.3f}")
 
 

@@ -27,6 +27,9 @@ def erm(name, what):
     return pl.read_csv(HERE / f"{name}_erm_{what}.csv", null_values=["NA", "NaN"])
 
 
+COLUMNS = {"outfit": "outfit_msq", "infit": "infit_msq", "outfit_z": "outfit_t", "infit_z": "infit_t"}
+
+
 @pytest.fixture(params=SETS)
 def case(request):
     return request.param, Responses.from_wide(pl.read_csv(HERE / f"{request.param}.csv"))
@@ -36,23 +39,17 @@ def test_given_their_estimates(case):
     name, answers = case
     others = json.loads((HERE / f"{name}.json").read_text())
     beta = np.array([others["eRm_RM"]["difficulty_sum0"][item] for item in answers.items])
-    found = item_statistics(answers, beta, erm(name, "persons")["theta"].to_numpy()).mean_squares
+    found = item_statistics(answers, beta, erm(name, "persons")["theta"].to_numpy())
     theirs = erm(name, "itemfit")
     assert theirs["item"].to_list() == answers.items.tolist()
-    np.testing.assert_array_equal(found.n, theirs["df"])
-    for mine, column in (
-        (found.outfit, "outfit_msq"),
-        (found.infit, "infit_msq"),
-        (found.outfit_z, "outfit_t"),
-        (found.infit_z, "infit_t"),
-    ):
-        np.testing.assert_allclose(mine, theirs[column], rtol=0, atol=GIVEN)
+    np.testing.assert_array_equal(found["n"], theirs["df"])
+    for mine, column in COLUMNS.items():
+        np.testing.assert_allclose(found[mine], theirs[column], rtol=0, atol=GIVEN)
 
 
 def test_with_our_own_estimates(case):
     name, answers = case
     table = ConditionalRasch().fit(answers).analyse(answers).item_fit()
     theirs = erm(name, "itemfit")
-    columns = {"outfit": "outfit_msq", "infit": "infit_msq", "outfit_z": "outfit_t", "infit_z": "infit_t"}
-    for mine, column in columns.items():
+    for mine, column in COLUMNS.items():
         np.testing.assert_allclose(table[mine], theirs[column], rtol=OWN, atol=OWN)

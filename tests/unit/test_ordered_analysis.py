@@ -77,9 +77,9 @@ def test_conditional_fit_is_that_of_the_definition():
         mean = p @ x
         v = p @ (x - mean) ** 2
         square, variance, z, n = square + (row - mean) ** 2, variance + v, z + (row - mean) ** 2 / v, n + 1
-    found = study._conditional().mean_squares
-    np.testing.assert_allclose(found.infit, square / variance, rtol=1e-10)
-    np.testing.assert_allclose(found.outfit, z / n, rtol=1e-10)
+    found = study._conditional()
+    np.testing.assert_allclose(found["infit"], square / variance, rtol=1e-10)
+    np.testing.assert_allclose(found["outfit"], z / n, rtol=1e-10)
 
 
 @pytest.mark.slow
@@ -88,9 +88,9 @@ def test_conditional_infit_under_the_model():
     infit, z = [], []
     for seed in range(60):
         data = simulate.partial_credit(400, 7, categories=[3, 4, 2, 5, 4, 3, 4], seed=seed)
-        found = ConditionalPartialCredit().fit(data.responses).analyse(data.responses)._conditional().mean_squares
-        infit.append(found.infit)
-        z.append(found.infit_z)
+        found = ConditionalPartialCredit().fit(data.responses).analyse(data.responses)._conditional()
+        infit.append(found["infit"])
+        z.append(found["infit_z"])
     assert abs(np.nanmean(infit) - 1) < 0.01
     n = 60 * 7
     assert abs(np.nanmean(z)) < 4 / np.sqrt(n)

@@ -20,13 +20,9 @@ from spectral_irt.errors import OptionError
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.efficiency import error_over_floor
-from spectral_irt.inference.fit.item_fit import LEVEL, bootstrap_limits, item_fit_columns
-from spectral_irt.inference.fit.mean_squares import (
-    ConditionalStatistics,
-    ItemStatistics,
-    conditional_statistics,
-    item_statistics,
-)
+from spectral_irt.inference.fit.bootstrap import bootstrap_limits
+from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
+from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.cluster_errors import clustered
@@ -115,7 +111,7 @@ class Analysis(AnalysisOfPeople):
                 eap=self._marginal(),
                 weights=self.weights,
                 person_infit=self._person_fit(method).infit,
-                item_infit=self._item_statistics().mean_squares.infit,
+                item_infit=self._item_statistics()["infit"],
             ),
         )
 
@@ -167,7 +163,7 @@ class Analysis(AnalysisOfPeople):
 
         return self._cache.once(("item_fit", bootstrap, sample, seed, conditional), compute)
 
-    def _item_statistics(self) -> ItemStatistics:
+    def _item_statistics(self) -> Columns:
         """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
         ml = self.abilities("ml").ability
         return self._cache.once(
@@ -176,7 +172,7 @@ class Analysis(AnalysisOfPeople):
             say="fit of the items",
         )
 
-    def _conditional(self) -> ConditionalStatistics:
+    def _conditional(self) -> Columns:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
         return self._cache.once(
             ("conditional",),
@@ -219,7 +215,7 @@ class Analysis(AnalysisOfPeople):
 
     def _item_analysis(self, *, discrimination: bool = True) -> Columns:
         """The columns of `item_analysis`; the discrimination needs abilities."""
-        slopes = self._item_statistics().discrimination if discrimination else None
+        slopes = self._item_statistics()["discrimination"] if discrimination else None
         return item_analysis_columns(self.calibration, self.responses, self._classical(), slopes)
 
     def _classical(self) -> ItemAnalysis:

@@ -154,12 +154,12 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
     findings = [*misfit_findings(columns, parts.bootstrap)]
     for found in (halves, shared, people):
         findings += () if found is None else found.findings
-    limits = np.where(calibration.measured, detectable(study._conditional().infit_se), np.nan)
+    limits = np.where(calibration.measured, detectable(study._conditional()["infit_se"]), np.nan)
     if findings:
         codes = ("misfitting_items", "dependent_items")
         troubled = {item for finding in findings if finding.code in codes for item in finding.items}
         named = {finding.code for finding in findings}
-        slopes = study._item_statistics().discrimination
+        slopes = study._item_statistics()["discrimination"]
         causes = cause_findings(calibration, responses, columns, slopes, troubled)
         findings += [finding for finding in causes if finding.code not in named]
     findings += _invisible(columns, limits)

@@ -15,7 +15,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.inference.groups.means import group_columns
-from spectral_irt.inference.ranks.people import person_ranks
+from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods, with_thresholds
@@ -128,7 +128,7 @@ class AnalysisOfPeople:
         """The persons from the ablest down, with intervals of ability and rank, as a table.
 
         The columns of `persons` with `ci_low, ci_high, rank, rank_low, rank_high`; see
-        `inference.ranks.people.person_ranks`. For a few people who answered many items, such as language models.
+        `inference.ranks.intervals.person_ranks`. For a few people who answered many items, such as language models.
         """
         method = self._estimate(method)
         found = self.abilities(method)

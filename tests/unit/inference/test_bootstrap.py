@@ -9,7 +9,9 @@ from dense import AWKWARD
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.fit.bootstrap import band, bootstrap, redraw
+from spectral_irt.inference.fit import bootstrap
+from spectral_irt.inference.fit.bootstrap import band, bootstrap_limits, redraw
+from spectral_irt.inference.fit.mean_squares import conditional_statistics
 from spectral_irt.persons import abilities
 
 
@@ -51,37 +53,33 @@ def test_draws_depend_on_the_seed_alone():
 def test_ranks():
     drawn = np.tile(np.arange(1.0, 200.0), (3, 1)).T  # 1 to 199: the 5% limits are the values of rank 5 and 195
     drawn[:, 2] = np.nan
-    found = band(np.array([100.0, 196.0, 1.0]), drawn, 0.05)
-    np.testing.assert_allclose(found.low[:2], 5)
-    np.testing.assert_allclose(found.high[:2], 195)
-    np.testing.assert_allclose(found.p[:2], [1.0, 2 * 5 / 200])
-    assert np.isnan([found.low[2], found.high[2], found.p[2]]).all()
+    low, high, p = band(np.array([100.0, 196.0, 1.0]), drawn)
+    np.testing.assert_allclose(low[:2], 5)
+    np.testing.assert_allclose(high[:2], 195)
+    np.testing.assert_allclose(p[:2], [1.0, 2 * 5 / 200])
+    assert np.isnan([low[2], high[2], p[2]]).all()
 
 
 @pytest.mark.slow
-def test_sample_and_options():
+def test_sample_and_options(monkeypatch):
     data = simulate.rasch(2000, 6, seed=1)
     seen = []
 
     def statistic(responses, difficulty):
         seen.append((responses.n_persons, difficulty.copy()))
-        return {"share": responses.item_scores / responses.item_counts}
+        return conditional_statistics(responses, difficulty)
 
-    found = bootstrap(data.responses, data.difficulty, statistic, replicates=39, sample=100, seed=3)["share"]
+    monkeypatch.setattr(bootstrap, "conditional_statistics", statistic)
+    bootstrap_limits(data.responses, data.difficulty, 39, sample=100, seed=3)
     assert all(n == 100 for n, _ in seen)
     assert all(np.array_equal(beta, data.difficulty) for _, beta in seen)  # known from elsewhere, so left alone
-    assert np.mean((found.observed >= found.low) & (found.observed <= found.high)) > 0.8
     seen.clear()
-    bootstrap(data.responses, data.difficulty, statistic, replicates=39, seed=3)
+    bootstrap_limits(data.responses, data.difficulty, 39, seed=3)
     assert all(n == 2000 for n, _ in seen)
     assert not np.array_equal(seen[1][1], seen[2][1])  # fitted anew to each replicate
-    for options, complaint in (
-        ({"replicates": 10}, "at least 39"),
-        ({"level": 0}, "between 0 and 1"),
-        ({"sample": 1}, "number of people"),
-    ):
+    for options, complaint in (({"replicates": 10}, "at least 39"), ({"sample": 1}, "number of people")):
         with pytest.raises(OptionError, match=complaint):
-            bootstrap(data.responses, data.difficulty, statistic, **options)
+            bootstrap_limits(data.responses, data.difficulty, **options)
 
 
 @pytest.mark.slow

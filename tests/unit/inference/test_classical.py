@@ -168,7 +168,7 @@ def test_discrimination_follows_slopes() -> None:
     slope = np.where(np.arange(24) % 2, 1.4, 0.6)
     X = rasch(2000, 24, 6, slope=slope)
     study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
-    found = study._item_statistics().discrimination
+    found = study._item_statistics()["discrimination"]
     assert (found[slope > 1] > 1.1).all()
     assert (found[slope < 1] < 0.9).all()
     assert np.corrcoef(found, slope)[0, 1] > 0.95

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from label_families import FAMILIES
-from spectral_irt.inference.ranks.people import person_ranks
+from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.terminal import item_table, person_table, plain_table
 from spectral_irt.terminal.tables import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose, choose_people
 

@@ -1,7 +1,7 @@
 """Critical values by parametric bootstrap: what a statistic does on data like these when the model holds.
 
-Each replicate keeps who was shown what, draws right and wrong anew from the fitted model, fits the difficulties again
-by the spectral estimator, and computes the statistic. Rules of thumb (infit between 0.7 and 1.3) fit no design in
+Each replicate keeps who was shown what, draws the answers anew from the fitted model, fits the thresholds again by the
+spectral estimator, and computes the statistic. Rules of thumb (infit between 0.7 and 1.3) fit no design in
 particular; these limits fit this one, item by item.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,63 +19,39 @@ from spectral_irt.data.packing import limits_of, pack_block
 from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_fit import spectral_fit
+from spectral_irt.inference.fit.item_fit import LEVEL, verdict
+from spectral_irt.inference.fit.mean_squares import conditional_statistics
 from spectral_irt.inference.probability import student_two_sided
 from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities, checked
+from spectral_irt.tables import Columns
 
-Statistic = Callable[[Responses, Floats], dict[str, Floats]]
-
-
-@dataclass(frozen=True, eq=False)
-class Band:
-    """Where a statistic lies when the model holds, one of each number an item.
-
-    Attributes
-    ----------
-    observed : float array
-    low, high : float arrays
-        Under the model the statistic falls outside with probability `level`, half of it on either side.
-    p : float array
-        Two-sided, from the rank of the observed value among the replicates: at least 2 / (replicates + 1).
-    tail : float array
-        Two-sided, from their mean and standard deviation by Student's distribution: as small as may be, so that it can
-        be adjusted for asking of many items, which ranks among some hundred replicates cannot.
-    """
-
-    observed: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    tail: Floats
+FEWEST = int(np.ceil(2 / LEVEL)) - 1  # replicates that have ranks as far out as the limits
 
 
-def bootstrap(
+def bootstrap_limits(
     responses: Responses,
-    difficulty: Floats,
-    statistic: Statistic,
-    *,
+    thresholds: Floats,
     replicates: int = 200,
-    level: float = 0.05,
+    *,
     sample: int | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
-) -> dict[str, Band]:
-    """Observed values and critical values of some statistics under the Rasch model.
+) -> Columns:
+    """Critical values of the conditional mean squares of every item from data sets drawn under the model.
+
+    `infit_conditional_low, .._high, .._p` and the same for outfit are about one item: 5% of good items are outside.
+    `misfit_p` is adjusted for asking of all of them (Benjamini & Hochberg), and `misfit` goes by it where the infit is
+    off by a tenth or more: "underfit" (noisier than the model), "overfit" (steeper), or "".
 
     Parameters
     ----------
-    responses : Responses
-        Item codes are positions in `difficulty`; for ordered answers these are thresholds.
-    statistic : callable
-        `statistic(responses, difficulty)` gives named arrays, one number an item (or whatever it is about).
     replicates : int
         200: limits at the 5% level are the fifth value from either end.
-    level : float
-        Share of good items outside the limits, both sides together.
     sample : int, optional
         Take so many people at random. With millions every item is "significantly" off; with a thousand only those
-        whose misfit matters are. The difficulties, which rest on all the data, then stay as they are.
+        whose misfit matters are. The thresholds, which rest on all the data, then stay as they are.
     seed : int
         Replicates do not depend on the number of threads.
 
@@ -84,22 +60,62 @@ def bootstrap(
     Abilities are drawn from each person's posterior, normal(EAP, posterior sd), under a normal population fitted to the
     data: estimated abilities as they stand vary too much, since they contain their errors.
     """
-    _check(replicates, level, sample)
+    if replicates < FEWEST:
+        raise OptionError(
+            f"`replicates` is {replicates}; critical values at the level {LEVEL:g} need at least {FEWEST}, and are "
+            "steadier with more."
+        )
+    if sample is not None and sample < 2:
+        raise OptionError(f"`sample` is {sample}; it is a number of people, at least 2.")
     refit = sample is None or sample >= responses.n_persons
     if sample is not None and not refit:
         responses, _ = responses.sample(sample, generator(seed, 0))
-    observed = statistic(responses, difficulty)
-    known = abilities(responses, difficulty, "eap")
-    drawn: dict[str, list[Floats]] = {name: [] for name in observed}
+    known = abilities(responses, thresholds, "eap")
+    observed, drawn = conditional_statistics(responses, thresholds), []
     for k in range(replicates):
         if progress:
             progress(f"replicate {k + 1} of {replicates}")
-        again = redraw(responses, difficulty, known.ability, known.se, np.random.SeedSequence([seed, 1, k]))
-        beta = spectral_fit(again, se="none").thresholds if refit else difficulty
-        beta = np.where(np.isfinite(difficulty), beta, np.nan)
-        for name, values in statistic(again, beta).items():
-            drawn[name].append(values)
-    return {name: band(values, np.array(drawn[name]), level) for name, values in observed.items()}
+        again = redraw(responses, thresholds, known.ability, known.se, np.random.SeedSequence([seed, 1, k]))
+        beta = spectral_fit(again, se="none").thresholds if refit else thresholds
+        drawn.append(conditional_statistics(again, np.where(np.isfinite(thresholds), beta, np.nan)))
+    columns: Columns = {}
+    for name in ("infit", "outfit"):
+        found = band(observed[name], np.array([one[name] for one in drawn]))
+        columns |= {
+            f"{name}_conditional_{end}": values for end, values in zip(("low", "high", "p"), found, strict=True)
+        }
+    infit, tail = observed["infit"], from_the_mean(observed["infit"], np.array([one["infit"] for one in drawn]))
+    off = infit - (columns["infit_conditional_low"] + columns["infit_conditional_high"]) / 2
+    return columns | verdict(tail, off, infit)
+
+
+def band(observed: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:
+    """Limits at the ranks that the observed value would have below with probability 2.5%, and its two-sided p by rank.
+
+    Under the model the observed value is one more replicate: it is equally likely to take any of R + 1 ranks.
+    """
+    counts = np.isfinite(drawn).sum(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # statistics that no replicate has are NaN
+        low, high = np.nanquantile(drawn, (LEVEL / 2, 1 - LEVEL / 2), axis=0, method="weibull")
+    few = counts < FEWEST  # too few for ranks so far out
+    below, above = (drawn <= observed).sum(axis=0), (drawn >= observed).sum(axis=0)
+    p = np.minimum(2 * (np.minimum(below, above) + 1) / (counts + 1), 1.0)
+    p = np.where(np.isfinite(observed) & (counts > 0), p, np.nan)
+    return np.where(few, np.nan, low), np.where(few, np.nan, high), p
+
+
+def from_the_mean(observed: Floats, drawn: Floats) -> Floats:
+    """Two-sided p of a value as far from the mean of the replicates, by Student's distribution; NaN where they are all
+    alike. It can be as small as may be, and be adjusted for asking of many items, which ranks among some hundred
+    replicates cannot."""
+    known = np.isfinite(drawn)
+    counts = known.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, drawn, 0.0).sum(axis=0) / counts
+        variance = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
+        t = np.abs(observed - mean) / np.sqrt(variance * (1 + 1 / counts))
+        return np.where((counts > 1) & (variance > 0), student_two_sided(t, counts - 1.0), np.nan)
 
 
 def redraw(
@@ -147,43 +163,3 @@ def _redraw(
         category = np.minimum((chance[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1), layout.max_score[item])
     slots = (item << layout.bits) | category.astype(np.int32)
     return pack_block(limits_of(np.bincount(person, minlength=block.n_persons)), slots, layout)
-
-
-def _check(replicates: int, level: float, sample: int | None) -> None:
-    if not 0 < level < 1:
-        raise OptionError(f"`level` is {level}; it must be between 0 and 1, for example 0.05.")
-    least = int(np.ceil(2 / level)) - 1
-    if replicates < least:
-        raise OptionError(
-            f"`replicates` is {replicates}; critical values at the level {level:g} need at least {least:,}, and are "
-            "steadier with more."
-        )
-    if sample is not None and sample < 2:
-        raise OptionError(f"`sample` is {sample}; it is a number of people, at least 2.")
-
-
-def band(observed: Floats, drawn: Floats, level: float) -> Band:
-    """Limits at the ranks that the observed value would have below with probability level / 2, and the p-value.
-
-    Under the model the observed value is one more replicate: it is equally likely to take any of R + 1 ranks.
-    """
-    counts = np.isfinite(drawn).sum(axis=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # statistics that no replicate has are NaN
-        low, high = np.nanquantile(drawn, (level / 2, 1 - level / 2), axis=0, method="weibull")
-    few = counts < np.ceil(2 / level) - 1  # too few for ranks so far out
-    low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
-    below, above = (drawn <= observed).sum(axis=0), (drawn >= observed).sum(axis=0)
-    p = np.minimum(2 * (np.minimum(below, above) + 1) / (counts + 1), 1.0)
-    p = np.where(np.isfinite(observed) & (counts > 0), p, np.nan)
-    return Band(observed, low, high, p, _student(observed, drawn, counts))
-
-
-def _student(observed: Floats, drawn: Floats, counts: Floats) -> Floats:
-    """Two-sided chance of a further draw as far from the mean of the replicates; NaN where they do not vary."""
-    known = np.isfinite(drawn)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(known, drawn, 0.0).sum(axis=0) / counts
-        variance = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
-        t = np.abs(observed - mean) / np.sqrt(variance * (1 + 1 / counts))
-        return np.where((counts > 1) & (variance > 0), student_two_sided(t, counts - 1.0), np.nan)

@@ -2,85 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.data import Finding, Responses
+from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import listed
-from spectral_irt.inference.fit.bootstrap import bootstrap as run_bootstrap
-from spectral_irt.inference.fit.mean_squares import ConditionalStatistics, ItemStatistics, conditional_statistics
 from spectral_irt.inference.probability import benjamini_hochberg, quantile, two_sided
 from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns
 
 LEVEL = 0.05
+SQUARES = ("infit", "infit_z", "outfit", "outfit_z")
+FURTHER = ("point_measure", "point_measure_expected", "exact_match", "exact_match_expected", "displacement")
 MATERIAL = 0.1  # infit closer to 1 than this is not a misfit that matters, however sure it is
 
 
 def item_fit_columns(
-    calibration: Calibration,
-    usual: ItemStatistics,
-    given: ConditionalStatistics | None = None,
-    limits: Columns | None = None,
+    calibration: Calibration, usual: Columns, given: Columns | None = None, limits: Columns | None = None
 ) -> Columns:
     """The conventional statistics of every item, the conditional ones and their limits where given, and the verdict.
 
     An item that was not properly estimated (its status is neither "ok" nor "anchored") has no fit.
     """
-    squares = usual.mean_squares
-    columns: Columns = {
-        "infit": squares.infit,
-        "infit_z": squares.infit_z,
-        "outfit": squares.outfit,
-        "outfit_z": squares.outfit_z,
-    }
+    columns: Columns = {name: usual[name] for name in SQUARES}
     if given:
-        columns |= {
-            "infit_conditional": given.mean_squares.infit,
-            "infit_conditional_z": given.mean_squares.infit_z,
-            "outfit_conditional": given.mean_squares.outfit,
-            "outfit_conditional_z": given.mean_squares.outfit_z,
-        }
-    columns |= {
-        "point_measure": usual.point_measure,
-        "point_measure_expected": usual.point_measure_expected,
-        "exact_match": usual.exact_match,
-        "exact_match_expected": usual.exact_match_expected,
-        "displacement": usual.displacement,
-    }
+        columns |= {name.replace("fit", "fit_conditional"): given[name] for name in SQUARES}
+    columns |= {name: usual[name] for name in FURTHER}
     if given:
-        columns["displacement_conditional"] = given.displacement
+        columns["displacement_conditional"] = given["displacement"]
     columns |= limits or {}
     for name, values in columns.items():
         columns[name] = np.where(calibration.measured, values, "" if values.dtype == object else np.nan)
     if given and limits is None:
-        columns |= judged(columns)
-    return {"item": calibration.labels, "n": squares.n.astype(np.int64), **columns}
+        z = columns["infit_conditional_z"]
+        columns |= verdict(two_sided(z), z, columns["infit_conditional"])
+    return {"item": calibration.labels, "n": usual["n"].astype(np.int64), **columns}
 
 
-def judged(columns: Columns) -> Columns:
-    """Which items misfit, by the standardized conditional infit: `misfit_p`, `misfit`.
+def verdict(p: Floats, off: Floats, infit: Floats) -> Columns:
+    """Which items misfit, by the p-values of their conditional infit: `misfit_p`, `misfit`.
 
-    `misfit_p` is its two-sided p, adjusted for asking of every item (Benjamini & Hochberg). Below 1% (this is one of
-    five checks, which are to alarm in 5% of good data sets together) the item is noisier than the model says
-    ("underfit") or steeper ("overfit"), provided that the infit is off by a tenth or more: with very many answers the
-    slightest misfit is sure, and matters no more for that. Outfit has no say: a few surprises by chance give an item
-    off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
+    `misfit_p` is adjusted for asking of every item (Benjamini & Hochberg). Below 1% (this is one of five checks, which
+    are to alarm in 5% of good data sets together) the item is noisier than the model says ("underfit") or steeper
+    ("overfit"), provided that the infit is off by a tenth or more: with very many answers the slightest misfit is sure,
+    and matters no more for that. Outfit has no say: a few surprises by chance give an item off target a standardized
+    outfit beyond 5 (15 of 27,000 good items, simulated).
     """
-    infit, z = columns["infit_conditional"], columns["infit_conditional_z"]
-    return _verdict(benjamini_hochberg(two_sided(z)), z, np.abs(infit - 1) >= MATERIAL)
-
-
-def _verdict(p: Floats, off: Floats, material: NDArray[np.bool_]) -> Columns:
-    misfit = np.full(len(p), "", dtype=object)
-    flagged = (p < EACH) & material
+    adjusted, misfit = benjamini_hochberg(p), np.full(len(p), "", dtype=object)
+    flagged = (adjusted < EACH) & (np.abs(infit - 1) >= MATERIAL)
     misfit[flagged & (off > 0)] = "underfit"
     misfit[flagged & (off < 0)] = "overfit"
-    return {"misfit_p": p, "misfit": misfit}
+    return {"misfit_p": adjusted, "misfit": misfit}
 
 
 def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]:
@@ -106,38 +79,6 @@ def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]
             tuple(labels[flagged].tolist()),
         ),
     )
-
-
-def bootstrap_limits(
-    responses: Responses,
-    beta: Floats,
-    replicates: int,
-    *,
-    level: float = LEVEL,
-    sample: int | None = None,
-    seed: int = 0,
-    progress: Callable[[str], None] | None = None,
-) -> Columns:
-    """Critical values of the conditional mean squares of every item from data sets drawn under the model.
-
-    `infit_conditional_low, .._high, .._p` and the same for outfit are about one item: 5% of good items are outside.
-    `misfit_p` is adjusted for asking of all of them (Benjamini & Hochberg), and `misfit` goes by it where the infit is
-    off by a tenth or more, as in `judged`: "underfit" (noisier than the model), "overfit" (steeper), or "".
-    """
-
-    def statistic(answers: Responses, difficulty: Floats) -> dict[str, Floats]:
-        squares = conditional_statistics(answers, difficulty).mean_squares
-        return {"infit_conditional": squares.infit, "outfit_conditional": squares.outfit}
-
-    bands = run_bootstrap(
-        responses, beta, statistic, replicates=replicates, level=level, sample=sample, seed=seed, progress=progress
-    )
-    columns: Columns = {}
-    for name, found in bands.items():
-        columns |= {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_p": found.p}
-    infit = bands["infit_conditional"]
-    off = infit.observed - (infit.low + infit.high) / 2
-    return columns | _verdict(benjamini_hochberg(infit.tail), off, np.abs(infit.observed - 1) >= MATERIAL)
 
 
 def outside_limits(columns: Columns) -> tuple[int, float]:

@@ -16,7 +16,6 @@ matters either, they ask about misfit apart from displacement, and serve items t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,12 +36,12 @@ from spectral_irt.persons.residuals import (
     CERTAIN,
     FARTHEST,
     LEAST,
-    MeanSquares,
     answers_at,
     mean_squares,
     probabilities,
     standardized,
 )
+from spectral_irt.tables import Columns
 
 CACHED = 32_768  # answers whose dozen numbers each stay in a core's second-level cache
 ROUNDING = 1e-6  # a standard error below this is one of rounding
@@ -51,49 +50,22 @@ ROUNDING = 1e-6  # a standard error below this is one of rounding
 # -------------------------------------------------------------------------------------------- conventional
 
 
-@dataclass(frozen=True, eq=False)
-class ItemStatistics:
-    """What `item_statistics` found, one number an item; NaN for items that nobody with a mixed score answered.
+def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
+    """Conventional fit statistics of every item; NaN for items that nobody with a mixed score answered.
 
-    Attributes
-    ----------
-    mean_squares : MeanSquares
-        Conventional infit and outfit.
-    point_measure, point_measure_expected : float arrays
-        Correlation of the answers with the abilities, and what the model expects of it.
-    exact_match, exact_match_expected : float arrays
-        Percentage of answers within half a category of what is expected (right or wrong: the likelier ones), and what
-        the model expects of it.
-    displacement : float array
-        What to add to the difficulty so that the answers add up to what the abilities let expect, roughly.
-    discrimination : float array
-        The slope of the item, one Newton step from the model's 1: 1 + sum (x - E) (theta - b) / sum V (theta - b)^2, as
-        in Winsteps. Above 1 it tells people apart more sharply than the items together do. In a short test all of them
-        are somewhat above 1 (1.09 on average with 8 items, 1.02 with 40), for abilities have adapted to the answers.
-    """
+    `n, infit, infit_z, outfit, outfit_z`; `point_measure, point_measure_expected`: correlation of the answers with the
+    abilities, and what the model expects of it; `exact_match, exact_match_expected`: percentage of answers within half
+    a category of what is expected (right or wrong: the likelier ones), and what the model expects of it;
+    `displacement`: what to add to the difficulty so that the answers add up to what the abilities let expect, roughly;
+    `discrimination`: the slope of the item, one Newton step from the model's 1,
 
-    mean_squares: MeanSquares
-    point_measure: Floats
-    point_measure_expected: Floats
-    exact_match: Floats
-    exact_match_expected: Floats
-    displacement: Floats
-    discrimination: Floats
+        1 + sum (x - E) (theta - b) / sum V (theta - b)^2,
 
+    as in Winsteps. Above 1 it tells people apart more sharply than the items together do. In a short test all of them
+    are somewhat above 1 (1.09 on average with 8 items, 1.02 with 40), for abilities have adapted to the answers.
 
-def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -> ItemStatistics:
-    """Conventional fit statistics of every item at given thresholds and abilities.
-
-    People with the lowest or the highest score are left out, as in eRm and Winsteps: whatever they do fits.
-
-    Parameters
-    ----------
-    responses : Responses
-        Item codes are positions in `thresholds` (difficulties, where answers are right or wrong).
-    thresholds : float array
-        Answers to items without finite ones are left out.
-    ability : float array, one per person
-        Maximum likelihood, to compare with eRm.
+    People with the lowest or the highest score are left out, as in eRm and Winsteps: whatever they do fits; and so are
+    answers to items without finite thresholds. Maximum likelihood abilities, one per person, compare with eRm.
 
     References
     ----------
@@ -110,15 +82,14 @@ def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -
         spread = np.sqrt(n * theta2 - theta**2)
         point = (n * x_theta - x * theta) / (np.sqrt(n * xx - x**2) * spread)
         expected = (n * e_theta - e * theta) / (np.sqrt(n * (ee + v) - e**2) * spread)
-        return ItemStatistics(
-            mean_squares(n, *terms),
-            np.where(np.isfinite(point), point, np.nan),
-            np.where(np.isfinite(expected), expected, np.nan),
-            100 * match / n,
-            100 * likelier / n,
-            (e - x) / v,
-            1 + (x_theta - e_theta - off * (x - e)) / (v_theta2 - 2 * off * v_theta + off**2 * v),
-        )
+        return vars(mean_squares(n, *terms)) | {
+            "point_measure": np.where(np.isfinite(point), point, np.nan),
+            "point_measure_expected": np.where(np.isfinite(expected), expected, np.nan),
+            "exact_match": 100 * match / n,
+            "exact_match_expected": 100 * likelier / n,
+            "displacement": (e - x) / v,
+            "discrimination": 1 + (x_theta - e_theta - off * (x - e)) / (v_theta2 - 2 * off * v_theta + off**2 * v),
+        }
 
 
 def _item_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds, centre: float) -> Floats:
@@ -187,43 +158,19 @@ def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats
 # -------------------------------------------------------------------------------------------- conditional
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalStatistics:
-    """What `conditional_statistics` found, one number an item; NaN for items that nobody with a mixed score answered.
-
-    Attributes
-    ----------
-    mean_squares : MeanSquares
-        Conditional infit and outfit.
-    displacement : float array
-        One Newton step of the conditional likelihood for each item with the others held: zero for estimates by
-        conditional maximum likelihood, and for an anchored item how far from its difficulty these answers would put it.
-    infit_se : float array
-        Standard error of the infit under the model: what chance makes of 1.
-    """
-
-    mean_squares: MeanSquares
-    displacement: Floats
-    infit_se: Floats
-
-
 def conditional_statistics(
     responses: Responses, thresholds: Floats, *, given: GivenScore | None = None, series_from: float | None = None
-) -> ConditionalStatistics:
-    """Conditional infit and outfit of every item.
+) -> Columns:
+    """Conditional infit and outfit of every item; NaN for items that nobody with a mixed score answered.
 
-    Parameters
-    ----------
-    responses : Responses
-        Item codes are positions in `thresholds` (difficulties, where answers are right or wrong).
-    thresholds : float array
-        Answers to items without finite ones are left out, of the score too.
-    given : GivenScore, optional
-        Moments of ordered answers, where they are known already.
-    series_from : number, optional
-        People whose right and wrong answers carry so much information have their probabilities from a series
-        (`series_binary`) instead of the exact sum. By default nobody up to 100,000 answers in all, and beyond that
-        people with 4 or more.
+    `n, infit, infit_z, outfit, outfit_z`; `displacement`: one Newton step of the conditional likelihood for each item
+    with the others held, zero for estimates by conditional maximum likelihood, and for an anchored item how far from
+    its difficulty these answers would put it; `infit_se`: the standard error of the infit under the model.
+
+    Answers to items without finite thresholds are left out, of the score too. `given` has the moments of ordered
+    answers, where they are known already. People whose right and wrong answers carry the information `series_from` or
+    more have their probabilities from a series (`series_binary`) instead of the exact sum: by default nobody up to
+    100,000 answers in all, and beyond that people with 4 or more.
 
     References
     ----------
@@ -243,14 +190,15 @@ def conditional_statistics(
         q_in = np.sqrt(np.maximum(inner - (c_in * r[0]).sum(axis=1), 0)) / v
         q_out = np.sqrt(np.maximum(outer - (c_out * r[1]).sum(axis=1), 0)) / n
         q_in = np.where(q_in > ROUNDING, q_in, 0.0)  # of two items, say, where the infit cannot vary
-        squares = MeanSquares(
-            n,
-            infit,
-            standardized(np.maximum(infit - (c_in * off).sum(axis=1) / v, 0), q_in),
-            outfit,
-            standardized(np.maximum(outfit - (c_out * off).sum(axis=1) / n, 0), q_out),
-        )
-        return ConditionalStatistics(squares, -off.sum(axis=1) / v, np.where(q_in > 0, q_in, np.nan))
+        return {
+            "n": n,
+            "infit": infit,
+            "infit_z": standardized(np.maximum(infit - (c_in * off).sum(axis=1) / v, 0), q_in),
+            "outfit": outfit,
+            "outfit_z": standardized(np.maximum(outfit - (c_out * off).sum(axis=1) / n, 0), q_out),
+            "displacement": -off.sum(axis=1) / v,
+            "infit_se": np.where(q_in > 0, q_in, np.nan),
+        }
 
 
 Sums = tuple[Floats, Floats, Floats, Floats]  # for `mean_squares`; r of both; S^-1; sum of d: items x thresholds of one

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,48 +10,17 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.inference.ranks.difficulty_distribution import LEAST_SE, Likely, likely
-from spectral_irt.inference.ranks.intervals import LEVEL, simultaneous_ranks, square_root
+from spectral_irt.inference.ranks.intervals import square_root
 from spectral_irt.numerics import generator
 from spectral_irt.tables import Columns
 
 ORDERS = ("difficulty", "lower")
+TAIL = 0.025  # of the ranks, on either side of an interval
 DENSE_ITEMS = KEEP_COVARIANCE  # items up to which the covariance of all is used
 DRAWS = 4000  # probabilities are then right to 0.008 (one standard deviation) or better
 LEAST_DRAWS = 200  # where items are very many: each end of an interval still has five draws beyond it
 RANKED = 20_000_000  # random numbers drawn, and sorted, in all: a few seconds
 CELLS = 20_000_000  # random numbers held at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """What `rank_items` found: one number per item, in the order of the fit's items.
-
-    Attributes
-    ----------
-    order : int array
-        Items from the first to the last.
-    lower : float array
-        Lower end of the 95% interval of the difficulty.
-    rank_low, rank_high : int arrays
-        95% interval of the item's rank by difficulty, 1 = hardest.
-    rank_low_all, rank_high_all : int arrays
-        Wider intervals that hold the ranks of all items at once.
-    p_top : float array
-        Probability of belonging to the `top` hardest; NaN without an estimate or standard error.
-    top : int
-    correlated : bool
-        Whether intervals and probabilities use the covariance of the items, or take their errors as independent.
-    """
-
-    order: Ints
-    lower: Floats
-    rank_low: Ints
-    rank_high: Ints
-    rank_low_all: Ints
-    rank_high_all: Ints
-    p_top: Floats
-    top: int
-    correlated: bool
 
 
 def ranking_columns(
@@ -77,78 +44,52 @@ def ranking_columns(
     Returns
     -------
     table
-        `rank, item, difficulty, se, lower, rank_low, rank_high, rank_low_all, rank_high_all, p_top, n, status`. `rank`
-        counts rows. `rank_low` to `rank_high` is a 95% interval of the rank that the item has by its true difficulty
-        (1 = hardest): right for 95% of the items. `rank_low_all` to `rank_high_all` is right for all items at once, in
-        95% of samples or more. `p_top` is the probability that the item is among the K hardest. None of them depends on
-        `by`. Items without an estimate (nobody answered them; or, without regularization, everybody right or wrong:
-        `status` says which) come last, with no probability and the interval that says nothing. The estimates of extreme
-        items rest on the prior alone.
+        `rank, item, difficulty, se, lower, rank_low, rank_high, p_top, n, status`. `rank` counts rows. `rank_low` to
+        `rank_high` is a 95% interval of the rank that the item has by its true difficulty (1 = hardest): right for 95%
+        of the items. `p_top` is the probability that the item is among the K hardest. None of them depends on `by`.
+        Items without an estimate (nobody answered them; or, without regularization, everybody right or wrong: `status`
+        says which) come last, with no probability and the interval that says nothing. The estimates of extreme items
+        rest on the prior alone.
 
     Notes
     -----
     `rank_low`, `rank_high` and `p_top` come from draws of the difficulties given the estimates: the middle 95% of an
     item's ranks, and the share of draws in which it is among the K largest. How difficulties are spread over the items
     is learned from the items (`difficulty_distribution.py`), so that of the items with `p_top` near 0.8 about 80% are
-    in the top K, be the difficulties normal or not. `rank_low_all` and `rank_high_all` count the items that are surely
-    harder and surely easier (`intervals.py`); they assume nothing about the spread, hold for items that are equally
-    hard, and are wide.
+    in the top K, be the difficulties normal or not.
 
     The covariance matrix is used up to 2,000 items where the fit kept it (`se="dense"` makes it). Otherwise errors of
     different items are taken as independent, which they nearly are where items are many and well mixed, and are not
-    where groups of items are linked by few people. `rank_items(...).correlated` says which.
-
-    References
-    ----------
-    Fan, Lou, Wang & Yu (2023), Ranking inferences based on the top choice of multiway comparisons.
+    where groups of items are linked by few people.
     """
-    found = rank_items(calibration, covariance, by, top, seed=seed)
-    order = found.order
-    return {
-        "rank": np.arange(1, len(order) + 1),
-        "item": calibration.labels[order],
-        "difficulty": calibration.difficulty[order],
-        "se": calibration.se[order],
-        "lower": found.lower[order],
-        "rank_low": found.rank_low[order],
-        "rank_high": found.rank_high[order],
-        "rank_low_all": found.rank_low_all[order],
-        "rank_high_all": found.rank_high_all[order],
-        "p_top": found.p_top[order],
-        "n": calibration.n[order],
-        "status": calibration.status[order],
-    }
-
-
-def rank_items(
-    calibration: Calibration, covariance: Floats | None, by: str = "difficulty", top: int = 10, *, seed: int = 0
-) -> Ranking:
-    """The order of the items with rank intervals and probabilities; the parameters are those of `ranking_columns`."""
     check_option("by", by, ORDERS)
     if isinstance(top, bool) or top != int(top) or top < 1:
         raise OptionError(f"`top` is {top!r}; it must be a whole number, 1 or more.")
-    beta, se, m = calibration.difficulty, calibration.se, calibration.n_items
-    lower = beta - Z95 * se
-    known = np.isfinite(lower)
-    if by == "lower" and not known.any():
+    beta, m = calibration.difficulty, calibration.n_items
+    lower = beta - Z95 * calibration.se
+    if by == "lower" and not np.isfinite(lower).any():
         raise OptionError(
             "there are no standard errors, so no lower ends; rank by difficulty, or fit with standard errors."
         )
     # NaN goes last: items with an estimate and no standard error, those with answers and no estimate, the unanswered.
     value = lower if by == "lower" else beta
     order = np.lexsort((np.arange(m), calibration.n == 0, -_or_least(beta), -_or_least(value)))
+    columns: Columns = {"item": calibration.labels, "difficulty": beta, "se": calibration.se, "lower": lower}
+    columns |= item_ranks(calibration, covariance, top, seed=seed) | {"n": calibration.n, "status": calibration.status}
+    return {"rank": np.arange(1, m + 1)} | {name: each[order] for name, each in columns.items()}
 
-    low, high, p_top = np.ones((2, m), dtype=np.int64), np.full((2, m), m, dtype=np.int64), np.full(m, np.nan)
-    among = covariance_among(covariance, known)
+
+def item_ranks(calibration: Calibration, covariance: Floats | None, top: int = 10, *, seed: int = 0) -> Columns:
+    """`rank_low, rank_high, p_top` of `ranking_columns`, in the order of the calibration's items."""
+    m = calibration.n_items
+    low, high, p_top = np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64), np.full(m, np.nan)
+    known = np.isfinite(calibration.difficulty - calibration.se)
     if known.any():
-        rng = generator(seed)
-        ranks = drawn_ranks(likely(calibration), covariance=among, rng=rng)
+        among = covariance_among(covariance, known)
+        ranks = drawn_ranks(likely(calibration), covariance=among, rng=generator(seed))
         p_top[known] = np.mean(ranks <= top, axis=0)
-        low[0, known], high[0, known] = middle(ranks)
-        low[1, known], high[1, known] = simultaneous_ranks(
-            beta[known], np.maximum(se[known], LEAST_SE), covariance=among, rng=rng
-        )
-    return Ranking(order, lower, low[0], high[0], low[1], high[1], p_top, int(top), among is not None)
+        low[known], high[known] = middle(ranks)
+    return {"rank_low": low, "rank_high": high, "p_top": p_top}
 
 
 def covariance_among(covariance: Floats | None, items: NDArray[np.bool_]) -> Floats | None:
@@ -183,7 +124,7 @@ def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.rand
 
 def middle(ranks: NDArray[np.int32]) -> tuple[Ints, Ints]:
     """The middle 95% of the ranks that each item has."""
-    tail, last = (1 - LEVEL) / 2, len(ranks) - 1
-    ends = [int(np.floor(last * tail)), int(np.ceil(last * (1 - tail)))]
+    last = len(ranks) - 1
+    ends = [int(np.floor(last * TAIL)), int(np.ceil(last * (1 - TAIL)))]
     low, high = np.partition(ranks, ends, axis=0)[ends].astype(np.int64)
     return low, high
