@@ -124,6 +124,10 @@ class DatabaseError(SpectralIrtError, OSError):
     """A database cannot be reached, or does not do what it was asked."""
 
 
+class AnswersStayError(DatabaseError):
+    """Something needs the answers themselves, and they stay in a database, which only adds them up."""
+
+
 class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 

@@ -21,7 +21,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from spectral_irt.errors import OptionError, OutputError, listed
 
@@ -83,14 +82,13 @@ def all_or_nothing(
                 drafts.append(draft_beside(target))
                 drafts[-1].open("xb").close()
         yield drafts
+        complete = {target: draft for draft, target in zip(drafts, targets, strict=True) if draft.exists()}
+        for target, draft in complete.items():
+            with naming(target):
+                _settle(draft)
+        before = len(written)
+        last()
         with uninterrupted():
-            complete = {target: draft for draft, target in zip(drafts, targets, strict=True) if draft.exists()}
-            for target, draft in complete.items():
-                with naming(target):
-                    _settle(draft)
-            last()
-            before = len(written)
-            written.extend(folders)
             for target in (*complete, *stale, *(target for target in targets if target not in complete)):
                 with naming(target, kept_after(written[before:])):
                     if target in complete:
@@ -149,35 +147,19 @@ def _remove(path: Path) -> None:
 
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-_put_off: dict[int, Any] = {}  # what answers each signal outside of `uninterrupted`
-_heard: list[int] = []  # signals that came within
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """No signal stops the block, which is meant for moments: what it would have stopped is done."""
-    if threading.current_thread() is not threading.main_thread() or _put_off:
-        yield
-        return
-    _heard.clear()
+    before = {}
     try:
-        for stop in STOPS:
-            if (handler := signal.getsignal(stop)) is not None:
-                _put_off[stop] = handler
-                signal.signal(stop, lambda number, frame: _heard.append(number))
+        if threading.current_thread() is threading.main_thread():
+            before = {stop: signal.signal(stop, signal.SIG_IGN) for stop in STOPS}
         yield
     finally:
-        while _put_off:
-            stop, handler = _put_off.popitem()
-            signal.signal(stop, handler)
-
-
-def stop_if_asked() -> None:
-    """Within `uninterrupted`, before anything is done that should not be stopped: signals that came do their work."""
-    while _put_off and _heard and threading.current_thread() is threading.main_thread():
-        stop = _heard.pop()
-        signal.signal(stop, _put_off[stop])
-        signal.raise_signal(stop)
+        for stop, handler in before.items():
+            signal.signal(stop, handler or signal.SIG_DFL)
 
 
 # ------------------------------------------------------------------------------------------------ locks

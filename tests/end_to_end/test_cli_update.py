@@ -128,15 +128,15 @@ def test_an_update_that_fails_or_is_stopped_leaves_the_bank(
 
 def test_an_interrupt_at_the_very_end_comes_too_late(cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While bank and results take their places Ctrl-C is not heard: never one without the other, never a false word."""
-    save = storage.save
+    put = storage._put
 
-    def interrupted(*args: Any) -> Path:
+    def interrupted(*args: Any) -> None:
         signal.raise_signal(signal.SIGINT)
-        return save(*args)
+        put(*args)
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(storage, "save", interrupted)
+        monkeypatch.setattr(storage, "_put", interrupted)
         assert cli("fit", write("new.csv", 2), "--bank", "newer", "-o", "out").code == 0
         assert cli("update", bank, "new.csv").code == 0
     finally:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from spectral_irt.data import Finding, Responses
-from spectral_irt.errors import OptionError
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
 LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes minutes and must be asked for
@@ -24,14 +25,6 @@ NOT_GIVEN_SCORES = Finding(
     "note",
     "The fit of the items was left out: it looks at answers given the scores, and these answers chose the items.",
     "Say `fit=True` to have it all the same.",
-)
-
-
-ROWS_STAY = Finding(
-    "people_left_out",
-    "note",
-    "People and fit were not computed: they need the answers themselves, which stay where they are.",
-    "Where a copy may be made, read the answers into this process and fit them here.",
 )
 
 
@@ -94,17 +87,13 @@ def affordable(
     **rest: Any,
 ) -> Parts:
     """The parts that were asked for; where nothing was said, those that do not take long or are to be written."""
-    if not responses.engine.gathers:
-        if persons or fit:
-            raise OptionError(f"{ROWS_STAY.sentence} Leave out `{'persons' if persons else 'fit'}=True`.")
-        return Parts(persons=False, fit=False, item_analysis=False, notes=(ROWS_STAY,), **rest)
-    by_default = writing or responses.n_responses <= QUICK
+    by_default = (writing or responses.n_responses <= QUICK) and responses.pair_work < np.inf
     notes: tuple[Finding, ...] = ()
     if fit is None:
         fit = by_default
         if fit and adaptive:
             fit, notes = False, (NOT_GIVEN_SCORES,)
-        elif fit and float((responses.counts.astype(float) ** 2).sum()) > LONG:
+        elif fit and responses.pair_work > LONG:
             fit, notes = False, (TOO_LONG,)
     persons = by_default if persons is None else persons
     asked = {"scores": persons and writing, **rest}

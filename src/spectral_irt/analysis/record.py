@@ -7,6 +7,7 @@ import os
 import platform
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +20,7 @@ from spectral_irt.analysis.folder import PROGRAM
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.engine.base import Engine
-from spectral_irt.errors import for_shell
+from spectral_irt.errors import AnswersStayError, for_shell
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
 from spectral_irt.estimators.by_name import named
 from spectral_irt.estimators.marginal import is_adaptive
@@ -45,6 +46,9 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     anchored = int(calibration.anchored.sum())
     test = study.quick_model_test() if parts.fit else None
     model, estimator = named(made.estimator)
+    digest: str | None = None
+    with suppress(AnswersStayError):
+        digest = responses.digest()
     floor = parts.persons and not anchored and responses.thresholds.binary
     return {
         **record_head(),
@@ -59,7 +63,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
             "items_with_estimate": int(calibration.known.sum()),
             "items_anchored": anchored,
         },
-        "data_digest": responses.digest() if responses.engine.gathers else None,
+        "data_digest": digest,
         "iterations": made.iterations,
         "residual": made.residual,
         "contraction": made.contraction,

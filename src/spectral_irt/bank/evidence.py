@@ -91,7 +91,7 @@ class Evidence:
 
 def matrix_is_affordable(responses: Responses) -> bool:
     """Whether the whole information matrix of these responses is small enough to keep and quick enough to form."""
-    pairs = float((responses.counts.astype(float) ** 2).sum())
+    pairs = responses.pair_work
     size = responses.thresholds.n_entries
     return size <= MATRIX_SIZE and min(pairs, responses.n_persons * float(size) ** 2 / DENSE_GAIN) <= MATRIX_WORK
 

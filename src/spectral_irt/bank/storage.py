@@ -36,7 +36,7 @@ from spectral_irt.bank.file_format import (
     tables_of,
 )
 from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
-from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, stop_if_asked
+from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, uninterrupted, written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,12 +64,15 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     manifest, seal = _sealed({"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": files})
     try:
         if new:
-            _write_new(target, dict(named.values()), manifest)
+            with uninterrupted():
+                _write_new(target, dict(named.values()), manifest)
+                written.append(target)
         else:
-            with locked(target, tell=tell):
+            with locked(target, tell=tell), uninterrupted():
                 old = _old_files(target) or set()
                 _check_not_stale(bank, target)
                 _replace(target, dict(named.values()), manifest, old)
+                written.append(target)
     except OutputError:
         raise
     except OSError as error:
@@ -199,7 +202,7 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 @contextmanager
 def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Hold the lock of this folder; another writer is waited for, up to half a minute, unless a signal comes.
+    """Hold the lock of this folder; another writer is waited for, up to half a minute.
 
     `tell` is told once that there is another writer.
     """
@@ -227,7 +230,6 @@ def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[
             tell(f"waiting for another program that is writing the bank {str(folder)!r}")
             tell = None
         time.sleep(PAUSE)
-        stop_if_asked()
     try:
         yield
     finally:

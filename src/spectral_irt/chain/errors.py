@@ -127,11 +127,12 @@ def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
 
     Dense where it is cheap. Beyond, one pass where that is valid (contraction < 0.3 and at least 20 items); multipliers
     where they are accurate (contraction < 0.9: half a per cent) or nothing else fits; dense for slow chains of up to
-    5,000 items, where multipliers would leave some per cent of noise.
+    5,000 items, where multipliers would leave some per cent of noise. Where pairs of answers cannot be looked at, one
+    pass.
     """
     if n_items < ONE_PASS_ITEMS or (n_items <= QUICK_ITEMS and pair_work + n_items**3 <= DENSE_WORK):
         return "dense"
-    if contraction < MIXING:
+    if contraction < MIXING or np.isinf(pair_work):
         return "one-pass"
     return "dense" if contraction >= SLUGGISH and n_items <= DENSE_ITEMS else "multiplier"
 

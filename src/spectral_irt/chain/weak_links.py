@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import PERSONS
-from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.data.thresholds import Thresholds, rows_of
+from spectral_irt.data.design import across
 from spectral_irt.errors import listed
 
 WEAK = 0.9  # contraction above which a link is reported
@@ -62,7 +62,8 @@ def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
 
 
 def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Finding:
-    links = responses.entries.sum(on_both_sides, side[responses.thresholds.item], responses.thresholds)
+    layout = responses.thresholds
+    links = responses.entries.sum(across, side[layout.item].astype(np.int64), True, layout)
     one, other = responses.items[side], responses.items[~side]
     few = links < FEW_PEOPLE or rate > THIN
     return Finding(
@@ -74,9 +75,3 @@ def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Find
         + (" Add common items, or people who take several forms." if few else ""),
         tuple((one if len(one) < len(other) else other).tolist()),
     )
-
-
-def on_both_sides(block: Block, side: NDArray[np.bool_], thresholds: Thresholds) -> int:
-    right, wrong = block.halves(len(side))
-    here = right @ side.astype(float) + wrong @ side.astype(float)
-    return int(np.sum((here > 0) & (here < block.counts) & rows_of(block, thresholds).informative))

@@ -65,7 +65,7 @@ def update(
     """
     from spectral_irt.bank import Bank
     from spectral_irt.cli.paths import refuse_bank_place, refuse_salt_place
-    from spectral_irt.files import refuse_inputs, uninterrupted, written
+    from spectral_irt.files import refuse_inputs
 
     saying.begin()
     check_option("repeats", repeats, ("error", "skip", "keep"))
@@ -83,9 +83,7 @@ def update(
             if after is before and output is None:
                 break
             try:
-                with uninterrupted():
-                    after.save(place, tell=progress.say)
-                    written.append(place)
+                after.save(place, tell=progress.say)
                 break
             except StaleBankError:  # another update was quicker: ours comes after it
                 progress.say("the bank has changed meanwhile; reading it again")

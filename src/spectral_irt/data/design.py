@@ -11,6 +11,7 @@ are right or wrong it tells nothing.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.errors import LARGEST_COMPONENT, DesignError, DisconnectedDesignError, listed
+from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, DisconnectedDesignError, listed
 from spectral_irt.sparse_kernels import onto_items
 from spectral_irt.text import count_are
 
@@ -161,27 +162,28 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
 
     The component of the best-answered is found by spreading marks along the arrows and against them, each round one
     pass; on ordinary data two rounds each way reach everything. Only what is left goes through a graph search, where
-    answers are right or wrong and can be gathered; else it is found by more passes. `right` and `wrong` are those of
-    `evidence_of`: what no arrow leaves, or none enters, is on its own.
+    answers are right or wrong and can be had one by one; else it is found by more passes. `right` and `wrong` are those
+    of `evidence_of`: what no arrow leaves, or none enters, is on its own.
     """
     if right is None or wrong is None:
         right, wrong = evidence_of(responses)
     layout = responses.thresholds
     answered = responses.item_counts[layout.item] > 0
     waiting = answered & (right > 0) & (wrong > 0)
-    labels, found = np.full(layout.n_entries, -1), 0
-    search = layout.binary and responses.engine.gathers
-    while waiting.any() and found < (1 if search else MOST_GROUPS):
+    labels, found, searched = np.full(layout.n_entries, -1), 0, False
+    while waiting.any() and found < MOST_GROUPS and not searched:
         pivot = int(np.argmax(np.where(waiting, _told(right, wrong), -1.0)))
         core = tied_to(responses, np.arange(layout.n_entries) == pivot) & waiting
         labels[core] = found
         waiting &= ~core
         found += 1
+        if found == 1 and layout.binary and waiting.any():
+            with suppress(AnswersStayError):
+                rest = answered & (labels < 0)
+                labels[rest] = 1 + _components_of(responses.take_items(rest))
+                searched = True
     rest = answered & (labels < 0)
-    if search and waiting.any():
-        labels[rest] = found + _components_of(responses.take_items(rest))
-    else:
-        labels[rest] = found + np.arange(int(rest.sum()))
+    labels[rest] = found + np.arange(int(rest.sum()))
     sizes = np.bincount(labels[answered])
     rank = np.empty(len(sizes), dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))

@@ -18,7 +18,7 @@ from spectral_irt.data.block import EMPTY, Block, Floats, Ints, fingerprint_of
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import chosen_positions
 from spectral_irt.data.packing import DUPLICATES, AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
-from spectral_irt.data.thresholds import Thresholds, answers, counts_and_scores, dense, kinds_of_people
+from spectral_irt.data.thresholds import Thresholds, answers, counts_and_scores, dense, kinds_of_people, pair_work
 from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
 from spectral_irt.engine.threads import LocalEngine
 from spectral_irt.errors import DesignError, ResponseValueError, check_option, listed
@@ -260,6 +260,12 @@ class Responses:
     @cached_property
     def n_responses(self) -> int:
         return int(self.sum(kernels.n_responses) if self.thresholds.binary else self.counts.sum())
+
+    @cached_property
+    def pair_work(self) -> float:
+        """Pairs of answers of the same person, over all people: the work of what looks at pairs. Infinite where answers
+        are only added up."""
+        return float(self.entries.sum(pair_work, self.thresholds))
 
     @cached_property
     def _of_people(self) -> tuple[Ints, ...]:

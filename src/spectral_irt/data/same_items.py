@@ -100,11 +100,11 @@ def shared_sets(
 ) -> SharedSets | None:
     """What the people on repeated sets told; None where too few people share theirs for that to pay."""
     m = responses.n_items
-    if not responses.n_persons or not responses.engine.gathers:
+    if not responses.n_persons:
         return None
     table = scramble(np.arange(m, dtype=np.int32), 0)
-    different, people = responses.sum(_sampled, table)
-    if shared > 0 and responses.n_persons > SAMPLE and different > people / 2:
+    different, people = responses.sum(sampled_sets, table)
+    if different > (people / 2 if shared > 0 and responses.n_persons > SAMPLE else people):
         return None
     keys, counts = responses.gather(set_keys, table)
     first, people, code = _distinct(keys)
@@ -145,7 +145,7 @@ def _empty(k: int) -> tuple[Floats, Floats, Floats]:
     return np.zeros(k + 1), np.zeros((k + 1, k)), np.zeros((k, k))
 
 
-def _sampled(block: Block, table: NDArray[np.uint64]) -> tuple[int, int]:
+def sampled_sets(block: Block, table: NDArray[np.uint64]) -> tuple[int, int]:
     """How many different sets the first people of a block answered, and how many these people are."""
     keys, counts = set_keys(block.take(np.arange(min(SAMPLE, block.n_persons))), table)
     some = keys[counts > 0]

@@ -204,6 +204,11 @@ def kinds_of_people(block: Block, thresholds: Thresholds) -> Ints:
     return np.array([np.count_nonzero(kind) for kind in kinds])
 
 
+def pair_work(block: Block, thresholds: Thresholds) -> float:
+    """How many pairs of answers of the same person there are."""
+    return float((rows_of(block, thresholds).counts.astype(np.float64) ** 2).sum())
+
+
 def answers(block: Block, person: Ints, thresholds: Thresholds) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
     if thresholds.binary:
         return np.repeat(person, block.counts), np.asarray(block.items), block.right()

@@ -22,18 +22,14 @@ class Engine(ABC):
     """Applies kernels to parts.
 
     A kernel is a pure function `kernel(part, *each, *args)`: `args` are the same for all parts, `each` holds sequences
-    with one entry for every part.
+    with one entry for every part. An engine may know some kernels only, and refuse others with `AnswersStayError`.
 
     Attributes
     ----------
-    gathers : bool
-        Whether what a kernel gives for each person comes back. Where rows must stay (a database), only sums over
-        people do.
     remote : bool
         Whether parts lie on other machines, so that few bytes should travel.
     """
 
-    gathers: ClassVar[bool] = True
     remote: ClassVar[bool] = False
 
     @abstractmethod

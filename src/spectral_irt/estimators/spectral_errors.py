@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.errors import DENSE_ITEMS, ONE_PASS_ITEMS, QUICK_ITEMS, SLUGGISH, choose_method
+from spectral_irt.chain.errors import DENSE_ITEMS, QUICK_ITEMS, SLUGGISH, choose_method
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weak_links import weak_links
@@ -140,7 +140,7 @@ def estimate(
     findings += [] if weights is None else [weights_finding(weights)]
     what = "the conditional likelihood"
     findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
-    findings += slow_mixing(design, rest, kept, start.contraction) if known is None else []
+    findings += slow_mixing(design, rest, kept, start.contraction, method) if known is None else []
     made = Estimate(
         with_missing(beta, mask),
         with_missing(errors, mask),
@@ -186,12 +186,10 @@ def _anchored(made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices
 def chosen_method(se: str, rest: Responses, contraction: float, tell: Tell, *, multipliers: bool = True) -> str:
     """Which way to standard errors is taken; the chain alone has no multipliers."""
     method, m = se, rest.thresholds.n_entries
-    if se == "auto" and not rest.engine.gathers:
-        method = "dense" if m < ONE_PASS_ITEMS else "one-pass"
-    elif se == "auto" and multipliers and not rest.thresholds.binary:
+    if se == "auto" and multipliers and not rest.thresholds.binary:
         method = "dense" if m <= QUICK_ITEMS else "one-pass" if contraction < MIXING else "multiplier"
     elif se == "auto":
-        method = choose_method(m, contraction, float((rest.counts.astype(float) ** 2).sum()))
+        method = choose_method(m, contraction, rest.pair_work)
         if method == "multiplier" and not multipliers:
             method = "dense" if m <= DENSE_ITEMS else "one-pass"
     if method != "none":
@@ -255,17 +253,13 @@ def regularization_finding(plan: Regularization) -> Finding:
     return Finding("regularization", "note", plan.sentence, remedy)
 
 
-def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float) -> list[Finding]:
+def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float, method: str) -> list[Finding]:
     """The finding of weak links, where the chain mixes slowly; ties hide them, so they are looked for in the data."""
     if contraction <= SLOW:
         return []
-    if not rest.engine.gathers:  # to name the sides would take a hundred passes more
-        sentence = "Few people link some groups of items: the chain mixes slowly."
-        remedy = (
-            "Standard errors by one pass are too small for differences between such groups. A fit where the answers "
-            "are at hand names the groups and has the errors."
-        )
-        return [Finding("weak_links", "warning", sentence, remedy)]
     outside = design.component[kept[design.answers.thresholds.item]] != 0
     weak = weak_links(rest.take_items(rest.thresholds.sum(outside) == 0))
+    if weak and method == "one-pass":
+        remedy = "Standard errors by one pass are too small for differences between the groups; say `se='dense'`."
+        weak = replace(weak, severity="warning", remedy=remedy)
     return [weak] if weak else []

@@ -388,7 +388,7 @@ def _chain_alone(
     findings += convergence(
         "the chain", found.passes, "passes", "residual", found.residual, tol, remedy=WEAK_LINKS, warn=False
     )
-    findings += slow_mixing(design, rest, kept, found.contraction)
+    findings += slow_mixing(design, rest, kept, found.contraction, method)
     told = balance.through if balance.in_information else rounds.information()
     return Kept(rest, kept, status, tuple(findings), responses.thresholds).estimate(
         beta,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from spectral_irt.chain.operator import Part, flow_in, flow_out, pair_rates, tot
 from spectral_irt.chain.weights import Weighting
 from spectral_irt.data.block import Block, Floats, Ints, item_counts, n_persons, n_responses
 from spectral_irt.data.design import across, evidence, spread_marks
-from spectral_irt.data.thresholds import Thresholds, kinds_of_people
+from spectral_irt.data.same_items import sampled_sets
+from spectral_irt.data.thresholds import Thresholds, kinds_of_people, pair_work
 from spectral_irt.engine.base import Each, Engine, Kernel
-from spectral_irt.errors import DatabaseError
+from spectral_irt.errors import AnswersStayError
 from spectral_irt.sql import queries
 from spectral_irt.sql.connection import Connection
 
@@ -70,8 +71,6 @@ def instead_of(kernel: Kernel) -> Callable[[Callable[..., Any]], Callable[..., A
 class DatabaseEngine(Engine):
     """Sums over people, done by a database: it knows some kernels, and refuses others."""
 
-    gathers: ClassVar[bool] = False
-
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.dialect = connection.dialect
@@ -80,7 +79,7 @@ class DatabaseEngine(Engine):
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         translation = TRANSLATIONS.get(kernel)
         if translation is None or each:
-            raise DatabaseError(
+            raise AnswersStayError(
                 f"{self.connection.where}: this needs the answers themselves ({kernel.__name__}), and they stay in the "
                 "database. Read them into this process to have it."
             )
@@ -144,6 +143,16 @@ def _n_persons(engine: DatabaseEngine, part: Answers) -> int:
 @instead_of(n_responses)
 def _n_responses(engine: DatabaseEngine, part: Answers) -> int:
     return engine.one("count the answers", queries.HOW_MANY, codes=part.answers)
+
+
+@instead_of(pair_work)
+def _pair_work(engine: DatabaseEngine, part: Answers, thresholds: Thresholds) -> float:
+    return np.inf  # each pair would be a row of a join
+
+
+@instead_of(sampled_sets)
+def _sampled_sets(engine: DatabaseEngine, part: Answers, table: NDArray[np.uint64]) -> tuple[int, int]:
+    return 1, 0  # more sets than people: none is looked for
 
 
 @instead_of(item_counts)

@@ -30,6 +30,13 @@ from spectral_irt.sql.engine import Answers, DatabaseEngine
 
 Tell = Callable[[str], None]
 
+ROWS_STAY = Finding(
+    "people_left_out",
+    "note",
+    "People and fit are not computed: they need the answers themselves, which stay where they are.",
+    "Where a copy may be made, read the answers into this process and fit them here.",
+)
+
 FEW_BYTES = 1e9  # up to so many, a bit for every person and item finds repeated answers in a fifth of the time
 
 
@@ -139,7 +146,7 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
         items=labels,
         persons=np.broadcast_to(np.int64(0), n_persons),  # their labels stay; only how many they are is known
         source=given.source,
-        notes=skipped,
+        notes=(*skipped, ROWS_STAY),
         words=plural_words(given.names["person"], given.names["item"]),
         engine=engine,
     )
