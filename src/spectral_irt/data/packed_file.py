@@ -1,9 +1,10 @@
 """Packed files: responses on disk as they are in memory, so that the next run starts at once.
 
     head      what it is, the version of the format and of the program, where the record stands, checksums
-    sections  labels, columns about people; and of every block indptr, split, items and, with a key, options, each at a
+    sections  of every block indptr, split, items and, with a key, options; labels that are whole numbers; each at a
               multiple of 64 bytes
-    record    JSON: counts, where the sections are and their checksums, notes, what is known of the raw answers
+    record    JSON: counts, where the sections are and their checksums, other labels, thresholds, columns about people,
+              notes, what is known of the raw answers
 
 Numbers are little-endian. Opening maps the file: nothing is copied, and several processes share what they read. Every
 checksum is compared, and every code is checked to lie within its bounds, whoever wrote the file; nothing is unpickled.
@@ -16,8 +17,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
@@ -37,13 +37,15 @@ from spectral_irt.engine.dask import Shard
 from spectral_irt.errors import OptionError, ReadError, listed
 
 MAGIC = b"SIRTPACK"
-VERSION = 1
+VERSION = 2
 HEAD = struct.Struct("<8sII16sQQII")  # magic, format, 0, program, where the record is, its length, its crc, the head's
 ALIGNED = 64
 MOST_THRESHOLDS = 1000  # of an item: what is made for them is then in proportion to the size of the file
 PACK_AGAIN = "Pack the answers again: spectral-irt pack FILES -o answers.packed."
 
+KINDS = {"indptr": "<i8", "split": "<i8", "items": "<i4", "options": "u1"}  # of the sections of a block
 FRAME_KINDS = (None, "polars", "pandas", "pyarrow", "modin", "cudf")
+LABEL = str | int | float
 
 Tell = Callable[[float, str], None]
 
@@ -65,11 +67,8 @@ class PackedWriter:
 
     def add(self, block: Block) -> None:
         """Append the block of these people."""
-        wanted = {"indptr": "<i8", "split": "<i8", "items": "<i4"}
-        arrays = {name: np.asarray(getattr(block, name), dtype=kind) for name, kind in wanted.items()}
-        if block.options is not None:
-            arrays["options"] = np.asarray(block.options, dtype="u1")
-        self._blocks.append({name: self._section(array) for name, array in arrays.items()})
+        arrays = {name: getattr(block, name) for name in KINDS if getattr(block, name) is not None}
+        self._blocks.append({name: self._section(array, KINDS[name]) for name, array in arrays.items()})
         self.n_persons += block.n_persons
         self.n_responses += block.n_responses
 
@@ -77,27 +76,25 @@ class PackedWriter:
         """Write labels, the record and the head; what else is known is taken from the responses, if given."""
         record: dict[str, Any] = {"counts": [self.n_persons, len(items), self.n_responses], "blocks": self._blocks}
         for name, labels in (("persons", persons), ("items", items)):
-            kind, *arrays = labels_out(labels)
-            record[name] = {"kind": kind, "parts": [self._section(array) for array in arrays]}
+            numbers = labels.dtype.kind == "i"
+            record[name] = {"numbers": self._section(labels, "<i8")} if numbers else {"labels": _as_json(labels)}
         if responses is not None:
             record |= {"source": responses.source, "words": responses.words, "frame_kind": responses.frame_kind}
-            record |= {"notes": notes_out(responses.notes), "raw": raw_out(responses.raw, items)}
+            record |= {"notes": [_note_out(note) for note in responses.notes], "raw": _raw_out(responses.raw)}
             if responses.people is not None:
-                columns = {name: json.dumps(values.tolist()).encode() for name, values in responses.people.items()}
-                record["people"] = {n: self._section(np.frombuffer(text, "u1")) for n, text in columns.items()}
-        if responses is not None and not responses.thresholds.binary:
-            record["thresholds"] = self._section(np.asarray(responses.thresholds.max_score, dtype="<i8"))
-            if responses.codes is not None:
-                record["codes"] = [*responses.codes.shape, self._section(np.asarray(responses.codes, dtype="<f8"))]
+                record["people"] = {name: values.tolist() for name, values in responses.people.items()}
+            if not responses.thresholds.binary:
+                record["thresholds"] = responses.thresholds.max_score.tolist()
+                record["codes"] = None if responses.codes is None else responses.codes.tolist()
         text = json.dumps(record).encode()
         self._file.write(text)
         head = HEAD.pack(MAGIC, VERSION, 0, __version__.encode()[:16], self._end, len(text), zlib.crc32(text), 0)
         self._file.seek(0)
         self._file.write(head[:-4] + struct.pack("<I", zlib.crc32(head[:-4])))
 
-    def _section(self, array: NDArray[Any]) -> list[int]:
+    def _section(self, array: NDArray[Any], kind: str) -> list[int]:
         """Where it begins, how many bytes it has, and its checksum."""
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        data = np.ascontiguousarray(array, dtype=kind).view(np.uint8).data
         self._file.write(data)
         place = [self._end, len(data), zlib.crc32(data)]
         padding = -len(data) % ALIGNED
@@ -170,22 +167,15 @@ def _opened(whole: memoryview, name: str) -> Responses:
     record = _record(whole, name)
     try:
         n_persons, n_items, n_responses = (int(count) for count in record["counts"])
-        labels = {
-            which: labels_in(
-                record[which]["kind"], [_checked(whole, place) for place in record[which]["parts"]], n, which
-            )
-            for which, n in (("persons", n_persons), ("items", n_items))
-        }
+        persons, items = _labels(whole, record, "persons", n_persons), _labels(whole, record, "items", n_items)
         blocks = tuple(_blocks(whole, record["blocks"]))
-        ordered = _ordered(whole, record, n_items)
-        known: dict[str, Any] = {"source": str(record.get("source", name)), "frame_kind": record.get("frame_kind")}
+        known = _thresholds(record, n_items)
+        known |= {"source": str(record.get("source", name)), "frame_kind": record.get("frame_kind")}
         if known["frame_kind"] not in FRAME_KINDS:
             raise _Damaged("was made of a kind of table that there is not")
-        people, items = record.get("words", ("people", "items"))
-        known["words"] = str(people), str(items)
-        known["notes"] = notes_in(record.get("notes", []))
-        known["people"] = _people(whole, record, labels["persons"], known["source"])
-        known["raw"] = raw_in(record.get("raw"), labels["items"])
+        people, what = record.get("words", ("people", "items"))
+        known |= {"words": (str(people), str(what)), "notes": tuple(map(_note_in, record.get("notes", [])))}
+        known |= {"people": _people(record, persons, known["source"]), "raw": _raw_in(record.get("raw"))}
     except _Damaged:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -195,7 +185,7 @@ def _opened(whole: memoryview, name: str) -> Responses:
         raise _Damaged(
             f"says {n_persons:,} people and {n_responses:,} answers, and holds {there[0]:,} and {there[1]:,}"
         )
-    found = Responses(blocks, labels["items"], labels["persons"], **known, **ordered)
+    found = Responses(blocks, items, persons, **known)
     n_options = 0 if found.raw is None else len(found.raw.options)
     each = (record["blocks"],)
     for wrong in found.engine.map(_wrong_with, blocks, found.thresholds, n_options, each=each) if blocks else ():
@@ -210,12 +200,12 @@ def _record(whole: memoryview, name: str) -> dict[str, Any]:
         raise _Damaged("is not a packed file, or its writing never ended")
     if own != zlib.crc32(whole[: HEAD.size - 4]):
         raise _Damaged("is damaged: its head does not agree with its checksum")
-    if version > VERSION:
+    if version != VERSION:
         made = program.rstrip(b"\0").decode("ascii", "replace")
         raise ReadError(
-            f"{name} was packed by spectral-irt {made}, in a format (version {version}) that is newer than this "
-            f"program's ({__version__}, version {VERSION}). Install that version or a later one, or pack the answers "
-            "again with this one."
+            f"{name} was packed by spectral-irt {made}, in a format (version {version}) that is "
+            f"{'newer' if version > VERSION else 'older'} than this program's ({__version__}, version {VERSION}). "
+            "Install that version, or pack the answers again with this one."
         )
     if start + length != len(whole):
         raise _Damaged(f"is cut off or has grown: it has {len(whole):,} bytes, and should have {start + length:,}")
@@ -240,18 +230,9 @@ def _section(whole: memoryview, place: list[int]) -> memoryview:
     return whole[start : start + size]
 
 
-def _checked(whole: memoryview, place: list[int]) -> memoryview:
-    part = _section(whole, place)
-    if zlib.crc32(part) != place[2]:
-        raise _Damaged("is damaged: its labels do not agree with their checksum")
-    return part
-
-
 def _blocks(whole: memoryview, places: list[dict[str, list[int]]]) -> Iterator[Block]:
-    kinds = {"indptr": "<i8", "split": "<i8", "items": "<i4", "options": "u1"}
     for one in places:
-        arrays = {name: np.frombuffer(_section(whole, place), kinds[name]) for name, place in one.items()}
-        yield Block(arrays["indptr"], arrays["split"], arrays["items"], arrays.get("options"))
+        yield Block(**{name: np.frombuffer(_section(whole, place), KINDS[name]) for name, place in one.items()})  # type: ignore[arg-type]
 
 
 def _wrong_with(block: Block, places: dict[str, list[int]], thresholds: Thresholds, n_options: int) -> str | None:
@@ -297,122 +278,85 @@ def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
     return bool(np.all(ends_well[alone]) and np.all(pairs))
 
 
-def _ordered(whole: memoryview, record: dict[str, Any], n_items: int) -> dict[str, Any]:
+def _thresholds(record: dict[str, Any], n_items: int) -> dict[str, Any]:
     if "thresholds" not in record:
         return {}
-    counts: Ints = np.frombuffer(_checked(whole, record["thresholds"]), "<i8")
-    if len(counts) != n_items or counts.min(initial=1) < 1 or counts.max(initial=1) > MOST_THRESHOLDS:
+    counts: Ints = np.array(record["thresholds"], dtype=np.int64)
+    if counts.shape != (n_items,) or counts.min(initial=1) < 1 or counts.max(initial=1) > MOST_THRESHOLDS:
         raise _Damaged("has other items than it has categories for, or too many of one item")
-    codes = None
-    if "codes" in record:
-        rows, columns, place = record["codes"]
-        codes = np.frombuffer(_checked(whole, place), "<f8").reshape(rows, columns)
-        if codes.shape != (n_items, counts.max(initial=1) + 1):
-            raise _Damaged("has values for other categories than it holds")
+    codes = None if record["codes"] is None else np.array(record["codes"], dtype=np.float64)
+    if codes is not None and codes.shape != (n_items, counts.max(initial=1) + 1):
+        raise _Damaged("has values for other categories than it holds")
     return {"thresholds": Thresholds(counts), "codes": codes}
 
 
-def _people(whole: memoryview, record: dict[str, Any], persons: Labels, source: str) -> People | None:
-    if "people" not in record:
-        return None
-    columns = {}
-    for name, place in record["people"].items():
-        values = json.loads(bytes(_checked(whole, place)))
-        if len(values) != len(persons) or not all(one is None or isinstance(one, str | int | float) for one in values):
-            raise ValueError(f"column {name!r} about people")
-        columns[name] = np.empty(len(values), dtype=object)
-        columns[name][:] = values
-    return People(persons, columns, source)
+# ------------------------------------------------------------------- labels, findings, and what else is known
 
 
-NUMBERS, TEXTS, MIXED = "numbers", "texts", "mixed"
-
-
-# ------------------------------------------------------------------------------------------------- labels
-
-
-def labels_out(labels: Labels) -> tuple[str, *tuple[NDArray[Any], ...]]:
-    """How the labels are kept, and the arrays that keep them."""
-    if labels.dtype.kind == "i":
-        return NUMBERS, labels.astype("<i8")
-    plain = labels.tolist()
-    if all(type(label) is str for label in plain):
-        texts = [label.encode("utf-8", "surrogatepass") for label in plain]
-        ends = np.cumsum([0, *map(len, texts)], dtype="<i8")
-        return TEXTS, ends, np.frombuffer(b"".join(texts), dtype="u1")
-    foreign = [label for label in plain if not isinstance(label, str | int | float | bool)]
+def _as_json(labels: Labels) -> list[Any]:
+    plain: list[Any] = labels.tolist()
+    foreign = [label for label in plain if not isinstance(label, LABEL)]
     if foreign:
         raise OptionError(
             f"labels of the kind {type(foreign[0]).__name__} cannot be packed: {listed(foreign)}. Make them text or "
             "whole numbers."
         )
-    return MIXED, np.frombuffer(json.dumps(plain).encode(), dtype="u1")
+    return plain
 
 
-def labels_in(kind: str, parts: Sequence[memoryview], n: int, which: str) -> Labels:
+def _labels(whole: memoryview, record: dict[str, Any], which: str, n: int) -> Labels:
     """The labels again; a ValueError where there are not as many as there should be."""
     found: Labels
-    if kind == NUMBERS:
-        found = np.frombuffer(parts[0], "<i8")
-    elif kind == TEXTS:
-        ends, text = np.frombuffer(parts[0], "<i8"), bytes(parts[1])
-        if len(ends) != n + 1 or ends[0] != 0 or ends[-1] != len(text) or np.any(np.diff(ends) < 0):
-            raise ValueError(f"labels of {which}")
-        found = np.empty(n, dtype=object)
-        places = ends.tolist()
-        found[:] = [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(places)]
-    elif kind == MIXED:
-        plain = json.loads(bytes(parts[0]))
-        if not all(isinstance(label, str | int | float) for label in plain):
-            raise ValueError(f"labels of {which}")
-        found = label_array(plain)
+    if "numbers" in record[which]:
+        place = record[which]["numbers"]
+        found = np.frombuffer(_section(whole, place), "<i8")
+        if zlib.crc32(found.data) != place[2]:
+            raise _Damaged("is damaged: its labels do not agree with their checksum")
     else:
-        raise ValueError(f"labels of the kind {kind}")
+        found = label_array(_plain_values(record[which]["labels"], which))
     if len(found) != n:
         raise ValueError(f"{len(found):,} {which} instead of {n:,}")
     return found
 
 
-# ------------------------------------------------------------------------------------------------ findings
+def _plain_values(values: Any, what: str, kinds: Any = LABEL) -> list[Any]:
+    if not isinstance(values, list) or not all(isinstance(one, kinds) for one in values):
+        raise ValueError(f"values of {what}")
+    return values
 
 
-def notes_out(notes: Sequence[Finding]) -> list[dict[str, Any]]:
-    return [{**vars(note), "items": [plain_label(label) for label in note.items]} for note in notes]
+def _people(record: dict[str, Any], persons: Labels, source: str) -> People | None:
+    if "people" not in record:
+        return None
+    columns = {}
+    for name, values in record["people"].items():
+        columns[name] = np.empty(len(persons), dtype=object)
+        columns[name][:] = _plain_values(values, name, LABEL | None)
+    return People(persons, columns, source)
 
 
-def notes_in(kept: Sequence[dict[str, Any]]) -> tuple[Finding, ...]:
-    for note in kept:
-        if note["severity"] not in get_args(Severity):
-            raise ValueError(f"a finding of the kind {note['severity']!r}")
-    texts = ("code", "severity", "sentence", "remedy")
-    return tuple(Finding(*(str(note[name]) for name in texts), tuple(note["items"])) for note in kept)  # type: ignore[arg-type, call-arg]
+def _note_out(note: Finding) -> dict[str, Any]:
+    return {**vars(note), "items": [plain_label(label) for label in note.items]}
 
 
-# --------------------------------------------------------------------------------------------- raw answers
+def _note_in(kept: dict[str, Any]) -> Finding:
+    if kept["severity"] not in get_args(Severity):
+        raise ValueError(f"a finding of the kind {kept['severity']!r}")
+    code, severity, sentence, remedy = (str(kept[name]) for name in ("code", "severity", "sentence", "remedy"))
+    return Finding(code, severity, sentence, remedy, tuple(kept["items"]))  # type: ignore[arg-type]
 
 
-def raw_out(raw: RawAnswers | None, items: Labels) -> dict[str, Any] | None:
-    """What is known of the raw answers, by the number of the item."""
+def _raw_out(raw: RawAnswers | None) -> dict[str, Any] | None:
     if raw is None:
         return None
-    labels = items.tolist()
-    blanks = None if raw.blanks is None else [raw.blanks.get(label) for label in labels]
-    return {
-        "options": list(raw.options),
-        "key": [raw.key.get(label) for label in labels],
-        "blanks": blanks,
-        "counted_wrong": list(raw.counted_wrong),
-    }
+    blanks = None if raw.blanks is None else list(raw.blanks.items())
+    return {**vars(raw), "key": list(raw.key.items()), "blanks": blanks}
 
 
-def raw_in(kept: dict[str, Any] | None, items: Labels) -> RawAnswers | None:
+def _raw_in(kept: dict[str, Any] | None) -> RawAnswers | None:
     if kept is None:
         return None
-    labels = items.tolist()
-    key = {label: str(text) for label, text in zip(labels, kept["key"], strict=True) if text is not None}
-    blanks = None
-    if kept["blanks"] is not None:
-        pairs = zip(labels, kept["blanks"], strict=True)
-        blanks = {label: (int(pair[0]), int(pair[1])) for label, pair in pairs if pair is not None}
+    key = {label: str(text) for label, text in kept["key"]}
+    blanks = None if kept["blanks"] is None else {label: (int(a), int(b)) for label, (a, b) in kept["blanks"]}
     omitted, not_reached = kept["counted_wrong"]
     return RawAnswers(tuple(map(str, kept["options"])), key, blanks, (int(omitted), int(not_reached)))

@@ -33,7 +33,7 @@ Tell = Callable[[str], None]
 ROWS_STAY = Finding(
     "people_left_out",
     "note",
-    "People and fit are not computed: they need the answers themselves, which stay where they are.",
+    "People and fit were not computed: they need the answers themselves, which stay where they are.",
     "Where a copy may be made, read the answers into this process and fit them here.",
 )
 
