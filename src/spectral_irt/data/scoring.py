@@ -59,26 +59,72 @@ class Keys(NamedTuple):
 
 @dataclass(frozen=True)
 class Scoring:
-    """How raw values become categories, or missing. Make one with `scoring`, which checks the options.
+    """How raw values become categories, or missing, which is decided by the raw value, whatever it would stand for.
 
-    What is missing is decided by the raw value, whatever it would stand for.
+    Options are those of `read`. Answers that are `undecided` are read as ordered categories; if none is above 1 they
+    are right and wrong.
+
+    Examples
+    --------
+    >>> Scoring(correct=[2, "B"]).correct
+    ('2', 'B')
+    >>> Scoring(key={"q1": "A|C", "q2": {"B": 2, "D": 1}}).key
+    {'q1': {'A': 1, 'C': 1}, 'q2': {'B': 2, 'D': 1}}
     """
 
-    missing: tuple[str, ...] = ()
-    key: Mapping[Any, Mapping[str, int]] | None = None  # scores of an item's options; others have 0
-    correct: tuple[str, ...] | None = None
+    missing: Any = ()
+    key: Mapping[Any, Any] | None = None
+    correct: Any = None
     threshold: float | None = None
     above_mean: Polarity | None = None
     omitted: Blank = "missing"
     not_reached: Blank = "missing"
-    not_presented: tuple[str, ...] = ()
-    ordered: bool = False  # values are categories, whole numbers from 0 to HIGHEST
-    undecided: bool = False  # so they are read, and if none is above 1 they are right and wrong
-    recode: Mapping[str, int] | None = None  # labels of categories
-    reverse: tuple[Any, ...] = ()  # items whose highest category is the lowest
-    span: tuple[int, int] | None = None  # the lowest and the highest category that there are, for `reverse`
+    not_presented: Any = ()
+    ordered: bool = False
+    undecided: bool = False
+    recode: Any = None
+    reverse: Any = ()
+    span: tuple[int, int] | None = None
     unused: str = "collapse"
     groups: Any = None
+
+    def __post_init__(self) -> None:
+        """Check every option, and put it into one form; what is in this form already stays as it is."""
+        ways = ("key", "correct", "threshold", "above_mean", "recode")
+        said = [name for name in ways if getattr(self, name) is not None]
+        if len(said) > 1:
+            names = " and ".join(f"`{one}`" for one in said)
+            raise OptionError(f"{names} are different ways of scoring; say one of them.")
+        if self.ordered and said and said[0] in ("correct", "threshold", "above_mean"):
+            raise OptionError(
+                f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only; leave "
+                "it out."
+            )
+        check_option("above_mean", self.above_mean, (None, "right", "wrong"))
+        check_option("unused", self.unused, UNUSED)
+        for name in ("omitted", "not_reached"):
+            check_option(name, getattr(self, name), ("missing", "wrong"))
+            if getattr(self, name) == "wrong" and self.above_mean is not None:
+                raise OptionError(
+                    f"`{name}='wrong'` is for tests, and `above_mean` for ratings: what is not rated is not below the "
+                    "mean. Leave out one of them."
+                )
+        made: dict[str, Any] = {"recode": recoding(self.recode)}
+        made["not_presented"] = tuple(spellings(several(self.not_presented)))
+        made["missing"] = tuple(dict.fromkeys([*spellings(several(self.missing)), *made["not_presented"]]))
+        if self.key is not None:
+            made["key"] = _checked_key(self.key)
+        if self.correct is not None:
+            made["correct"] = tuple(spellings(several(self.correct)))
+            if not made["correct"]:
+                raise OptionError("`correct` names no value; say which answers are right.")
+        if self.threshold is not None:
+            made["threshold"] = _finite(self.threshold)
+        if self.recode is not None:
+            made |= {"ordered": True, "span": (0, max(made["recode"].values()))}
+        turned = self.reverse.split(",") if isinstance(self.reverse, str) else several(self.reverse)
+        made["reverse"] = tuple(one.strip() if isinstance(self.reverse, str) else one for one in turned)
+        vars(self).update(made)
 
     @property
     def counts_blanks(self) -> bool:
@@ -254,104 +300,14 @@ class Scoring:
         return np.asarray(answers == 1)
 
 
-def scoring(
-    *,
-    missing: Any = (),
-    key: Mapping[Any, Any] | None = None,
-    correct: Any = None,
-    threshold: float | None = None,
-    above_mean: str | None = None,
-    omitted: str = "missing",
-    not_reached: str = "missing",
-    not_presented: Any = (),
-    ordered: bool = False,
-    recode: Any = None,
-    reverse: Any = (),
-    span: tuple[int, int] | None = None,
-    unused: str = "collapse",
-    groups: Any = None,
-) -> Scoring:
-    """How to score, with every option checked.
-
-    Parameters
-    ----------
-    missing : value or values
-        What else means "not answered", beside the empty cell, null, NaN, "NA", "NaN", "nan" and "null".
-    key : mapping of item to right answer, or to a mapping of answer to score
-        For multiple choice; "A|C" are two right answers. With scores other answers than those named have 0.
-    correct : value or values
-        Right, whatever the item; every other answer is wrong.
-    threshold : float
-        Values above it are right.
-    above_mean : "right" or "wrong"
-        What a rating strictly above the mean of the person's own ratings counts as. "wrong" is the paper's polarity:
-        what a person likes is coded 0, so that a larger difficulty means better liked.
-    omitted, not_reached : "missing" or "wrong"
-        What a blank cell of a table with a row for each person is: before a later answer of the person, and after the
-        last one.
-    not_presented : value or values
-        What means that the item was not on the person's form: neither omitted nor not reached. "" is the empty cell.
-    ordered : bool
-        Values are categories, whole numbers from 0.
-    recode : text, sequence or mapping
-        Labels from the lowest category to the highest, "never,sometimes,often"; labels that mean the same are joined by
-        "=".
-    reverse, span, unused, groups
-        See `read`.
-
-    Examples
-    --------
-    >>> scoring(correct=[2, "B"]).correct
-    ('2', 'B')
-    >>> scoring(key={"q1": "A|C", "q2": {"B": 2, "D": 1}}).key
-    {'q1': {'A': 1, 'C': 1}, 'q2': {'B': 2, 'D': 1}}
-    """
-    given = {"key": key, "correct": correct, "threshold": threshold, "above_mean": above_mean, "recode": recode}
-    said = [name for name, value in given.items() if value is not None]
-    if len(said) > 1:
-        raise OptionError(f"{' and '.join(f'`{one}`' for one in said)} are different ways of scoring; say one of them.")
-    if ordered and said and said[0] in ("correct", "threshold", "above_mean"):
-        raise OptionError(
-            f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only; leave it "
-            "out."
-        )
-    check_option("above_mean", above_mean, (None, "right", "wrong"))
-    check_option("unused", unused, UNUSED)
-    for name, value in (("omitted", omitted), ("not_reached", not_reached)):
-        check_option(name, value, ("missing", "wrong"))
-        if value == "wrong" and above_mean is not None:
-            raise OptionError(
-                f"`{name}='wrong'` is for tests, and `above_mean` for ratings: what is not rated is not below the "
-                "mean. Leave out one of them."
-            )
-    absent = tuple(spellings(several(not_presented)))
-    if threshold is not None:
-        try:
-            threshold = float(threshold)
-        except (TypeError, ValueError):
-            raise OptionError(f"`threshold` is {threshold!r}; it must be a number.") from None
-        if not np.isfinite(threshold):
-            raise OptionError(f"`threshold` is {threshold}; it must be a finite number.")
-    right = None if correct is None else tuple(spellings(several(correct)))
-    if right == ():
-        raise OptionError("`correct` names no value; say which answers are right.")
-    labels = recoding(recode)
-    return Scoring(
-        missing=(*spellings(several(missing)), *absent),
-        key=None if key is None else _checked_key(key),
-        correct=right,
-        threshold=threshold,
-        above_mean=above_mean,  # type: ignore[arg-type]
-        omitted=omitted,  # type: ignore[arg-type]
-        not_reached=not_reached,  # type: ignore[arg-type]
-        not_presented=absent,
-        ordered=ordered or labels is not None,
-        recode=labels,
-        reverse=tuple(one.strip() for one in reverse.split(",")) if isinstance(reverse, str) else several(reverse),
-        span=span if labels is None else (0, max(labels.values())),
-        unused=unused,
-        groups=groups,
-    )
+def _finite(threshold: Any) -> float:
+    try:
+        number = float(threshold)
+    except (TypeError, ValueError):
+        raise OptionError(f"`threshold` is {threshold!r}; it must be a number.") from None
+    if not np.isfinite(number):
+        raise OptionError(f"`threshold` is {number}; it must be a finite number.")
+    return number
 
 
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:

@@ -13,7 +13,7 @@ from spectral_irt.data.arrays import from_array, is_frame
 from spectral_irt.data.categories import of_either_kind
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Blank, Polarity, Scoring, scoring, several
+from spectral_irt.data.scoring import Blank, Polarity, Scoring, several
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, for_shell
 
 if TYPE_CHECKING:
@@ -367,13 +367,13 @@ def scoring_of(
     options |= {"ordered": undecided or graded if ordered is None else ordered, "unused": unused or "collapse"}
     if key is not None and not isinstance(key, Mapping):
         # Options that exclude each other are an error whether or not the key file can be read.
-        scoring(key={}, **options)
+        Scoring(key={}, **options)
         from spectral_irt.reading.key import read_key
 
         key = read_key(key, key_sheet, encoding)
     elif key_sheet is not None:
         raise OptionError("`key_sheet` is a sheet of the workbook that `key=` names.")
-    return replace(scoring(key=key, **options), undecided=undecided)
+    return Scoring(key=key, undecided=undecided, **options)
 
 
 @contextmanager

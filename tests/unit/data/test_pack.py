@@ -11,7 +11,7 @@ from dense import AWKWARD, table_of
 from spectral_irt.data import Responses, packing
 from spectral_irt.data.builder import Piece, ResponsesBuilder
 from spectral_irt.data.packing import Repeats, person_chunks
-from spectral_irt.data.scoring import scoring as scoring_of
+from spectral_irt.data.scoring import Scoring
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, ReadError
 
@@ -172,7 +172,7 @@ def test_an_item_that_no_slot_can_hold_is_refused(bits: int) -> None:
 
 
 def test_more_items_than_ordered_answers_can_have() -> None:
-    scoring = scoring_of(ordered=True)
+    scoring = Scoring(ordered=True)
     builder = ResponsesBuilder(scoring, "the data", wide=False)
     item = np.array([0, 1 << (31 - scoring.bits)])
     builder.add(Piece(np.array([0, 0]), item, np.array([2.0, 1.0]), lambda k: Place("the data", "q", k)))

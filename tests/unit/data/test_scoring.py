@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from spectral_irt.data import Responses
-from spectral_irt.data.scoring import one_spelling, scoring, spellings
+from spectral_irt.data.scoring import Scoring, one_spelling, spellings
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, for_shell
 from spectral_irt.reading import read
 
@@ -296,7 +296,7 @@ def test_options_list_what_they_can_be(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="'persons', 'items'"):
         of_text(tmp_path, RATINGS, orient="up")
     with pytest.raises(OptionError, match="must be a number"):
-        scoring(threshold="high")  # type: ignore[arg-type]
+        Scoring(threshold="high")  # type: ignore[arg-type]
 
 
 def test_one_spelling() -> None:
