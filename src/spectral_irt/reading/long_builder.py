@@ -49,8 +49,6 @@ Codes = NDArray[np.int32]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: neighbors go far apart, evenly
 _SEEDS = (0, 0x5EED)
-_FIRST_BITS = 12
-SOME = 1 << 14  # rows that enter an empty table
 FEW = 4  # rows per run from which on the runs are looked up, not the rows
 
 
@@ -63,8 +61,8 @@ class LabelCodes:
     def __init__(self) -> None:
         self.size = 0
         self._labels: list[pl.Series] = []
-        self._keys: list[LabelKeys] = []
-        self._make_room(_FIRST_BITS)
+        self._keys: LabelKeys = ()  # by code, with room for more
+        self._table = np.full(1 << 16, -1, dtype=np.int32)  # codes, each at the place of its key or soon after
 
     def codes(self, labels: pl.Series) -> tuple[Codes, pl.Series]:
         """The code of every label, and the labels that are new."""
@@ -82,82 +80,53 @@ class LabelCodes:
     def _codes(self, keys: LabelKeys, labels: pl.Series) -> tuple[Codes, pl.Series]:
         codes = self._found(keys)
         absent = np.flatnonzero(codes < 0)
-        known = len(self._labels)
-        while len(absent):
-            # Some first: most of the others are the same labels, and then need no room of their own.
-            some, absent = np.split(absent, [max(SOME, self.size)])
-            codes[some], first = self._entered(tuple(key[some] for key in keys))
-            self._labels.append(labels.gather(some[first]))
+        new = labels.gather(absent).unique(maintain_order=True)
+        if len(new):
+            self._labels.append(new)
+            self._enter(_keys_of(new))
             codes[absent] = self._found(tuple(key[absent] for key in keys))
-            absent = absent[codes[absent] < 0]
-        new = self._labels[known:]
-        return codes, pl.concat(new) if new else labels.clear()
+        return codes, new
 
-    # ------------------------------------------------------------------ the table
-
-    def _make_room(self, bits: int) -> None:
-        self._bits = bits
-        self._table = np.full(1 << bits, -1, dtype=np.int32)  # codes
-        self._table_keys: list[NDArray[np.uint64]] = []
-        known, self._keys = self._keys, []
-        if known:
-            self.size = 0
-            self._entered(tuple(np.concatenate(each) for each in zip(*known, strict=True)))
-
-    def _places(self, keys: LabelKeys) -> NDArray[np.int64]:
-        return ((keys[0] * _SPREAD) >> np.uint64(64 - self._bits)).view(np.int64)
+    def _places(self, key: NDArray[np.uint64]) -> NDArray[np.int64]:
+        bits = len(self._table).bit_length() - 1
+        return ((key * _SPREAD) >> np.uint64(64 - bits)).view(np.int64)
 
     def _found(self, keys: LabelKeys) -> Codes:
         """The codes of these keys; -1 where there is none."""
-        if not self._table_keys:
-            return np.full(len(keys[0]), -1, dtype=np.int32)
-        places = self._places(keys)
+        places = self._places(keys[0])
         codes = self._table.take(places)
-        at_odds = np.flatnonzero(self._differ(places, keys) & (codes >= 0))
-        while len(at_odds):
-            places[at_odds] = (places[at_odds] + 1) & (len(self._table) - 1)
-            there = places[at_odds]
-            codes[at_odds] = self._table[there]
-            own = tuple(key[at_odds] for key in keys)
-            at_odds = at_odds[self._differ(there, own) & (codes[at_odds] >= 0)]
+        left = self._others(codes, keys)
+        while len(left):
+            places[left] = (places[left] + 1) & (len(self._table) - 1)
+            codes[left] = self._table[places[left]]
+            left = left[self._others(codes[left], tuple(key[left] for key in keys))]
         return codes
 
-    def _differ(self, places: NDArray[np.int64], keys: LabelKeys) -> NDArray[np.bool_]:
-        differ = self._table_keys[0].take(places) != keys[0]
-        for known, key in zip(self._table_keys[1:], keys[1:], strict=True):
-            differ |= known.take(places) != key
-        return differ
+    def _others(self, codes: Codes, keys: LabelKeys) -> NDArray[np.int64]:
+        """Where the code that was found is that of another key."""
+        if not self.size:
+            return np.zeros(0, dtype=np.int64)
+        unlike = [known.take(codes) != key for known, key in zip(self._keys, keys, strict=True)]
+        return np.flatnonzero(np.logical_or.reduce(unlike) & (codes >= 0))
 
-    def _entered(self, keys: LabelKeys) -> tuple[Codes, NDArray[np.int64]]:
-        """Codes of keys that are not there yet, some of them perhaps more than once; and where each new one is."""
-        n = len(keys[0])
-        if 2 * (self.size + n) > len(self._table):
-            self._make_room((4 * (self.size + n) - 1).bit_length())
-        if not self._table_keys:
-            self._table_keys = [np.zeros(len(self._table), dtype=np.uint64) for _ in keys]
-        places = self._places(keys)
-        owner = np.empty(n, dtype=np.int64)  # the first with the same key
-        place_of = np.empty(n, dtype=np.int64)
-        left, own = np.arange(n), keys
-        while len(left):
-            there = places[left]
-            free = np.flatnonzero(self._table[there] < 0)[::-1]  # backwards: the first of those who want a place has it
-            self._table[there[free]] = self.size + left[free]
-            won = free[self._table[there[free]] == self.size + left[free]]
-            for known, key in zip(self._table_keys, own, strict=True):
-                known[there[won]] = key[won]
-            place_of[left[won]] = there[won]
-            settled = ~self._differ(there, own)
-            owner[left[settled]] = self._table[there[settled]] - self.size
-            left, own = left[~settled], tuple(key[~settled] for key in own)
-            places[left] = (places[left] + 1) & (len(self._table) - 1)
-        first = np.flatnonzero(owner == np.arange(n))
-        codes = np.empty(n, dtype=np.int32)
-        codes[first] = np.arange(self.size, self.size + len(first), dtype=np.int32)
-        self._table[place_of[first]] = codes[first]
-        self._keys.append(tuple(key[first] for key in keys))
-        self.size += len(first)
-        return codes[owner], first
+    def _enter(self, keys: LabelKeys) -> None:
+        """Give codes to keys that differ from each other and are not there yet."""
+        first, self.size = self.size, self.size + len(keys[0])
+        if not self._keys or self.size > len(self._keys[0]):
+            room = np.zeros(2 * self.size - first, dtype=np.uint64)
+            self._keys = tuple(np.concatenate([old[:first], room]) for old in self._keys or keys)
+        for known, key in zip(self._keys, keys, strict=True):
+            known[first : self.size] = key
+        if 2 * self.size > len(self._table):
+            self._table = np.full(1 << (4 * self.size - 1).bit_length(), -1, dtype=np.int32)
+            first = 0
+        codes = np.arange(first, self.size, dtype=np.int32)
+        places = self._places(self._keys[0][first : self.size])
+        while len(codes):
+            free = self._table[places] < 0
+            self._table[places[free]] = codes[free]
+            left = self._table[places] != codes  # one of those who want a place has it
+            codes, places = codes[left], (places[left] + 1) & (len(self._table) - 1)
 
 
 def _keys_of(labels: pl.Series) -> LabelKeys:
