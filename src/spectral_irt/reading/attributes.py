@@ -8,8 +8,8 @@ so would a total score. Names and values tell them; what was left out, and what 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ import polars as pl
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, item_label, one_spelling, positions
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.reading.frame import Pieces, Table, all_whole, by_position, plain_labels
+from spectral_irt.reading.frame import Table, all_whole, plain_labels
 
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
@@ -230,17 +230,17 @@ def _as_numbers(values: pl.Series) -> np.ndarray[Any, Any]:
 class PersonColumns:
     """What columns say about people, as it comes by; a long table says it with every answer."""
 
-    def __init__(self, names: Sequence[str], source: str, first: int) -> None:
+    def __init__(self, names: Sequence[str], source: str) -> None:
         self.names, self.source = tuple(dict.fromkeys(map(str, names))), source
-        self._next = first  # number of the next row without a label
         self._parts: list[pl.DataFrame] = []
         self._waiting = self._settled = 0
 
-    def add(self, labels: pl.Series | None, columns: Sequence[pl.Series]) -> None:
-        """Some rows: labels of people, by default their numbers, and their values in each column."""
-        if labels is None:
-            labels = pl.Series(np.arange(self._next, self._next + len(columns[0])))
-            self._next += len(labels)
+    def positions(self, table: Table) -> list[int]:
+        """Where the columns are in a table."""
+        return [table.position("people", name) for name in self.names]  # type: ignore[misc]
+
+    def add(self, labels: pl.Series, columns: Sequence[pl.Series]) -> None:
+        """Some rows: labels of people, and their values in each column."""
         texts = [_texts(values, self.source).alias(f"c{k}") for k, values in enumerate(columns)]
         part = pl.DataFrame([_texts(labels, self.source).alias(LABEL), *texts])
         values = pl.all().exclude(LABEL).str.strip_chars()
@@ -254,34 +254,6 @@ class PersonColumns:
         self._parts = [pl.concat(self._parts).unique(maintain_order=True)]
         self._waiting = self._settled = self._parts[0].height
         return self._parts[0]
-
-    def beside(self, table: Table, label: int | None) -> Table:
-        """The same table, which tells its columns about people while it is read; `label` is the column of labels."""
-        extra = [k for k in (label, *(table.position("people", name) for name in self.names)) if k is not None]
-        n_rows = 0
-
-        def note(columns: list[pl.Series]) -> None:
-            nonlocal n_rows
-            height = len(columns[0])
-            if label is not None:
-                self.add(columns[0], columns[1:])
-            else:
-                self.add(None if table.row_labels is None else table.row_labels.slice(n_rows, height), columns)
-            n_rows += height
-
-        def pieces(chosen: Sequence[int]) -> Pieces:
-            every = list(dict.fromkeys([*chosen, *extra]))
-            for frame, done in table.pieces(every):
-                note([frame.to_series(every.index(k)) for k in extra])
-                yield by_position(frame[:, : len(chosen)]), done
-
-        def cells() -> Iterator[tuple[pl.Series, float]]:
-            assert table.cells is not None
-            for values, done in table.cells():
-                note([values.gather_every(len(table.columns), k) for k in extra])
-                yield values, done
-
-        return replace(table, pieces=pieces, cells=cells if table.cells else None)
 
     def people(self, persons: Labels) -> People:
         """What was said about these people; an error where it contradicts itself."""
@@ -344,11 +316,13 @@ def read_people(
         for name in names:
             if table.position("people", name) == label:
                 raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
-        about = PersonColumns(names, table.name, 1)
-        labels: list[Any] = []
-        for piece, _ in about.beside(table, label).pieces([label]):
-            labels += piece.to_series(0).cast(pl.String).drop_nulls().to_list()
-        return about.people(np.array(list(dict.fromkeys(labels)), dtype=object))
+        about = PersonColumns(names, table.name)
+        labels: dict[str, None] = {}
+        for piece, _ in table.pieces([label, *about.positions(table)]):
+            own, *values = piece.get_columns()
+            about.add(own, values)
+            labels |= dict.fromkeys(own.cast(pl.String).drop_nulls())
+        return about.people(np.array(list(labels), dtype=object))
 
     with polars_errors_named(files[0].name):
         return read_as_written(files, read)

@@ -8,9 +8,9 @@ said is told by names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
@@ -89,12 +89,16 @@ _PERSON_WORD = re.compile(
 
 @dataclass(frozen=True)
 class Long:
-    """Positions of the three columns of a long table; and of the one that orders the rows, if it was named."""
+    """Positions of the three columns of a long table; and of the one that orders the rows, if it was named.
+
+    Where a row of the source holds several answers, `row` is the column with its number.
+    """
 
     person: int
     item: int
     response: int
     order: int | None = None
+    row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ def find_layout(table: Table, options: LayoutOptions, items_of_key: Iterable[Any
     for role in ("person", "item", "response", "order_by"):
         table.position(role, getattr(options, role))
     _ignored(table, options)
+    if table.nested:
+        return _taken_apart(table, options)
     as_items = options.format == "wide" and options.orient == "items"
     if options.format != "wide" and (options.item is not None or options.response is not None):
         return _long(table, options)
@@ -180,14 +186,33 @@ def _long(table: Table, options: LayoutOptions) -> Long:
         if len(found) == 1:
             chosen[role] = found[0]
             continue
-        if found:
-            problem = f"{_quoted(table, found)} could each hold the {role}"
-        else:
-            problem = f"no column seems to hold the {role}; the columns are {listed(table.columns)}"
         scored = [k for k in found if are_answers(table.head(k))]
-        example = table.columns[(scored or found)[0]] if found else ...
-        raise ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
+        _unclear(table, role, found, *scored)
     return Long(**chosen, order=table.position("order_by", options.order_by))
+
+
+def _unclear(table: Table, role: str, found: Sequence[int], *likely: int) -> NoReturn:
+    """Say that several columns could have a role, or none."""
+    problem = f"no column seems to hold the {role}; the columns are {listed(table.columns)}"
+    if found:
+        problem = f"{_quoted(table, found)} could each hold the {role}"
+    example = table.columns[(*likely, *found)[0]] if found else ...
+    raise ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
+
+
+def _taken_apart(table: Table, options: LayoutOptions) -> Long:
+    """Of objects of answers; people may be without a name, and are numbered then."""
+    if options.items:
+        raise OptionError(
+            f"`items=` names columns of a wide table, and {table.name} has objects of answers. Leave it out."
+        )
+    number, item = len(table.columns) - 2 - table.n_added, len(table.columns) - 1 - table.n_added
+    response = table.position("response", options.response)
+    if response is None:
+        usual = [k for k in table.nested if plain(table.columns[k]) in RESPONSE_NAMES] or table.nested
+        response = usual[0] if len(usual) == 1 else _unclear(table, "response", table.nested)
+    person = next((k for k in _candidates(table, "person", options) if k not in table.nested), number)
+    return Long(person, item, response, row=number)
 
 
 def _quoted(table: Table, positions: Iterable[int]) -> str:

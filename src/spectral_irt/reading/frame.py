@@ -11,11 +11,11 @@ import re
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -24,10 +24,6 @@ from numpy.typing import NDArray
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, check_people, is_missing, label_array, nobody
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
-
-if TYPE_CHECKING:
-    from spectral_irt.reading import LayoutOptions
-    from spectral_irt.reading.wide_builder import RowSource
 
 PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
 PIECE_ROWS = 1_000_000
@@ -65,9 +61,9 @@ class Table:
         Yields (the next whole rows as one column of values, row after row; share), where this is cheaper than columns.
     row_labels : polars Series, optional
         Labels of the rows that are no column (the index of a pandas frame).
-    row_source : function, optional
-        Given what was said of the layout and the items of the key, a `RowSource` when each record is a person with
-        answers of their own (JSON), or None when it is a row like those of other tables.
+    nested : positions
+        Columns of which each value is an object of answers (JSON). Asked for, one gives a row for each answer, and the
+        last two columns the number of the person and the item.
     rows_above : int
         Rows of the sheet above the first row here, the header among them, where people count those too (workbooks).
     notes : tuple of findings
@@ -84,10 +80,10 @@ class Table:
     untyped: Sequence[int] = ()
     cells: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
     row_labels: pl.Series | None = None
-    row_source: Callable[[LayoutOptions, Iterable[Any]], RowSource | None] | None = None
     rows_above: int = 0
     notes: tuple[Finding, ...] = ()
     n_added: int = 0
+    nested: Sequence[int] = ()
 
     def is_loose(self, column: int) -> bool:
         """Whether labels in this column that are all whole numbers become integers."""

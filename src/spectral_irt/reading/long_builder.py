@@ -32,6 +32,7 @@ from spectral_irt.data.scoring import Keys, Means, Scoring, means_from_sums
 from spectral_irt.data.value_check import Place, ValueCheck
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
+from spectral_irt.reading.attributes import PersonColumns
 from spectral_irt.reading.columns import Long
 from spectral_irt.reading.frame import (
     RowNumbers,
@@ -216,6 +217,7 @@ class LongTables:
     """Long tables, one after the other, as one; what labels they have is known when all pieces were read."""
 
     tables: Sequence[tuple[Table, Long]]
+    about: PersonColumns | None = None
     persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
@@ -234,21 +236,28 @@ class LongTables:
         """The rows in order of arrival, without those that are empty altogether."""
         order = OrderColumn()
         for number, (table, layout) in enumerate(self.tables):
-            start = table.rows_above + 1
-            columns = [layout.person, layout.item, layout.response]
-            for frame, done in table.pieces(columns if layout.order is None else [*columns, layout.order]):
+            start, about = table.rows_above + 1, self.about.positions(table) if self.about else []
+            answers = [layout.person, layout.item, layout.response]
+            others = [k for k in (layout.order, layout.row) if k is not None]
+            columns = list(dict.fromkeys([*answers, *about, *others]))
+            for frame, done in table.pieces(columns):
                 rows: RowNumbers = range(start, start + frame.height)
                 start += frame.height
+                if layout.row is not None:
+                    rows = frame.to_series(columns.index(layout.row)).cast(pl.Int64).to_numpy()
                 if all(frame.to_series(k).null_count() for k in range(3)):
                     empty = frame.select(pl.all_horizontal(pl.nth(0, 1, 2).is_null())).to_series()
                     rows, frame = np.asarray(rows)[~empty.to_numpy()], frame.filter(~empty)
                 when = None
                 if layout.order is not None:
                     where = f"{table.name}: column {str(table.columns[layout.order])!r}"
-                    when = order.read(frame.to_series(3), where, rows)
+                    when = order.read(frame.to_series(columns.index(layout.order)), where, rows)
+                if self.about is not None:
+                    self.about.add(frame.to_series(0), [frame.to_series(columns.index(k)) for k in about])
                 person = self._codes("person", table, layout, frame.to_series(0), rows)
                 item = self._codes("item", table, layout, frame.to_series(1), rows)
-                place = partial(_place, table.name, table.columns[layout.response], rows)
+                named = table.columns[layout.response] if layout.row is None else frame.to_series(1)
+                place = partial(_place, table.name, named, rows)
                 yield LongPiece(person, item, frame.to_series(2), place, (number + done) / len(self.tables), when)
 
     def _codes(self, role: str, table: Table, layout: Long, column: pl.Series, rows: RowNumbers) -> NDArray[np.int32]:
@@ -278,7 +287,7 @@ class LongTables:
 
 
 def _place(name: str, column: Any, rows: RowNumbers, k: int) -> Place:
-    return Place(name, column, int(rows[k]))
+    return Place(name, column[k] if isinstance(column, pl.Series) else column, int(rows[k]))
 
 
 T = TypeVar("T")

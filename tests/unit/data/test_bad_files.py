@@ -81,11 +81,15 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.jsonl", b'{"id": 1, "responses": {"q": 1}}\n[1]\n', "line 2 is not a JSON object but a list"),
         ("a.json", b'[{"id": 1},\n{"id": 2}]', "line 1 is not a JSON object.* without commas or brackets"),
         ("a.jsonl", b'{"id": 1, "responses": {"q": 1}}\n{"id": 2}\n', "line 2 has no object of answers"),
-        ("a.jsonl", b'{"id": 1, "responses": {"q": 1}}\n{"responses": {"q": 1}}\n', "line 2 has no field 'id'"),
-        ("a.jsonl", b'{"id": 1, "responses": {"q": [1]}}\n', "line 1 answers 'q' with a list"),
-        ("a.jsonl", b'{"id": [1], "responses": {"q": 1}}\n', "line 1 names the person with a list"),
-        ("a.jsonl", b'{"id": 1, "x": {"q": 1}, "y": {"q": 1}}\n', "'x', 'y' could each hold the answers"),
-        ("a.jsonl", b'{"person": 1, "item": "q", "response": 1}\n{"person": 1, "item": [2]}', "line 2 answers 'item'"),
+        ("a.jsonl", b'{"id": 1, "responses": {"q": 1}}\n{"responses": {"q": 1}}\n', "row 2 has no name there"),
+        ("a.jsonl", b'{"id": 1, "responses": {"q": [1]}}\n', "line 1 has a list in the field 'q'"),
+        ("a.jsonl", b'{"id": [1], "responses": {"q": 1}}\n', "line 1 has a list in the field 'id'"),
+        ("a.jsonl", b'{"id": 1, "x": {"q": 1}, "y": {"q": 1}}\n', "'x' and 'y' could each hold the response"),
+        (
+            "a.jsonl",
+            b'{"person": 1, "item": "q", "response": 1}\n{"person": 1, "item": [2]}',
+            "line 2 has a list in the field 'item'",
+        ),
         ("a.jsonl", b"[" * 100_000, "line 1 is not a JSON object"),
     ],
 )
@@ -219,7 +223,7 @@ def test_columns_that_are_not_there(tmp_path: Path, text: str, options: dict[str
 
 def test_fields_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": 1, "responses": {"q": 1}}')
-    with pytest.raises(OptionError, match="no field 'who' for `person`; its fields are 'id', 'responses'"):
+    with pytest.raises(OptionError, match="no column 'who' for `person`; its columns are 'id', 'responses'"):
         read(tmp_path / "a.jsonl", person="who")
 
 

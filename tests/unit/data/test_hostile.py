@@ -234,7 +234,7 @@ def test_half_of_a_character_in_json(tmp_path: Path, line: str) -> None:
         read(file)
     whole = tmp_path / "b.jsonl"
     whole.write_text(r'{"subject_id": "a", "responses": {"\ud83d\ude00": 1, "y": 0}}' + "\n")
-    assert read(whole).items.tolist() == ["\U0001f600", "y"]
+    assert read(whole).items.tolist() == ["y", "\U0001f600"]
 
 
 def test_columns_that_the_reader_panics_at(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_what_cannot_be_ignored(tmp_path: Path) -> None:
         read(path, person="name", ignore=["name", "sex", "age"])
     with pytest.raises(OptionError, match="no answers beside the columns to ignore"):
         read(path, ignore=["sex", "age", "q1", "q2"])
-    with pytest.raises(OptionError, match="no field 'sec' for `ignore`"):
+    with pytest.raises(OptionError, match="no column 'sec' for `ignore`"):
         read(written("jsonl", tmp_path), ignore="sec")
 
 
