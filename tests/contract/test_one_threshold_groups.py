@@ -47,7 +47,6 @@ def same(one: Result, other: Result) -> None:
 def test_wald(answers: Responses, calibrations: tuple[Any, Any], split: Any) -> None:
     one, other = (score_split(each, answers, split) for each in calibrations)
     same(one, other)
-    np.testing.assert_allclose(one.threshold_table()["p"].to_numpy(), one.item_p)
 
 
 def test_score_test_of_halves(answers: Responses, calibrations: tuple[Any, Any]) -> None:

@@ -103,7 +103,7 @@ def test_wald(name):
     ours = wald_by_item(answers(name), "median")
     assert ours.groups.items.tolist() == theirs["item"]
     np.testing.assert_allclose(ours.z, theirs["z"], rtol=0, atol=Z)
-    np.testing.assert_allclose(ours.item_p, theirs["p"], rtol=0, atol=Z)
+    np.testing.assert_allclose(ours.columns["p"], theirs["p"], rtol=0, atol=Z)
     given = difficulties(reference(name)["eRm_LRtest_median"], ours.groups.items)
     same = compare_groups(replace(ours.groups, difficulty=given))
     np.testing.assert_allclose(same.z, theirs["z"], rtol=0, atol=Z_GIVEN)

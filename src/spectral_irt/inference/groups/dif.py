@@ -25,7 +25,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError, check_option, listed
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif_nonuniform import nonuniform_columns, nonuniform_findings
 from spectral_irt.inference.groups.dif_thresholds import threshold_contrasts
@@ -177,54 +177,50 @@ def differential(
     if not 0 < level < 1:
         raise OptionError(f"`level` is {level}; it must lie between 0 and 1.")
     split, findings = large_enough(responses, by_label(responses, groups), min_people)
-    focal = _focal_groups(split, reference)
+    split = _reference_first(split, reference)
     found = calibrate_groups(responses, split, locations_like(calibration))
     test = compare_groups(found)
-    chosen = _anchor_mask(found, anchors)
-    if isinstance(anchors, str) and anchors == "purified":
-        chosen = _purify(found, focal)
+    chosen = _anchors(found, anchors)
     centered = found.centered_on(chosen)
-
-    base = _base(split.n_groups, focal)
-    contrasts = _contrasts(centered, focal, base, level)
-    matched, note = matched_columns(found.everyone, split, focal, base, chosen, DELTA)
+    contrasts, items = _contrasts(centered, level), _overall(centered, level)
+    matched, note = matched_columns(found.everyone, split, chosen, DELTA)
     contrasts |= matched
-    items = _overall(centered, level)
-    by_slope = _explained_by_slopes(contrasts, items, centered, split, focal, base, chosen, level)
+    by_slope = _explained_by_slopes(contrasts, items, centered, split, chosen, level)
     findings += [*found.findings, *note, *_findings(items, contrasts, centered, by_slope, level)]
     if nonuniform:
-        contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_people, level)
+        contrasts |= nonuniform_columns(calibration, responses, split, found.items, min_people, level)
         findings += nonuniform_findings(contrasts)
     if isinstance(anchors, str):
         findings += _too_many_differ(items)
-    anchored, by_threshold = found.items[chosen], {}
+    by_threshold: Columns = {}
     if not responses.thresholds.binary:
-        further = threshold_contrasts(calibration, responses, split, focal, base, found.items, chosen, level)
-        contrasts, by_threshold = contrasts | further.items, further.thresholds
-        findings += further.findings
-    return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings), by_threshold)
+        by_threshold, further, told = threshold_contrasts(calibration, responses, split, found.items, chosen, level)
+        contrasts |= further
+        findings += told
+    anchored = found.items[chosen]
+    return Differential(contrasts, items, test, centered, split.names[0], anchored, tuple(findings), by_threshold)
 
 
-# ------------------------------------------------------------------------------------------- groups
-
-
-def _focal_groups(split: Split, reference: Any) -> list[int]:
+def _reference_first(split: Split, reference: Any) -> Split:
+    """The same groups, the one that the others are compared with before them."""
     if reference is None:
-        return list(range(1, split.n_groups))
+        return split
     if str(reference) not in split.names:
         raise OptionError(f"`reference` is {reference!r}; the groups are {listed(split.names)}.")
     base = split.names.index(str(reference))
-    return [k for k in range(split.n_groups) if k != base]
+    order = [base, *(k for k in range(split.n_groups) if k != base)]
+    code = np.append(np.argsort(order), -1)  # of those in no group
+    return Split(tuple(split.names[k] for k in order), code[split.group])
 
 
 # ------------------------------------------------------------------------------------------ anchors
 
 
-def _anchor_mask(groups: GroupCalibrations, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
+def _anchors(groups: GroupCalibrations, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
+    """Which of the items the groups are centered on."""
     if isinstance(anchors, str):
-        if anchors not in ("all", "purified"):
-            raise OptionError(f"`anchors` is {anchors!r}; it can be 'all', 'purified', or a list of items.")
-        return np.ones(len(groups.items), dtype=bool)
+        check_option("anchors", anchors, ("all", "purified"))
+        return _purified(groups) if anchors == "purified" else np.ones(len(groups.items), dtype=bool)
     named = list(anchors)
     place = positions(named, groups.items)
     unknown = [label for label, k in zip(named, place.tolist(), strict=True) if k < 0]
@@ -234,28 +230,19 @@ def _anchor_mask(groups: GroupCalibrations, anchors: str | Iterable[Any]) -> NDA
     return np.isin(np.arange(len(groups.items)), place)
 
 
-def _purify(groups: GroupCalibrations, focal: list[int]) -> NDArray[np.bool_]:
+def _purified(groups: GroupCalibrations) -> NDArray[np.bool_]:
     """The items that agree in every focal group on how far it is from the reference group."""
-    base = _base(len(groups.names), focal)
     size = np.zeros(len(groups.items))
     anchors = np.ones(len(groups.items), dtype=bool)
-    for k in focal:
-        found = robust_center(
-            groups.difficulty[k] - groups.difficulty[base],
-            groups.errors(k) + groups.errors(base),
-            limit=APART,
-            excess=False,
-        )
+    for k in range(1, len(groups.names)):
+        difference, errors = groups.difficulty[k] - groups.difficulty[0], groups.errors(k) + groups.errors(0)
+        found = robust_center(difference, errors, limit=APART, excess=False)
         anchors &= found.agrees
         size = np.maximum(size, np.abs(found.z))
     fewest = max(2, int(np.ceil(FEWEST_ANCHORS * len(size))))
     if anchors.sum() < fewest:  # many groups, each with other items that differ: those that differ least
         anchors = size <= np.partition(size, fewest - 1)[fewest - 1]
     return anchors
-
-
-def _base(n_groups: int, focal: list[int]) -> int:
-    return ({*range(n_groups)} - {*focal}).pop()
 
 
 # ---------------------------------------------------------------------------------------- contrasts
@@ -275,31 +262,34 @@ def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDAr
     return out
 
 
-def _contrasts(groups: GroupCalibrations, focal: list[int], base: int, level: float) -> Columns:
+def _contrasts(groups: GroupCalibrations, level: float) -> Columns:
     names = np.array(groups.names, dtype=object)
-    m = len(groups.items)
-    contrast = (groups.difficulty[focal] - groups.difficulty[base]).ravel()
-    se = np.hypot(groups.se[focal], groups.se[base]).ravel()
+    m, focal = len(groups.items), len(names) - 1
+    contrast = (groups.difficulty[1:] - groups.difficulty[0]).ravel()
+    se = np.hypot(groups.se[1:], groups.se[0]).ravel()
     with np.errstate(divide="ignore", invalid="ignore"):  # a single anchor is at zero in every group
         z = np.where(se > 0, contrast / se, 0.0)
     p = two_sided(z)
-    p_bh, classes = benjamini_hochberg(p), ets_class(DELTA * contrast, DELTA * se, p, level)
     return {
-        "item": np.tile(groups.items, len(focal)),
-        "group": np.repeat(names[focal], m),
-        "reference": np.repeat(names[[base]], m * len(focal)),
-        "difficulty": groups.difficulty[focal].ravel(),
-        "difficulty_reference": np.tile(groups.difficulty[base], len(focal)),
+        "item": np.tile(groups.items, focal),
+        "group": np.repeat(names[1:], m),
+        "reference": np.repeat(names[:1], m * focal),
+        "difficulty": groups.difficulty[1:].ravel(),
+        "difficulty_reference": np.tile(groups.difficulty[0], focal),
         "contrast": contrast,
         "se": se,
         "z": z,
         "p": p,
         "p_holm": holm(p),
-        "p_bh": p_bh,
-        "delta": -DELTA * contrast,
-        "class": classes,
-        "flagged": (classes != "A") & (p_bh < level),
+        "p_bh": benjamini_hochberg(p),
+        **_judged(-contrast, se, p, level),
     }
+
+
+def _judged(size: Floats, se: Floats, p: Floats, level: float) -> Columns:
+    """`delta, class, flagged` of differences in logits."""
+    classes = ets_class(DELTA * size, DELTA * se, p, level)
+    return {"delta": DELTA * size, "class": classes, "flagged": (classes != "A") & (benjamini_hochberg(p) < level)}
 
 
 def _explained_by_slopes(
@@ -307,22 +297,24 @@ def _explained_by_slopes(
     items: Columns,
     groups: GroupCalibrations,
     split: Split,
-    focal: list[int],
-    base: int,
     anchors: NDArray[np.bool_],
     level: float,
 ) -> NDArray[np.bool_]:
     """Items that differ by no more than their slopes and the abilities of the groups explain: flagged no longer."""
-    before = items["flagged"] | contrasts["flagged"].reshape(len(focal), -1).any(axis=0)
+
+    def flagged() -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = items["flagged"] | contrasts["flagged"].reshape(-1, len(groups.items)).any(axis=0)
+        return found
+
+    before = flagged()
     if not before.any():
         return before
-    inside = split.group[split.group >= 0]
-    shift, error = slope_shifts(groups.everyone, inside, base, split.n_groups)
+    shift, error = slope_shifts(groups.everyone, split.group[split.group >= 0], split.n_groups)
     shift -= shift[:, anchors].mean(axis=1, keepdims=True)
     fair = replace(groups, difficulty=groups.difficulty - shift, se=np.hypot(groups.se, error))
-    for table, again in ((contrasts, _contrasts(fair, focal, base, level)), (items, _overall(fair, level))):
-        table["flagged"] &= again["flagged"]
-    return before & ~items["flagged"] & ~contrasts["flagged"].reshape(len(focal), -1).any(axis=0)
+    contrasts["flagged"] &= _contrasts(fair, level)["flagged"]
+    items["flagged"] &= _overall(fair, level)["flagged"]
+    return before & ~flagged()
 
 
 def _overall(groups: GroupCalibrations, level: float) -> Columns:
@@ -334,20 +326,17 @@ def _overall(groups: GroupCalibrations, level: float) -> Columns:
     item, names = np.arange(len(groups.items)), np.array(groups.names, dtype=object)
     largest = groups.difficulty[high, item] - groups.difficulty[low, item]
     se = np.hypot(groups.se[high, item], groups.se[low, item])
-    p_bh, classes = benjamini_hochberg(p), ets_class(DELTA * largest, DELTA * se, p, level)
     return {
         "item": groups.items,
         "statistic": statistic,
         "df": np.full(len(item), df),
         "p": p,
         "p_holm": holm(p),
-        "p_bh": p_bh,
+        "p_bh": benjamini_hochberg(p),
         "largest": largest,
         "harder_for": names[high],
         "easier_for": names[low],
-        "delta": DELTA * largest,
-        "class": classes,
-        "flagged": (classes != "A") & (p_bh < level),
+        **_judged(largest, se, p, level),
     }
 
 

@@ -14,6 +14,7 @@ harder for the focal group, compared with the reference group, as ability grows:
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,30 +35,20 @@ NAMES = ("interaction", "interaction_se", "interaction_p", "interaction_p_bh")
 
 
 def nonuniform_columns(
-    calibration: Calibration,
-    responses: Responses,
-    split: Split,
-    focal: list[int],
-    base: int,
-    items: NDArray[np.object_],
-    min_people: int,
-    level: float,
+    calibration: Calibration, responses: Responses, split: Split, items: NDArray[Any], min_people: int, level: float
 ) -> Columns:
-    """`interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform` of every item in every focal group.
+    """`interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform` of every item in every group but the
+    first, the reference.
 
     NaN where a half has fewer than `min_people` people of mixed success, or an item has no difficulty in one of them.
     """
-    m = len(items)
-    values = np.full((3, len(focal), m), np.nan)
+    values = np.full((3, split.n_groups - 1, len(items)), np.nan)
     cells = _cells(calibration, responses, split)
     inside = responses.informative & (cells.group >= 0)
     sizes = np.bincount(cells.group[inside], minlength=cells.n_groups).reshape(-1, 2)
     enough = sizes.min(axis=1) >= min_people
-    compared = [k for k in focal if enough[k]] if enough[base] else []
-    if compared:
-        values[:, [focal.index(k) for k in compared]] = _interactions(
-            calibration, responses, cells, compared, base, items
-        )
+    if enough[0] and enough[1:].any():
+        values[:, enough[1:]] = _interactions(calibration, responses, cells.keep(np.repeat(enough, 2)), items)
     interaction, se, p = values.reshape(3, -1)
     p_bh = benjamini_hochberg(p)
     columns: Columns = dict(zip(NAMES, (interaction, se, p, p_bh), strict=True))
@@ -71,36 +62,25 @@ def _cells(calibration: Calibration, responses: Responses, split: Split) -> Spli
     return Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
 
 
-def _interactions(
-    calibration: Calibration,
-    responses: Responses,
-    cells: Split,
-    compared: list[int],
-    base: int,
-    items: NDArray[np.object_],
-) -> Floats:
-    """Interaction, standard error and p: 3 x focal groups x items."""
-    values = np.full((3, len(compared), len(items)), np.nan)
-    wanted = np.zeros(cells.n_groups, dtype=bool)
-    for k in (base, *compared):
-        wanted[[2 * k, 2 * k + 1]] = True
-    number = np.cumsum(wanted) - 1  # of a cell among those kept
+def _interactions(calibration: Calibration, responses: Responses, cells: Split, items: NDArray[Any]) -> Floats:
+    """Interaction, standard error and p, 3 x focal groups x items, from pairs of cells of which the first is that of
+    the reference group."""
+    values = np.full((3, cells.n_groups // 2 - 1, len(items)), np.nan)
     kept = np.flatnonzero(positions(responses.items, items) >= 0)
     model = locations_like(calibration).of_items(responses.thresholds, kept)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = calibrate_groups(responses.take_items(kept), cells.keep(wanted), model)
+            found = calibrate_groups(responses.take_items(kept), cells, model)
     except DesignError:  # the halves are too thin to be calibrated on their own
         return values
     place = positions(found.items, items)
-    for row, k in enumerate(compared):
-        low, high, low_base, high_base = number[[2 * k, 2 * k + 1, 2 * base, 2 * base + 1]]
-        b = found.difficulty
-        apart = (b[high] - b[low]) - (b[high_base] - b[low_base])
-        errors = found.errors(low) + found.errors(high) + found.errors(low_base) + found.errors(high_base)
-        agreed = robust_center(apart, errors, excess=False)
-        se = np.sqrt(errors.around(agreed.agrees / agreed.agrees.sum()))
+    rise = found.difficulty[1::2] - found.difficulty[::2]
+    errors = [found.errors(k) + found.errors(k + 1) for k in range(0, cells.n_groups, 2)]
+    for row in range(values.shape[1]):
+        apart, error = rise[row + 1] - rise[0], errors[row + 1] + errors[0]
+        agreed = robust_center(apart, error, excess=False)
+        se = np.sqrt(error.around(agreed.agrees / agreed.agrees.sum()))
         with np.errstate(divide="ignore", invalid="ignore"):
             p = two_sided(np.where(se > 0, (apart - agreed.center) / se, 0.0))
         values[:, row, place] = apart - agreed.center, se, p

@@ -11,7 +11,6 @@ and a chi-square with K - 1 degrees of freedom asks whether the K contrasts of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,46 +31,24 @@ NAMED = 5
 DIGITS = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class ThresholdContrasts:
-    """What `threshold_contrasts` found.
-
-    Attributes
-    ----------
-    thresholds : columns
-        A row for each threshold and focal group: `item, category, group, reference, threshold, threshold_reference,
-        contrast, se, z, p, p_bh`.
-    items : columns
-        For each item and focal group, in the order of the contrasts of items: `threshold_dif, threshold_dif_df,
-        threshold_dif_p, threshold_dif_p_bh`, whether the contrasts of its thresholds differ; NaN for items that have
-        one threshold, or not all categories in each group.
-    findings : tuple of Finding
-    """
-
-    thresholds: Columns
-    items: Columns
-    findings: tuple[Finding, ...]
-
-
 def threshold_contrasts(
     calibration: Calibration,
     responses: Responses,
     split: Split,
-    focal: list[int],
-    base: int,
     items: NDArray[Any],
     anchors: NDArray[np.bool_],
     level: float,
-) -> ThresholdContrasts:
-    """The thresholds of every item in every focal group against the reference group.
+) -> tuple[Columns, Columns, tuple[Finding, ...]]:
+    """The thresholds of every item in every group against the first one; what they say of items; findings.
 
-    Parameters
-    ----------
-    items, anchors
-        The items whose locations are compared, and which of them these are centered on.
+    A row for each threshold and focal group has `item, category, group, reference, threshold, threshold_reference,
+    contrast, se, z, p, p_bh`. For each item and focal group, in the order of the contrasts of `items` (of which the
+    locations are centered on the `anchors`), there are `threshold_dif, threshold_dif_df, threshold_dif_p,
+    threshold_dif_p_bh`: whether the contrasts of its thresholds differ; NaN for items that have one threshold, or not
+    all categories in each group.
     """
-    m = len(items)
-    statistic, df, p = np.full((len(focal), m), np.nan), np.zeros((len(focal), m)), np.full((len(focal), m), np.nan)
+    shape = (split.n_groups - 1, len(items))
+    statistic, df = np.full(shape, np.nan), np.zeros(shape)
     parts: list[Columns] = []
     groups = None
     if model_like(calibration).scales is None and responses.thresholds.widest > 1:
@@ -82,24 +59,22 @@ def threshold_contrasts(
             groups = None
     if groups is not None:
         place = positions(groups.everyone.items, items)
-        base_weight = _weights(groups, anchors[place])
-        for row, k in enumerate(focal):
-            contrast, covariance = _apart(groups, k, base, base_weight)
-            parts.append(_rows(groups, k, base, contrast, covariance))
+        weight = _weights(groups, anchors[place])
+        for row in range(split.n_groups - 1):
+            contrast, covariance = _apart(groups, row + 1, weight)
+            parts.append(_rows(groups, row + 1, contrast, covariance))
             statistic[row, place], df[row, place] = _unlike(groups, contrast, covariance)
-            p[row, place] = np.where(
-                df[row, place] > 0, chi2_tail(statistic[row, place], np.maximum(df[row, place], 1)), np.nan
-            )
+    p = np.where(df > 0, chi2_tail(statistic, np.maximum(df, 1)), np.nan).ravel()
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     if rows:
         rows["p_bh"] = benjamini_hochberg(rows["p"])
     columns: Columns = {
         "threshold_dif": statistic.ravel(),
         "threshold_dif_df": df.ravel().astype(np.int64),
-        "threshold_dif_p": p.ravel(),
-        "threshold_dif_p_bh": benjamini_hochberg(p.ravel()),
+        "threshold_dif_p": p,
+        "threshold_dif_p_bh": benjamini_hochberg(p),
     }
-    return ThresholdContrasts(rows, columns, _findings(rows, columns, np.tile(items, len(focal)), level))
+    return rows, columns, _findings(rows, columns, np.tile(items, split.n_groups - 1), level)
 
 
 def _weights(groups: GroupCalibrations, anchors: NDArray[np.bool_]) -> Floats:
@@ -109,15 +84,15 @@ def _weights(groups: GroupCalibrations, anchors: NDArray[np.bool_]) -> Floats:
     return chosen[layout.item] / (chosen.sum() * layout.max_score[layout.item])
 
 
-def _apart(groups: GroupCalibrations, k: int, base: int, weight: Floats) -> tuple[Floats, Floats]:
+def _apart(groups: GroupCalibrations, k: int, weight: Floats) -> tuple[Floats, Floats]:
     """Contrasts of the thresholds, centered on the anchors, and their covariance."""
-    raw = groups.thresholds[k] - groups.thresholds[base]
-    c = groups.covariances[k] + groups.covariances[base]
+    raw = groups.thresholds[k] - groups.thresholds[0]
+    c = groups.covariances[k] + groups.covariances[0]
     cross = c @ weight
     return raw - weight @ raw, c - cross[:, None] - cross[None, :] + weight @ cross
 
 
-def _rows(groups: GroupCalibrations, k: int, base: int, contrast: Floats, covariance: Floats) -> Columns:
+def _rows(groups: GroupCalibrations, k: int, contrast: Floats, covariance: Floats) -> Columns:
     layout = groups.layout
     se = np.sqrt(np.maximum(np.diag(covariance), 0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -127,9 +102,9 @@ def _rows(groups: GroupCalibrations, k: int, base: int, contrast: Floats, covari
         "item": groups.everyone.items[layout.item],
         "category": layout.level,
         "group": np.repeat(names[[k]], layout.n_entries),
-        "reference": np.repeat(names[[base]], layout.n_entries),
+        "reference": np.repeat(names[:1], layout.n_entries),
         "threshold": groups.thresholds[k],
-        "threshold_reference": groups.thresholds[base],
+        "threshold_reference": groups.thresholds[0],
         "contrast": contrast,
         "se": se,
         "z": z,

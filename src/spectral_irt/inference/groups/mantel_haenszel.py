@@ -36,28 +36,9 @@ MATCHED = 0.5  # share of people with a match below which the ratio is not given
 FILLED = 4  # cells of strata and items per answer, up to which each has a place in memory
 
 
-@dataclass(frozen=True, eq=False)
-class MantelHaenszel:
-    """One number an item; NaN where no two matched people differed.
-
-    Attributes
-    ----------
-    log_odds, se : float arrays
-        log alpha, or Cox's estimate: positive when the item is harder for the focal group; its standard error.
-    statistic, p : float arrays
-        Chi-square with one degree of freedom, and continuity correction where answers are right or wrong.
-    matched : float
-        Share of the people without an extreme score who have a match: equal items and score, other group.
-    """
-
-    log_odds: Floats
-    se: Floats
-    statistic: Floats
-    p: Floats
-    matched: float
-
-
-def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_], items: Ints | None = None) -> MantelHaenszel:
+def mantel_haenszel(
+    responses: Responses, focal: NDArray[np.bool_], items: Ints | None = None
+) -> tuple[Floats, Floats, Floats, float]:
     """The difference of every item between the focal group and the others, given items answered and score.
 
     Parameters
@@ -69,21 +50,30 @@ def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_], items: Ints 
     items : int array, optional
         Which of the items are asked for; by default all.
 
+    Returns
+    -------
+    log_odds, se : float arrays
+        log alpha, or Cox's estimate: positive when the item is harder for the focal group; its standard error. NaN
+        where no two matched people differed.
+    statistic : float array
+        Chi-square with one degree of freedom, and continuity correction where answers are right or wrong.
+    matched : float
+        Share of the people without an extreme score who have a match: equal items and score, other group.
+
     Examples
     --------
     >>> answers = Responses.from_wide([[1, 0], [1, 0], [0, 1], [1, 0], [0, 1], [0, 1]])
-    >>> found = mantel_haenszel(answers, np.array([False, False, False, True, True, True]))
-    >>> found.log_odds.round(4).tolist()  # the odds are 2 : 1 and 1 : 2
+    >>> log_odds, *_ = mantel_haenszel(answers, np.array([False, False, False, True, True, True]))
+    >>> log_odds.round(4).tolist()  # the odds are 2 : 1 and 1 : 2
     [1.3863, -1.3863]
     """
     stratum, n_strata, matched = _match(responses, focal)
     asked = responses if items is None else responses.take_items(items)
     if not n_strata:
         nothing = np.full(asked.n_items, np.nan)
-        return MantelHaenszel(nothing, nothing, nothing, nothing, matched)
+        return nothing, nothing, nothing, matched
     cells = _cells(asked, stratum, focal, n_strata)
-    log_odds, se, statistic = (_odds_ratio if responses.thresholds.binary else _mean_scores)(cells, asked.n_items)
-    return MantelHaenszel(log_odds, se, statistic, chi2_tail(statistic, 1), matched)
+    return (*(_odds_ratio if responses.thresholds.binary else _mean_scores)(cells, asked.n_items), matched)
 
 
 def _match(responses: Responses, focal: NDArray[np.bool_]) -> tuple[Ints, int, float]:
@@ -159,12 +149,14 @@ def _mean_scores(cells: _Cells, n_items: int) -> tuple[Floats, Floats, Floats]:
     return found[0], found[1], found[2]
 
 
-def matched_on(
-    responses: Responses, focal: NDArray[np.bool_], anchors: NDArray[np.bool_]
-) -> tuple[Floats, Floats, Floats, float]:
-    """Log odds ratio, standard error and p of every item, people matched on their score on the anchors and the item.
+def matched_columns(
+    everyone: Responses, split: Split, anchors: NDArray[np.bool_], scale: float
+) -> tuple[Columns, list[Finding]]:
+    """`mh_delta, mh_se, mh_p` of every item in every group but the first, people matched on their score on the anchors
+    and the item; a finding where too few can be matched.
 
-    Where more than 50 items are not anchors, those are matched on all items.
+    Where more than 50 items are not anchors, those are matched on all items. `everyone` are the people of the split's
+    groups; `scale` makes delta of logits.
     """
     every, others = np.arange(len(anchors)), np.flatnonzero(~anchors)
     sets: list[tuple[Ints, Ints]] = [(every[anchors], every[anchors])]  # matched on these, asked for those
@@ -172,29 +164,19 @@ def matched_on(
         sets.append((every, others))
     else:
         sets += [(np.sort(np.append(every[anchors], k)), np.array([k])) for k in others]
-    out, shares = np.full((3, len(anchors)), np.nan), []
-    for matching, asked in sets:
-        found = mantel_haenszel(responses.take_items(matching), focal, np.searchsorted(matching, asked))
-        out[:, asked] = found.log_odds, found.se, found.p
-        shares.append(found.matched)
-    return out[0], out[1], out[2], shares[0]
-
-
-def matched_columns(
-    everyone: Responses, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_], scale: float
-) -> tuple[Columns, list[Finding]]:
-    """`mh_delta, mh_se, mh_p` of every item in every focal group; a finding where too few people can be matched.
-
-    `everyone` are the people of the split's groups; `scale` makes delta of logits.
-    """
     inside = split.group[split.group >= 0]
-    columns, shares = np.full((3, len(focal), everyone.n_items), np.nan), []
-    for row, k in enumerate(focal):
-        pair = (inside == k) | (inside == base)
-        log_odds, se, p, matched = matched_on(everyone.take_persons(pair), inside[pair] == k, anchors)
-        shares.append(matched)
-        if matched >= MATCHED:
-            columns[:, row] = -scale * log_odds, scale * se, p
+    columns, shares = np.full((3, split.n_groups - 1, everyone.n_items), np.nan), []
+    for row, k in enumerate(range(1, split.n_groups)):
+        pair = (inside == k) | (inside == 0)
+        people, focal = everyone.take_persons(pair), inside[pair] == k
+        for which, (matching, asked) in enumerate(sets):
+            place = np.searchsorted(matching, asked)
+            log_odds, se, statistic, matched = mantel_haenszel(people.take_items(matching), focal, place)
+            if which == 0:
+                shares.append(matched)
+                if matched < MATCHED:
+                    break
+            columns[:, row, asked] = -scale * log_odds, scale * se, chi2_tail(statistic, 1)
     found: Columns = dict(zip(("mh_delta", "mh_se", "mh_p"), columns.reshape(3, -1), strict=True))
     if min(shares) >= MATCHED:
         return found, []

@@ -6,17 +6,7 @@ of the thresholds b (difficulties, where answers are right or wrong) in two grou
     T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom for m free thresholds,
 
 and likewise for the thresholds of one item alone: z_i^2, z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii), where it has one.
-For conditional maximum likelihood, and where the spectral estimate has come to it, V is the inverse information; for
-the chain alone it is the sandwich. That is itself estimated from the people, so that T is larger than chi-square where
-items are many for the people there are (80 items, 1,000 people: 16% rejected at the 5% level); p is then taken from
-Hotelling's distribution, with the degrees of freedom of Nel & van der Merwe for unequal groups:
-
-    T (nu - m + 2) / (nu (m - 1)) ~ F(m - 1, nu - m + 2),
-    nu = (tr V^2 + (tr V)^2) / sum_g ((tr V_g^2 + (tr V_g)^2) / (n_g - 1)),   V = sum_g V_g.
-
-References
-----------
-Nel & van der Merwe (1986), Comm. Statist. Theory Methods 15, 3719-3735.
+The groups are calibrated by conditional maximum likelihood, and V is the inverse information.
 """
 
 from __future__ import annotations
@@ -28,63 +18,38 @@ import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
+from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm
 from spectral_irt.inference.results import Result
 from spectral_irt.numerics import symmetric
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class WaldTest(Result):
     """What `score_split` found.
 
-    The joint statistic is NaN where there are more than 2,000 items, or too few people for so many; df2 is nu - m + 2
-    for sandwiches. `table()` has, item by item, `item, contrast, se, z` of its difficulty (two groups) or `item,
-    statistic`, then `p, p_holm, p_bh`. Where items have several thresholds `statistic, df` and the p-values are about
-    all of these, and `threshold_table()` has them one by one: `item, category, contrast, se, z, p` (two groups) or
-    `item, category, statistic, p`.
+    The joint statistic is NaN where there are more than 2,000 items. `table()` has, item by item, `item, contrast, se,
+    z` of its difficulty (two groups) or `item, statistic`, then `p, p_holm, p_bh`. Where items have several thresholds
+    `statistic, df` and the p-values are about all of these.
 
     Attributes
     ----------
     z : float array
         Two groups: difficulty in the second minus the first, in standard errors. More: NaN.
-    item_statistic, item_df, item_p : float array, int array, float array
-        Chi-square of each item (z^2 for two groups and one threshold), (groups - 1) times its free thresholds.
     groups : GroupCalibrations
         Difficulties and standard errors in each group; `groups.left_out`: items not compared.
     """
 
     z: Floats
-    item_statistic: Floats
-    item_df: Ints
-    item_p: Floats
     groups: GroupCalibrations
 
     @property
     def sentence(self) -> str:
         return super().sentence.replace("Test:", f"Wald test ({self.groups.method}):", 1)
-
-    def threshold_table(self) -> Any:
-        """The thresholds one by one."""
-        groups = self.groups
-        layout = groups.layout
-        columns: Columns = {"item": groups.items[layout.item], "category": layout.level}
-        return make_table(columns | _compared(groups.thresholds, groups.threshold_se), self.frame_kind)
-
-
-def _not_joint(groups: GroupCalibrations) -> Finding:
-    m, fewest = len(groups.items), int(groups.informative.min())
-    why = f"the smallest group has {fewest:,} informative people" if fewest < m else "there are so many items"
-    return Finding(
-        "no_joint_test",
-        "note",
-        f"The {m:,} items were compared one by one and not all at once, because {why}.",
-        "Judge by the adjusted p-values of the items (p_holm, p_bh).",
-    )
 
 
 def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
@@ -95,7 +60,7 @@ def score_split(calibration: Calibration, responses: Responses, split: Any = "ab
     Keeps its level with answers that are missing by chance or by form, of different levels too, and has the power of
     Andersen's test against unequal discriminations. Where what a person was asked depends on the answers (adaptive and
     two-stage tests, stopping after so many wrong), it rejects a true model far too often: `python
-    benchmarks/model_test_level.py`. The groups are calibrated with the fit's own estimator, without a prior.
+    benchmarks/model_test_level.py`.
 
     Parameters
     ----------
@@ -137,49 +102,40 @@ def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None =
 def compare_groups(groups: GroupCalibrations) -> WaldTest:
     """Wald's statistic of all thresholds together and of those of each item, from their covariances in each group."""
     n_groups, layout = len(groups.names), groups.layout
-    compared = _compared(groups.difficulty, groups.se)
     if layout.binary or groups.design is not None:  # items differ by their locations alone
         item_df = np.full(layout.n_items, n_groups - 1)
         item_statistic = weighted_spread(groups.difficulty, groups.se**2)
     else:
         item_df = (n_groups - 1) * layout.max_score
         item_statistic = np.array([_of_item(groups, i) for i in range(layout.n_items)])
-    item_p = compared["p"] if layout.binary else chi2_tail(item_statistic, item_df)
-    df = (n_groups - 1) * groups.n_parameters
-    statistic, p, df2 = _joint(groups, df)
+    item_p = chi2_tail(item_statistic, item_df)
+    columns: Columns = {"item": groups.items}
+    if n_groups == 2:
+        contrast, se = groups.difficulty[1] - groups.difficulty[0], np.hypot(*groups.se)
+        columns |= {"contrast": contrast, "se": se, "z": contrast / se}
+    if n_groups > 2 or not layout.binary:
+        columns["statistic"] = item_statistic
     if not layout.binary:
-        compared |= {"statistic": item_statistic, "df": item_df}
-    del compared["p"]
+        columns["df"] = item_df
+    columns |= {"p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)}
+    df = (n_groups - 1) * groups.n_parameters
+    statistic = _joint(groups)
+    findings = groups.findings
+    if np.isnan(statistic):
+        many = f"The {layout.n_items:,} items were compared one by one and not all at once, because there are so many."
+        judge = "Judge by the adjusted p-values of the items (p_holm, p_bh)."
+        findings += (Finding("no_joint_test", "note", many, judge),)
     return WaldTest(
         statistic=statistic,
         df=df,
-        p=p,
-        df2=df2,
+        p=float(chi2_tail(statistic, df)),
         compared=str(groups),
-        columns={
-            "item": groups.items,
-            **compared,
-            "p": item_p,
-            "p_holm": holm(item_p),
-            "p_bh": benjamini_hochberg(item_p),
-        },
+        columns=columns,
         frame_kind=groups.everyone.frame_kind,
-        findings=groups.findings + ((_not_joint(groups),) if np.isnan(statistic) else ()),
-        z=compared.get("z", np.full(layout.n_items, np.nan)),
-        item_statistic=item_statistic,
-        item_df=item_df,
-        item_p=item_p,
+        findings=findings,
+        z=columns.get("z", np.full(layout.n_items, np.nan)),
         groups=groups,
     )
-
-
-def _compared(values: Floats, se: Floats) -> Columns:
-    """`contrast, se, z, p` of two groups, or `statistic, p` of more; groups x numbers."""
-    if len(values) > 2:
-        statistic = weighted_spread(values, se**2)
-        return {"statistic": statistic, "p": chi2_tail(statistic, len(values) - 1)}
-    contrast, error = values[1] - values[0], np.hypot(se[0], se[1])
-    return {"contrast": contrast, "se": error, "z": contrast / error, "p": two_sided(contrast / error)}
 
 
 def _of_item(groups: GroupCalibrations, item: int) -> float:
@@ -189,31 +145,16 @@ def _of_item(groups: GroupCalibrations, item: int) -> float:
     return joint_statistic(groups.thresholds[:, mine], [one[mine, mine] for one in groups.covariances])
 
 
-def _joint(groups: GroupCalibrations, df: int) -> tuple[float, float, float]:
-    """T, its tail probability, and the degrees of freedom of the denominator."""
-    nan, m = float("nan"), groups.n_parameters + 1
+def _joint(groups: GroupCalibrations) -> float:
+    """T, NaN where items are too many for it."""
     if not groups.covariances:
-        return nan, nan, nan
-    nu = _persons_behind(groups.covariances, groups.informative)
-    df2 = nu - m + 2 if groups.sandwich else float("inf")
-    if df2 < 1 or (groups.sandwich and groups.informative.min() < m):
-        return nan, nan, df2
+        return float("nan")
     values, covariances, center = groups.thresholds, groups.covariances, groups.layout.averaging()
     if groups.design is not None:  # fewer parameters than thresholds: compared in the space of the former
         basis = np.linalg.qr(groups.design)[0]
         values, center = values @ basis, basis.T @ center
         covariances = tuple(basis.T @ one @ basis for one in covariances)
-    statistic = joint_statistic(values, covariances, center)
-    if not groups.sandwich:
-        return statistic, float(chi2_tail(statistic, df)), df2
-    return statistic, float(f_tail(statistic * df2 / (nu * df), df, df2)), df2
-
-
-def _persons_behind(covariances: tuple[Floats, ...], persons: Any) -> float:
-    def size(v: Any) -> float:
-        return float((v * v).sum() + np.trace(v) ** 2)
-
-    return size(sum(covariances)) / sum(size(v) / (n - 1) for v, n in zip(covariances, persons, strict=True))
+    return joint_statistic(values, covariances, center)
 
 
 def weighted_spread(values: Floats, variances: Floats) -> Floats:

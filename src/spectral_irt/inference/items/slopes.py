@@ -358,8 +358,8 @@ def slope_model(responses: Responses) -> SlopeModel:
     )
 
 
-def slope_shifts(everyone: Responses, group: Ints, base: int, n_groups: int) -> tuple[Floats, Floats]:
-    """How much harder each item seems in each group than in the group `base` by its slope alone; standard errors.
+def slope_shifts(everyone: Responses, group: Ints, n_groups: int) -> tuple[Floats, Floats]:
+    """How much harder each item seems in each group than in the first one by its slope alone; standard errors.
 
     An item of slope a gains a D from people who are abler by D logits, where the average item gains D: it seems harder
     for them by (1 - a) D. Slopes are those within groups, so that an item that is harder for a group at any ability
@@ -376,7 +376,7 @@ def slope_shifts(everyone: Responses, group: Ints, base: int, n_groups: int) -> 
     differ = max(float(slope.var()) - float(error.mean()), 0.0)
     trust = differ / (differ + error)
     level = [float(np.mean(model.ability.mean() - everyone.thresholds.mean(model.intercepts))) for model in models]
-    apart = np.array(level) - level[base]
+    apart = np.array(level) - level[0]
     return -np.outer(apart, trust * (slope - 1)), np.outer(np.abs(apart), np.sqrt(trust * error))
 
 
