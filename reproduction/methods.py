@@ -24,8 +24,9 @@ from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.estimate import keep_estimable
 from spectral_irt.estimators.joint import joint_difficulty
-from spectral_irt.estimators.marginal import marginal_difficulty
+from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.pairwise import pairwise_difficulty
+from spectral_irt.estimators.population import Members
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.estimators.variational import VariationalRasch
@@ -110,7 +111,7 @@ def mmle(responses: Responses, sigma: float | None = None) -> Found:
         rest = rest.in_one_block()  # what is made once per block and item is made once
     start = start_thresholds(rest)
     return Found(
-        _spread(mixed, marginal_difficulty(rest, start=start, sigma=sigma, tol=EM_STEP).difficulty),
+        _spread(mixed, marginal_difficulty([Members(rest)], start=start, sigma=sigma, tol=EM_STEP).difficulty),
         note="" if sigma is None else f"prior sd {sigma:g}",
     )
 

@@ -23,7 +23,7 @@ _NAMES = {
     "estimators.joint": "JointRasch",
     "estimators.marginal": "MarginalPartialCredit MarginalRasch",
     "estimators.pairwise": "PairwiseRasch",
-    "estimators.rating_scale": "ConditionalRatingScale SpectralRatingScale",
+    "estimators.rating_scale": "ConditionalRatingScale MarginalRatingScale SpectralRatingScale",
     "estimators.reciprocal": "ChoppinRasch EigenvectorRasch",
     "estimators.spectral": "SpectralPartialCredit SpectralRasch",
     "estimators.spectral_fit": "spectral_fit",
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch
     from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch
     from spectral_irt.estimators.rating_scale import ConditionalRatingScale as ConditionalRatingScale
+    from spectral_irt.estimators.rating_scale import MarginalRatingScale as MarginalRatingScale
     from spectral_irt.estimators.rating_scale import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.reciprocal import ChoppinRasch as ChoppinRasch
     from spectral_irt.estimators.reciprocal import EigenvectorRasch as EigenvectorRasch

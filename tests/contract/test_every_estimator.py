@@ -162,8 +162,6 @@ def test_one_block_or_many_and_threads(make, given, monkeypatch):
     same(a, b)
     assert np.array_equal(b.thresholds_, c.thresholds_)
     assert np.array_equal(b.se_, c.se_, equal_nan=True)
-    if hasattr(a, "ability_"):
-        np.testing.assert_allclose(a.ability_, b.ability_, atol=TOLERANCE)
 
 
 def test_missing_is_absent(make, given):

@@ -208,6 +208,8 @@ def test_clusters_populations_and_weights_go_with_ordered_answers(fit, tmp_path)
         ["--clustered-by", "room"],
         ["--weight", "w", "--refine"],
         ["--estimator", "mml", "--population-by", "grade"],
+        ["--model", "rsm", "--weight", "w"],
+        ["--model", "rsm", "--design", "adaptive", "--clustered-by", "room"],
     ):
         fit(REFERENCE / "scale8.csv", *beside, *options, *out)
         record = json.loads((tmp_path / "out" / "fit.json").read_text())
@@ -222,7 +224,6 @@ def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
         (["--model", "pcm", "-o", tmp_path / "a.xlsx", "--parquet"], "-o names a workbook"),
         (["--model", "rsm", "--anchors", tmp_path / "b"], "leave out --model"),
         (["--ifile", tmp_path / "b.doc"], "ends in none of .csv"),
-        (["--design", "adaptive", "--model", "rsm"], "--design adaptive is not for the rating scale model"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),
         (["--model", "pcm", "--estimator", "jml"], "estimator is 'jml'"),
         (["--model", "2pl"], "--model is '2pl'"),

@@ -137,9 +137,6 @@ class FitJob:
         if self.wanted.anchors is None:
             if model == "rasch":
                 return make_estimator(fitting.estimator, parameters)
-            if model == "rsm" and (fitting.design == "adaptive" or fitting.weight is not None):
-                needs = "--weight" if fitting.weight is not None else "--design adaptive"
-                raise OptionError(f"{needs} is not for the rating scale model; say --model pcm.")
             return make_ordered(model, fitting.estimator, parameters)
         if fitting.design == "adaptive":
             raise OptionError("--anchors is for a fixed design; leave out --design adaptive.")

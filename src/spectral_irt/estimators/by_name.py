@@ -67,6 +67,7 @@ ORDERED = {
     "rsm": {
         "spectral": Method("rating_scale:SpectralRatingScale", "max_iter threads unused"),
         "cml": Method("rating_scale:ConditionalRatingScale", "max_iter threads unused"),
+        "mml": Method("rating_scale:MarginalRatingScale", "max_iter threads unused"),
     },
 }
 

@@ -15,7 +15,7 @@ from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Newton, newton, parameters
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
+from spectral_irt.errors import ConvergenceWarning, check_option, stopped
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, centered, convergence, keep_estimable
 from spectral_irt.estimators.spectral_fit import start_thresholds
@@ -92,10 +92,6 @@ def conditional_thresholds(
     The other parameters are those of `ConditionalRasch`.
     """
     check_option("se", se, STANDARD_ERRORS)
-    if not tol > 0:
-        raise OptionError(f"`tol` is {tol}; it must be above zero.")
-    if max_iter < 1:
-        raise OptionError(f"`max_iter` is {max_iter}; it must be at least 1.")
     tell = progress or (lambda text: None)
     tell("finding people who saw the same items")
     likelihood = ExactLikelihood(responses)
@@ -148,30 +144,43 @@ def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> t
     return np.empty(0), symmetric(inverse), method
 
 
-def conditional_estimate(fit: ConditionalFit, kept: Kept, tol: float, **extra: Any) -> Estimate:
-    """What a conditional fit of some of the items says about all."""
-    size, findings = float(np.max(np.abs(fit.gradient))), []
-    if not fit.converged:
-        what = "the conditional likelihood"
-        findings = convergence(what, fit.n_iter, "passes", "a gradient of", size, tol, remedy=ON_THE_EDGE, warn=False)
-    return kept.estimate(
-        fit.thresholds,
-        fit.se,
-        fit.n_iter,
-        size,
-        covariance=fit.covariance,
-        loglik=fit.loglik,
-        findings=findings,
-        se_method=fit.se_method,
-        extra={"n_patterns": fit.n_patterns, **extra},
-    )
-
-
 # --------------------------------------------------------------------------------------- the classes
 
 
+class Conditional(RaschEstimator):
+    """Conditional maximum likelihood for any number of thresholds."""
+
+    se: str
+    tol: float
+    max_iter: int
+
+    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
+        """The items that can be placed, and the matrix A of their thresholds, if these are A eta."""
+        return keep_estimable(responses), None
+
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+        kept, design = self._kept(responses)
+        how: dict[str, Any] = {"se": self.se, "tol": self.tol, "max_iter": self.max_iter, "progress": tell}
+        fit = conditional_thresholds(kept.responses, design, **how)
+        size, findings = float(np.max(np.abs(fit.gradient))), []
+        if not fit.converged:
+            counted = ("the conditional likelihood", fit.n_iter, "passes", "a gradient of", size, self.tol)
+            findings = convergence(*counted, remedy=ON_THE_EDGE, warn=False)
+        return kept.estimate(
+            fit.thresholds,
+            fit.se,
+            fit.n_iter,
+            size,
+            covariance=fit.covariance,
+            loglik=fit.loglik,
+            findings=findings,
+            se_method=fit.se_method,
+            extra={"n_patterns": fit.n_patterns},
+        )
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConditionalRasch(RaschEstimator):
+class ConditionalRasch(Conditional):
     """Rasch difficulties with standard errors by conditional maximum likelihood (CML).
 
     P(x_l | s_l) = exp(-sum_i x_li beta_i) / gamma_{s_l}: given the score, abilities drop out.
@@ -226,14 +235,9 @@ class ConditionalRasch(RaschEstimator):
     threads: int | None = None
     threshold: float | None = None
 
-    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        kept = keep_estimable(responses)
-        fit = conditional_thresholds(kept.responses, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
-        return conditional_estimate(fit, kept, self.tol)
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConditionalPartialCredit(RaschEstimator):
+class ConditionalPartialCredit(Conditional):
     """Thresholds of the partial credit model with standard errors by conditional maximum likelihood (CML).
 
     P(x_l | s_l) = exp(-sum_i sum_{v <= x_li} beta_iv) / gamma_{s_l}: given the total score, abilities drop out. Exact
@@ -274,8 +278,3 @@ class ConditionalPartialCredit(RaschEstimator):
     tol: float = 1e-9
     max_iter: int = 100
     threads: int | None = None
-
-    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        kept = keep_estimable(responses)
-        fit = conditional_thresholds(kept.responses, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
-        return conditional_estimate(fit, kept, self.tol)

@@ -12,9 +12,8 @@ Eggen & Verhelst (2011), Psicologica 32, 107-132. Zwitser & Maris (2015), Psycho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,49 +33,25 @@ from spectral_irt.estimators.marginal_em import (
     free_population,
     marginal_difficulty,
 )
-from spectral_irt.estimators.marginal_information import (
-    MarginalErrors,
-    marginal_errors,
-    marginal_information,
-    score_covariance,
-)
-from spectral_irt.estimators.population import (
-    MOST,
-    Members,
-    People,
-    Population,
-    abilities,
-    enough_nodes,
-    people_by_group,
-    population_findings,
-)
+from spectral_irt.estimators.marginal_information import marginal_errors, marginal_information, score_covariance
+from spectral_irt.estimators.population import MOST, enough_nodes, people_by_group
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.tables import Columns
 
 E = TypeVar("E", bound=RaschEstimator)
-Prior = Literal["auto", "normal", "free"]
-PRIORS = get_args(Prior)
 CODE = "adaptive_design"
 FREE_SHAPE = "takes abilities from a distribution of free shape"
+FEW = 30  # people; a mean and a standard deviation from fewer say little
+SHOWN = 12  # groups named in a sentence
+SHARED = ("threads", "threshold", "unused", "groups")  # parameters that a spectral estimator and a marginal one share
 
 
-class _Marginal(RaschEstimator):
+class Marginal(RaschEstimator):
     """Marginal maximum likelihood for any number of thresholds."""
 
-    prior: str
     sigma: float | None
-    nodes: int | None
     tol: float
     max_iter: int
-
-    def _check(self) -> None:
-        check_option("prior", self.prior, PRIORS)
-        if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
-        if self.sigma is not None and self.prior not in ("auto", "normal"):
-            raise OptionError(f"sigma is fixed at {self.sigma!r}, which goes with prior='normal', not {self.prior!r}.")
-        if self.nodes is not None and self.nodes < 3:
-            raise OptionError(f"nodes is {self.nodes!r}; it must be 3 or more, or None.")
 
     def fit(
         self,
@@ -105,6 +80,10 @@ class _Marginal(RaschEstimator):
         check_option("design", design, DESIGNS)
         return self._fitted(data, progress, groups=groups, weights=weights, design=design)
 
+    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
+        """The items that can be placed, and the matrix A of their thresholds, if these are A eta."""
+        return _keep_mixed(responses), None
+
     def _estimate(
         self,
         responses: Responses,
@@ -113,48 +92,41 @@ class _Marginal(RaschEstimator):
         weights: ArrayLike | None = None,
         design: str = FIXED,
     ) -> Estimate:
-        self._check()
-        kept = _keep_mixed(responses)
-        rest = kept.responses
-        people = people_by_group(rest, groups)
+        if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
+            raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
+        kept, matrix = self._kept(responses)
+        rest, with_sigma = kept.responses, self.sigma is None
         each = None if weights is None else person_weights(responses, weights)
-        parts = [
-            Members(part, None if each is None else each[people.split.members(g)])
-            for g, part in enumerate(people.answers)
-        ]
-        if groups is not None and self.prior not in ("auto", "normal"):
-            raise OptionError(f"groups have normal populations; the prior cannot be {self.prior!r}.")
-        start = start_thresholds(rest)
-        fit = marginal_difficulty(
-            parts, start=start, sigma=self.sigma, nodes=self.nodes, tol=self.tol, max_iter=self.max_iter
-        )
-        asked = self.prior == "auto" and design == ADAPTIVE and groups is None and self.sigma is None
-        if self.prior == "free" or asked:
+        people = people_by_group(rest, groups, each)
+        parts, start = people.parts, start_thresholds(rest)
+        how = {"design": matrix, "max_iter": self.max_iter}
+        fit = marginal_difficulty(parts, start=start, sigma=self.sigma, tol=self.tol, **how)
+        if design == ADAPTIVE and groups is None and with_sigma:
             tell("a free distribution of abilities")
-            fit = free_population(parts[0], fit, start, max_iter=self.max_iter)
-        free = fit.populations[0].basis is not None
-        with_sigma = self.sigma is None
-        found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=with_sigma)
+            fit = free_population(parts[0], fit, start, **how)
+        found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=with_sigma, design=matrix)
         middle = None
         if each is not None and found.dense:
             middle = score_covariance(parts, fit.difficulty, fit.populations, found)
         errors = marginal_errors(found, fit.populations, middle)
-        n_persons = int(np.sum(rest.counts > 0))
-        n_parameters = len(fit.difficulty) + len(found.own) - free  # of a free population one parameter is its origin
-        table = _population_columns(people, fit, errors, self.sigma)
-        nodes, shares = _mixture(parts, fit.populations)
-        alone = len(parts) == 1
-        everyone = Population(nodes, np.log(np.maximum(shares, 1e-300)))
-        ability, ability_se = np.empty(rest.n_persons), np.empty(rest.n_persons)
-        for g, (part, population) in enumerate(zip(parts, fit.populations, strict=True)):
-            there = people.split.members(g)
-            ability[there], ability_se[there] = part.responses.entries.gather(
-                abilities, fit.difficulty, population, part.layout
-            )
+        mean = np.array([one.mean for one in fit.populations])
+        # A given sigma is said as given: the nodes' own standard deviation differs from it in the last digits.
+        sd = np.array([one.sd if self.sigma is None else self.sigma for one in fit.populations])
+        table: Columns = {
+            "group": np.array(people.split.names, dtype=object),
+            "n": np.array([int(np.sum(part.responses.counts > 0)) for part in parts]),
+            "mean": mean,
+            "mean_se": np.sqrt(errors.mean),
+            "sd": sd,
+            "sd_se": sd * np.sqrt(errors.log_sigma),
+        }
+        share = np.array([part.size for part in parts]) / sum(part.size for part in parts)
+        mu = float(share @ mean)
+        n_parameters, n_persons = found.n_parameters, int(np.sum(rest.counts > 0))
         findings = [*people.findings, *([] if each is None else [weights_finding(each)])]
-        findings += _fit_findings(fit, np.asarray(table["sd"]), with_sigma, rest, self)
-        findings += population_findings(table, with_sigma) if groups is not None else []
-        findings += [adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
+        findings += _fit_findings(fit, sd, with_sigma, rest, self.tol)
+        findings += _population_findings(table, with_sigma) if groups is not None else []
+        findings += [_adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
         return kept.estimate(
             fit.difficulty,
             np.sqrt(np.maximum(errors.variance, 0)),
@@ -164,27 +136,23 @@ class _Marginal(RaschEstimator):
             findings=findings,
             covariance=errors.covariance,
             extra={
-                "mu": fit.population.mean if alone else everyone.mean,
-                "sigma": float(table["sd"][0]) if alone else everyone.sd,
-                "sigma_se": float(table["sd_se"][0]) if alone else np.nan,
+                "mu": mu,
+                "sigma": float(sd[0] if len(parts) == 1 else np.sqrt(share @ (sd**2 + (mean - mu) ** 2))),
+                "sigma_se": float(table["sd_se"][0]) if len(parts) == 1 else np.nan,
                 "population": table,
                 "aic": 2 * n_parameters - 2 * fit.loglik,
                 "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
                 "n_parameters": n_parameters,
-                "nodes": nodes,
-                "weights": shares,
-                "ability": ability,
-                "ability_se": ability_se,
                 **({} if each is None else {"weighted": (responses.persons, each)}),
             },
         )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MarginalRasch(_Marginal):
+class MarginalRasch(Marginal):
     """Difficulties by marginal maximum likelihood (MML): abilities are draws from a population that is estimated too.
 
-    P(answers of person l) = integral of prod_i P(X_li | theta, beta_i) dF(theta),  F = N(mu, sigma^2) by default.
+    P(answers of person l) = integral of prod_i P(X_li | theta, beta_i) dF(theta),  F = N(mu, sigma^2).
 
     More efficient than conditional likelihood when the population is what it is taken for, inconsistent when it is not
     (the paper's Figure 1 with a fixed sd of 1 and a true one of 2); estimating sigma, the default, removes the worst of
@@ -196,16 +164,9 @@ class MarginalRasch(_Marginal):
 
     Parameters
     ----------
-    prior : "auto", "normal" or "free"
-        "normal": N(mu, sigma^2) with both estimated. "free": a smooth distribution of any shape, its log density a
-        polynomial of degree 4 or 6, where Akaike's criterion prefers that to a normal one. "auto" (default): "free" for
-        adaptive designs, where a wrong shape does most harm, "normal" for others and for groups.
     sigma : float, optional
-        A fixed standard deviation of ability for prior="normal"; `sigma=1` is the paper's MMLE on synthetic data. The
-        mean needs no fixing: difficulties average zero, and mu is where people then lie.
-    nodes : int, optional
-        Quadrature nodes, evenly spaced. Default: as many as the person with most answers needs (whose posterior is
-        narrowest), 41 to 401.
+        A fixed standard deviation of ability; `sigma=1` is the paper's MMLE on synthetic data. The mean needs no
+        fixing: difficulties average zero, and mu is where people then lie.
     tol, max_iter : float, int
         Stop when an EM step changes no parameter by more than `tol`; at most so many passes. (A free distribution
         stops when the gradient is a hundredth of a standard error.)
@@ -221,15 +182,14 @@ class MarginalRasch(_Marginal):
         `group, n, mean, mean_se, sd, sd_se` of every group; the group of everybody is called "all".
     loglik_, aic_, bic_, n_parameters_ : float
         Marginal log-likelihood; BIC counts people.
-    ability_, ability_se_ : arrays, one number per person
-        Posterior mean (EAP) and standard deviation.
-    nodes_, weights_ : arrays
-        The distribution of ability; of all groups together, where there are groups.
 
     Notes
     -----
-    Standard errors invert the observed information (Louis 1982) of difficulties and of everything that describes the
-    populations. Beyond 5,000 thresholds each one's own information is used alone.
+    The population is normal; in an adaptive design without groups, where a wrong shape does most harm, it is a smooth
+    one of any shape if Akaike's criterion prefers that, its log density a polynomial of degree 4 or 6. Quadrature nodes
+    are as many as the person with most answers needs, 41 to 401. Standard errors invert the observed information (Louis
+    1982) of difficulties and of everything that describes the populations. Beyond 5,000 thresholds each one's own
+    information is used alone.
 
     References
     ----------
@@ -245,9 +205,7 @@ class MarginalRasch(_Marginal):
     ([-1.26, 0.48, 1.24, 0.17, -0.62], 0.755, -2466.94)
     """
 
-    prior: str = "auto"
     sigma: float | None = None
-    nodes: int | None = None
     tol: float = 1e-6
     max_iter: int = 500
     threads: int | None = None
@@ -255,7 +213,7 @@ class MarginalRasch(_Marginal):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MarginalPartialCredit(_Marginal):
+class MarginalPartialCredit(Marginal):
     """Thresholds of the partial credit model by marginal maximum likelihood (MML).
 
     On right and wrong answers the numbers of `MarginalRasch`, whose page has more about the method.
@@ -264,13 +222,13 @@ class MarginalPartialCredit(_Marginal):
     ----------
     unused : "collapse", "error" or "keep"
         As for `SpectralPartialCredit`.
-    prior, sigma, nodes, tol, max_iter, threads
+    sigma, tol, max_iter, threads
         As for `MarginalRasch`.
 
     Attributes
     ----------
     thresholds_, threshold_se_, difficulty_, se_
-    mu_, sigma_, population_, loglik_, ability_ and others
+    mu_, sigma_, population_, loglik_ and others
         As for `MarginalRasch`.
 
     Examples
@@ -283,33 +241,11 @@ class MarginalPartialCredit(_Marginal):
 
     several: ClassVar[bool] = True
 
-    prior: str = "auto"
     sigma: float | None = None
-    nodes: int | None = None
     unused: str = "collapse"
     tol: float = 1e-6
     max_iter: int = 500
     threads: int | None = None
-
-
-def _population_columns(people: People, fit: MarginalFit, errors: MarginalErrors, sigma: float | None) -> Columns:
-    # A given sigma is said as given: the nodes' own standard deviation differs from it in the last digits.
-    sd = np.array([one.sd if sigma is None else sigma for one in fit.populations])
-    return {
-        "group": np.array(people.split.names, dtype=object),
-        "n": np.array([int(np.sum(part.counts > 0)) for part in people.answers]),
-        "mean": np.array([one.mean for one in fit.populations]),
-        "mean_se": np.sqrt(errors.mean_variance),
-        "sd": sd,
-        "sd_se": sd * np.sqrt(errors.log_sigma_variance),
-    }
-
-
-def _mixture(parts: Sequence[Members], populations: Sequence[Population]) -> tuple[Floats, Floats]:
-    """Nodes and weights of everybody."""
-    sizes = np.array([part.size for part in parts])
-    weights = [np.exp(one.log_weights) * share for one, share in zip(populations, sizes / sizes.sum(), strict=True)]
-    return np.concatenate([one.nodes for one in populations]), np.concatenate(weights)
 
 
 def _keep_mixed(responses: Responses) -> Kept:
@@ -326,87 +262,69 @@ def _keep_mixed(responses: Responses) -> Kept:
         )
     shown = {"no_responses", "disconnected", "many_more_items_than_persons"}
     findings = [finding for finding in design.findings if finding.code in shown]
-    extreme = ~mixed & (responses.item_counts > 0)
-    if extreme.any():
-        names = responses.items[extreme]
+    names = responses.items[~mixed & (responses.item_counts > 0)]
+    if len(names):
         why = "answered right by everyone or by no one" if binary else "with a category that nobody used"
-        findings.append(
-            Finding(
-                "items_left_out",
-                "warning",
-                f"{len(names):,} items {why} have no finite difficulty and are left out: {listed(names)}.",
-                f"Use {other} for an estimate from a prior, or drop the items.",
-                tuple(names.tolist()),
-            )
-        )
+        sentence = f"{len(names):,} items {why} have no finite difficulty and are left out: {listed(names)}."
+        remedy = f"Use {other} for an estimate from a prior, or drop the items."
+        findings.append(Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist())))
     rest = responses if mixed.all() else responses.take_items(mixed)
     return Kept(rest, mixed, design.status(), tuple(findings), responses.thresholds)
 
 
-def _fit_findings(
-    fit: MarginalFit, sigmas: Floats, estimated: bool, responses: Responses, options: _Marginal
-) -> list[Finding]:
-    asked = options.tol if fit.populations[0].basis is None else FREE_STEP
-    found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
-    narrow, sigma = float(sigmas.min()), float(sigmas.max())
-    if estimated and narrow <= 1.01 * NO_SPREAD:
-        found.append(
-            Finding(
-                "no_ability_spread",
-                "warning",
-                "The data show no spread of ability: sigma went to zero.",
-                "Check the scoring; answers of one person seem to have nothing in common.",
-            )
-        )
-    if estimated and sigma >= 0.95 * WIDE_SPREAD:
-        found.append(
-            Finding(
-                "unbounded_ability_spread",
-                "warning",
-                f"The spread of ability has no finite estimate; sigma is held at {WIDE_SPREAD:g}.",
-                "Nearly all people have all answers right or all wrong; difficulties are not to be trusted.",
-            )
-        )
+def _fit_findings(fit: MarginalFit, sd: Floats, estimated: bool, responses: Responses, tol: float) -> list[Finding]:
+    asked = tol if fit.populations[0].basis is None else FREE_STEP
     longest = int(responses.counts.max(initial=1)) * responses.thresholds.widest**2
-    wanted = enough_nodes(max(sigma, NO_SPREAD), longest)
-    if options.nodes is None and wanted >= MOST:
-        found.append(
-            Finding(
-                "coarse_nodes",
-                "note",
-                f"{MOST} nodes are the most used by default, and where people gave most answers posteriors are "
-                "narrower than these resolve.",
-                "More nodes show whether it matters.",
-            )
-        )
+    wanted = enough_nodes(max(float(sd.max()), NO_SPREAD), longest)
+    found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
+    if estimated and sd.min() <= 1.01 * NO_SPREAD:
+        sentence = "The data show no spread of ability: sigma went to zero."
+        remedy = "Check the scoring; answers of one person seem to have nothing in common."
+        found.append(Finding("no_ability_spread", "warning", sentence, remedy))
+    if estimated and sd.max() >= 0.95 * WIDE_SPREAD:
+        sentence = f"The spread of ability has no finite estimate; sigma is held at {WIDE_SPREAD:g}."
+        remedy = "Nearly all people have all answers right or all wrong; difficulties are not to be trusted."
+        found.append(Finding("unbounded_ability_spread", "warning", sentence, remedy))
+    if wanted >= MOST:
+        sentence = f"{MOST} nodes are the most used, and posteriors of those with most answers are narrower than these."
+        found.append(Finding("coarse_nodes", "note", sentence, "`SpectralRasch` and `ConditionalRasch` need no nodes."))
     if responses.thresholds.n_entries > DENSE_ITEMS:
-        found.append(
-            Finding(
-                "approximate_se",
-                "note",
-                f"With more than {DENSE_ITEMS:,} items standard errors come from each item's own information.",
-                "They may be a few per cent low, and more where groups of items are weakly linked.",
-            )
+        sentence = f"With more than {DENSE_ITEMS:,} items standard errors come from each item's own information."
+        remedy = "They may be a few per cent low, and more where groups of items are weakly linked."
+        found.append(Finding("approximate_se", "note", sentence, remedy))
+    return found
+
+
+def _population_findings(table: Columns, estimated: bool) -> list[Finding]:
+    """The means and standard deviations of the groups, and which groups are small for them."""
+    rows = list(zip(table["group"], table["mean"], table["sd"], strict=True))
+    said = "; ".join(f"{group}: {mean:z.2f}, {sd:.2f}" for group, mean, sd in rows[:SHOWN])
+    more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    what = "mean and standard deviation" if estimated else "mean, and the standard deviation that was given,"
+    found = [Finding("populations", "note", f"Ability in the {len(rows)} groups, {what}: {said}{more}.")]
+    small = np.array(table["group"])[np.array(table["n"]) < FEW]
+    if len(small):
+        sentence = (
+            f"{listed(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEW} people, too few to tell a mean "
+            "and a standard deviation of ability."
         )
+        found.append(Finding("small_groups", "warning", sentence, "Merge small groups."))
     return found
 
 
 # ------------------------------------------------------------------------------------ adaptive designs
 
 
-def fit_adaptive(estimator: E, data: Any, *, groups: Any = None, weights: Any = None, progress: Any = None) -> E:
+def fit_adaptive(estimator: E, marginal: type[Marginal], data: Any, **options: Any) -> E:
     """Fit any estimator to an adaptive design: what it learns is what marginal likelihood finds, and says so.
 
     >>> from spectral_irt import SpectralRasch, datasets
-    >>> fit = fit_adaptive(SpectralRasch(), datasets.load_lsat())
+    >>> fit = fit_adaptive(SpectralRasch(), MarginalRasch, datasets.load_lsat())
     >>> fit.calibration_.provenance.estimator, fit.difficulty_.round(2).tolist()
     ('MarginalRasch', [-1.26, 0.48, 1.24, 0.17, -0.62])
     """
-    if estimator.several:
-        marginal: _Marginal = MarginalPartialCredit(threads=estimator.threads, unused=estimator.unused)
-    else:
-        marginal = MarginalRasch(threads=estimator.threads, threshold=estimator.threshold)
-    found = marginal.fit(data, groups=groups, weights=weights, design=ADAPTIVE, progress=progress)
+    shared = {name: value for name, value in estimator.get_params().items() if name in SHARED}
+    found = marginal(**shared).fit(data, design=ADAPTIVE, **options)
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)  # nothing of an earlier fit survives
     vars(estimator).update({name: value for name, value in vars(found).items() if name.endswith("_")})
@@ -418,7 +336,7 @@ def is_adaptive(calibration: Calibration) -> bool:
     return any(finding.code == CODE for finding in calibration.findings)
 
 
-def adaptive_finding(grouped: bool, better: float) -> Finding:
+def _adaptive_finding(grouped: bool, better: float) -> Finding:
     """What a calibration of an adaptive design says about itself; `better`: AIC of a free distribution below normal."""
     if grouped:
         shape = "takes abilities as normal in each group"

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from spectral_irt.conditional.information import block_diagonal, from_levels
+from spectral_irt.conditional.newton import parameters
 from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Thresholds
-from spectral_irt.estimators.marginal_information import marginal_information
+from spectral_irt.estimators.marginal_information import given_ability, marginal_information
 from spectral_irt.estimators.population import (
     MOST,
     Members,
     Population,
-    Several,
     enough_nodes,
-    members,
     normal_population,
     normalized,
     passing,
@@ -42,44 +44,34 @@ class MarginalFit:
     residual: float
     better: float = 0.0  # by how much AIC prefers a free distribution to a normal one
 
-    @property
-    def population(self) -> Population:
-        """The population, where there is one."""
-        (population,) = self.populations
-        return population
-
 
 def marginal_difficulty(
-    responses: Several,
+    groups: Sequence[Members],
     *,
     start: Floats,
     sigma: float | None = None,
-    nodes: int | None = None,
+    design: Any = None,
     tol: float = 1e-6,
     max_iter: int = 500,
 ) -> MarginalFit:
-    """Difficulties, or thresholds, that maximize the marginal likelihood of normal populations.
+    """Difficulties, or thresholds, that maximize the marginal likelihood of normal populations, one for each group.
 
     loglik = sum_l log sum_k w_k P(answers of l | theta_k)
 
-    Every threshold must be passed by one and failed by another person. Each iteration is one pass over the responses.
-
-    Responses of several groups of people, over the same items, get a normal population each. They need items in
-    common, directly or through other groups.
+    Every threshold must be passed by one and failed by another person, and groups need items in common, directly or
+    through other groups. Each iteration is one pass over the responses. Thresholds may be A eta with a known matrix A,
+    the sparse `design`.
     """
-    groups = members(responses)
-    m, longest = len(start), max(int(group.responses.counts.max(initial=1)) for group in groups)
-    longest *= groups[0].responses.thresholds.widest ** 2  # an answer tells at most K^2 / 4
-    x = np.concatenate(
-        [start, np.zeros(len(groups) - 1), np.full(len(groups), np.log(1.0 if sigma is None else sigma))]
-    )
-    passes = 0
-    if nodes is None:
-        x, _, passes, _ = _accelerated_em(groups, x, sigma is None, ROUGH_NODES, ROUGH_STEP, 50)
-        nodes = enough_nodes(float(np.exp(x[-len(groups) :].max())), longest)
-    x, loglik, more, step = _accelerated_em(groups, x, sigma is None, nodes, tol, max_iter)
-    populations = _populations(x, len(groups), nodes)
-    return _centered(x[:m], populations, loglik, passes + more, step, groups[0].layout)
+    m, layout = len(start), groups[0].layout
+    longest = max(int(group.responses.counts.max(initial=1)) for group in groups)
+    longest *= layout.widest**2  # an answer tells at most K^2 / 4
+    begin = start if design is None else design @ parameters(design, start)
+    spread = np.full(len(groups), np.log(1.0 if sigma is None else sigma))
+    x = np.concatenate([begin, np.zeros(len(groups) - 1), spread])
+    x, _, passes, _ = _accelerated_em(groups, x, sigma is None, design, ROUGH_NODES, ROUGH_STEP, 50)
+    nodes = enough_nodes(float(np.exp(x[-len(groups) :].max())), longest)
+    x, loglik, more, step = _accelerated_em(groups, x, sigma is None, design, nodes, tol, max_iter)
+    return _centered(x[:m], _populations(x, len(groups), nodes), loglik, passes + more, step, layout)
 
 
 def _centered(
@@ -99,7 +91,7 @@ def _populations(x: Floats, n_groups: int, n_nodes: int) -> list[Population]:
 
 
 def _accelerated_em(
-    groups: Sequence[Members], x: Floats, estimate_sigma: bool, n_nodes: int, tol: float, max_iter: int
+    groups: Sequence[Members], x: Floats, estimate_sigma: bool, design: Any, n_nodes: int, tol: float, max_iter: int
 ) -> tuple[Floats, float, int, float]:
     """EM on x = (difficulties, means, log sigmas); returns the point, its log-likelihood, the passes, the last step.
 
@@ -115,8 +107,9 @@ def _accelerated_em(
     def step(x: Floats) -> tuple[Floats, float]:
         populations = _populations(x, n_groups, n_nodes)
         sums = [group.counts(x[:m], population) for group, population in zip(groups, populations, strict=True)]
-        everyone = Population(np.concatenate([population.nodes for population in populations]), np.zeros(0))
-        beta = _item_step(x[:m], np.concatenate([counts for counts, _, _ in sums], axis=1), score, everyone, layout)
+        nodes = np.concatenate([population.nodes for population in populations])
+        counts = np.concatenate([each for each, _, _ in sums], axis=1)
+        beta = _item_step(x[:m], counts, score, nodes, layout, design)
         means, log_sigmas = np.zeros(n_groups), x[spread].copy()
         for g, (_, people, _) in enumerate(sums):
             share = people / people.sum()
@@ -143,38 +136,40 @@ def _accelerated_em(
         change = float(np.abs(image - x).max())
         if change <= tol:
             break
-        x = np.clip(accelerate.next(x, image), image - 2, image + 2)
+        bold = accelerate.next(x, image) - image
+        x = image + bold / max(1.0, float(np.abs(bold).max()) / 2)  # stays of the form A eta
         x[spread] = np.clip(x[spread], low, high)
     return good, best, passes, change
 
 
-def free_population(responses: Several, normal: MarginalFit, start: Floats, *, max_iter: int = 500) -> MarginalFit:
+def free_population(
+    people: Members, normal: MarginalFit, start: Floats, *, design: Any = None, max_iter: int = 500
+) -> MarginalFit:
     """The fit with a population of free shape, or the normal one where AIC does not prefer the former.
 
     The logarithm of the density is a polynomial. Where answers decide what comes next the likelihood can have two
     maxima, a narrow population with items close together and a wide one with items far apart: the search begins at the
     normal fit, and at half the conditional estimates (`start`), which such designs stretch about twofold.
     """
-    (people,) = members(responses)
-    one = normal.population
+    (one,) = normal.populations
     sd = max(1.0, one.sd)
     n_nodes = min(MOST, round(len(one.nodes) * sd / one.sd))  # as close together as those of the normal one
     begins = [(normal.difficulty, one), (start / 2, normal_population(sd, n_nodes))]
     best, gain, passes = normal, 0.0, normal.n_iter
     for degree in DEGREES:
-        found = [_polynomial_weights(people, *begin, degree, max_iter) for begin in begins]
-        passes += sum(one.n_iter for one in found)
+        found = [_polynomial_weights(people, *begin, degree, design, max_iter) for begin in begins]
+        passes += sum(fit.n_iter for fit in found)
         fit = max(found, key=lambda fit: fit.loglik)
-        begins = [(fit.difficulty, fit.population)]
+        begins = [(fit.difficulty, fit.populations[0])]
         better = 2 * (fit.loglik - normal.loglik) - 2 * (degree - 2)
-        if better > gain and _is_maximum(people, fit):
+        if better > gain and _is_maximum(people, fit, design):
             best, gain = fit, better
     return replace(best, n_iter=passes, better=gain)
 
 
-def _is_maximum(people: Members, fit: MarginalFit) -> bool:
+def _is_maximum(people: Members, fit: MarginalFit, design: Any) -> bool:
     """Whether the likelihood falls on all sides, so that the parameters have errors."""
-    found = marginal_information(people, fit.difficulty, fit.populations, with_sigma=True)
+    found = marginal_information([people], fit.difficulty, fit.populations, design=design)
     try:
         np.linalg.cholesky(found.whole() if found.dense else found.own)
     except np.linalg.LinAlgError:
@@ -183,7 +178,7 @@ def _is_maximum(people: Members, fit: MarginalFit) -> bool:
 
 
 def _polynomial_weights(
-    people: Members, beta: Floats, population: Population, degree: int, max_iter: int
+    people: Members, beta: Floats, population: Population, degree: int, design: Any, max_iter: int
 ) -> MarginalFit:
     """Thresholds and the polynomial together, by a limited-memory quasi-Newton method.
 
@@ -192,7 +187,9 @@ def _polynomial_weights(
     """
     from scipy.optimize import minimize
 
-    m, nodes, begun, layout = len(beta), population.nodes, population.log_weights, people.layout
+    nodes, begun, layout = population.nodes, population.log_weights, people.layout
+    a = sparse.eye_array(len(beta), format="csr") if design is None else design
+    eta, m = (beta if design is None else parameters(a, beta)), a.shape[1]
     root = np.exp(np.maximum(begun, -100.0) / 2)[:, None]
     z = (nodes - population.mean) / population.sd
     basis = np.linalg.qr(np.vander(z, degree + 1, increasing=True) * root)[0][:, 1:] / root
@@ -203,59 +200,46 @@ def _polynomial_weights(
 
     def objective(scaled: Floats) -> tuple[float, Floats]:
         x = scaled * scale
-        here = at(x)
-        counts, persons, loglik = people.counts(x[:m], here)
-        p = passing(x[:m], here, layout)
-        of_beta = (counts[layout.item] * p).sum(axis=1) - score
-        of_shape = basis.T @ (persons - size * np.exp(here.log_weights))
-        return -float(loglik), -np.concatenate([of_beta, of_shape]) * scale
+        here, there = a @ x[:m], at(x)
+        counts, persons, loglik = people.counts(here, there)
+        of_beta = (counts[layout.item] * passing(here, nodes, layout)).sum(axis=1) - score
+        of_shape = basis.T @ (persons - size * np.exp(there.log_weights))
+        return -float(loglik), -np.concatenate([a.T @ of_beta, of_shape]) * scale
 
-    p = passing(beta, population, layout)
+    p = passing(beta, nodes, layout)
     counts = people.counts(beta, population)[0][layout.item]
-    own = np.concatenate([(counts * p * (1 - p)).sum(axis=1), np.full(degree, 0.1 * size)])
+    own = np.concatenate([(a * a).T @ (counts * p * (1 - p)).sum(axis=1), np.full(degree, 0.1 * size)])
     scale = 1 / np.sqrt(np.maximum(own, 1e-6))
     found = minimize(
         objective,
-        np.concatenate([beta, np.zeros(degree)]) / scale,
+        np.concatenate([eta, np.zeros(degree)]) / scale,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_iter, "maxfun": max_iter, "maxcor": 20, "ftol": 1e-15, "gtol": FREE_STEP},
     )
     x = found.x * scale
     residual = float(np.abs(found.jac).max())
-    return _centered(x[:m], [at(x)], -float(found.fun), int(found.nfev) + 1, residual, layout)
+    return _centered(a @ x[:m], [at(x)], -float(found.fun), int(found.nfev) + 1, residual, layout)
 
 
-def _item_step(beta: Floats, counts: Floats, score: Floats, population: Population, layout: Thresholds) -> Floats:
+def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats, layout: Thresholds, design: Any) -> Floats:
     """The M step of every item at once: sum_q counts_iq P(X >= k | node_q) = score_k, by Newton's method."""
-    each = counts[layout.item]
     for _ in range(5):
-        p = passing(beta, population, layout)
-        excess = np.einsum("ik,ik->i", each, p) - score
-        if layout.binary:
-            slope = np.einsum("ik,ik->i", each, p * (1 - p))
-            move = excess / np.maximum(slope, 1e-10)
-        else:
-            move = _by_item(layout, each, p, excess)
-        move = np.clip(move, -1, 1)
+        p = passing(beta, nodes, layout)
+        excess = np.einsum("ik,ik->i", counts[layout.item], p) - score
+        blocks = given_ability(counts, p, layout)
+        if design is not None:
+            inside = design.T @ block_diagonal(layout, blocks) @ design
+            move = design @ np.linalg.solve(inside.toarray() + 1e-10 * np.eye(inside.shape[0]), design.T @ excess)
+        elif layout.binary:
+            move = excess / np.maximum(blocks[:, 0, 0], 1e-10)
+        else:  # the levels that an item does not have stand still
+            absent = np.arange(layout.widest) >= layout.max_score[:, None]
+            blocks = blocks + (absent + 1e-10)[:, :, None] * np.eye(layout.widest)
+            right = layout.table(excess, 0.0)[:, :, None]
+            move = from_levels(layout, np.asarray(np.linalg.solve(blocks, right)[:, :, 0], dtype=np.float64))
+        move = np.clip(move, -1, 1) if design is None else move / max(1.0, np.abs(move).max())
         beta = beta + move
         if np.abs(move).max() < 1e-8:
             break
     return beta
-
-
-def _by_item(layout: Thresholds, counts: Floats, p: Floats, excess: Floats) -> Floats:
-    """Newton's step for the thresholds of each item together: items x levels, the absent levels standing still."""
-    m, width = layout.n_items, layout.widest
-    at = (layout.item, layout.level - 1)
-    tails, right = np.zeros((m, width, p.shape[1])), np.zeros((m, width, 1))
-    tails[at], right[at] = p, excess[:, None]
-    weighted = np.zeros_like(tails)
-    weighted[at] = counts * p
-    higher = np.maximum(np.arange(width)[:, None], np.arange(width))
-    information = weighted.sum(axis=2)[:, higher] - np.einsum("iak,ibk->iab", weighted, tails)
-    present = np.zeros((m, width), dtype=bool)
-    present[at] = True
-    information = np.where(present[:, :, None] & present[:, None, :], information, np.eye(width))
-    information += 1e-10 * np.eye(width)
-    return np.asarray(np.linalg.solve(information, right)[at][:, 0])

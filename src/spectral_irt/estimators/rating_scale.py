@@ -1,7 +1,7 @@
-"""SpectralRatingScale and ConditionalRatingScale: all items of a group share the distances of their thresholds.
+"""The rating scale model: all items of a group share the distances of their thresholds.
 
 beta_ik = delta_i + tau_gk: a location for each item, and offsets that the items of a group g have in common (mean zero
-over k). Thresholds are then A eta with a known matrix A.
+over k). Thresholds are then A eta with a known matrix A, and the rest is what the partial credit model has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from spectral_irt.chain.weights import PERSONS
@@ -24,9 +24,11 @@ from spectral_irt.data.design import examine
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.conditional import conditional_estimate, conditional_thresholds
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, centered
-from spectral_irt.estimators.spectral import SpectralPartialCredit
+from spectral_irt.estimators.conditional import Conditional
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, centered, person_weights, weights_finding
+from spectral_irt.estimators.marginal import Marginal
+from spectral_irt.estimators.spectral import Spectral
+from spectral_irt.estimators.spectral_fit import spectral_fit
 from spectral_irt.tables import Columns
 
 Groups = Mapping[Any, Any] | Sequence[Any] | None
@@ -51,24 +53,6 @@ class ScaleDesign:
     labels: list[Any]
     group: Ints
     matrix: Floats
-
-    def tau(self, layout: Thresholds, thresholds: Floats, covariance: Floats | None) -> Columns:
-        """The common offsets as columns `group, category, offset, se`."""
-        rows: dict[str, list[Any]] = {"group": [], "category": [], "offset": [], "se": []}
-        away = thresholds - layout.mean(thresholds)[layout.item]
-        for g, label in enumerate(self.labels):
-            one = int(np.flatnonzero(self.group == g)[0])  # any item of the group has them
-            mine = np.arange(layout.first[one], layout.first[one] + layout.max_score[one])
-            se = np.full(len(mine), np.nan)
-            if covariance is not None:
-                c = covariance[np.ix_(mine, mine)]
-                center = np.eye(len(mine)) - 1 / len(mine)
-                se = np.sqrt(np.maximum(np.diag(center @ c @ center), 0))
-            rows["group"] += [label] * len(mine)
-            rows["category"] += layout.level[mine].tolist()
-            rows["offset"] += away[mine].tolist()
-            rows["se"] += se.tolist()
-        return {name: np.array(values) for name, values in rows.items()}
 
 
 def group_codes(items: NDArray[Any], groups: Groups) -> tuple[list[Any], Ints]:
@@ -114,29 +98,57 @@ def scale_design(layout: Thresholds, items: NDArray[Any], groups: Groups) -> Sca
 
 
 class _RatingScale(RaschEstimator):
-    """What both rating scale estimators share: tables keep the categories that all items of a group have."""
+    """What the rating scale estimators share: tables keep the categories that all items of a group have."""
 
     several: ClassVar[bool] = True
     groups: Groups
-    offsets_: Columns
 
     def _read(self, data: Any) -> Responses:
         return as_responses(
             data, ordered=True, unused=self.unused, groups=self.groups if self.unused == "keep" else None
         )
 
-    def _kept(self, responses: Responses) -> tuple[Kept, ScaleDesign]:
-        """The items that a rating scale can place, and the design of their thresholds."""
+    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
+        """The items that a rating scale can place, and the matrix A of their thresholds."""
+        n = responses.thresholds.n_entries
+        if n > DENSE_ITEMS:
+            raise OptionError(
+                f"the rating scale is fitted with the covariance of all thresholds, up to {DENSE_ITEMS:,}; there are "
+                f"{n:,}. Fit SpectralPartialCredit, or fewer items."
+            )
         scale_design(responses.thresholds, responses.items, self.groups)  # errors before work
         mask, status, findings = scalable(responses)
         rest = responses if mask.all() else responses.take_items(mask)
-        design = scale_design(rest.thresholds, rest.items, kept_groups(responses.items, self.groups, mask))
+        labels, group = group_codes(responses.items, self.groups)
+        design = scale_design(rest.thresholds, rest.items, [labels[g] for g in group[mask]])
         check_categories(rest, design)
-        return Kept(rest, mask, status, findings, responses.thresholds), design
+        return Kept(rest, mask, status, findings, responses.thresholds), sparse.csr_array(design.matrix)
+
+    @property
+    def offsets_(self) -> Columns:
+        """tau_k of every group as columns `group, category, offset, se`."""
+        learned = self._learned
+        layout, beta = learned.layout, learned.thresholds
+        rows: dict[str, list[Any]] = {"group": [], "category": [], "offset": [], "se": []}
+        labels, group = group_codes(learned.labels, self.groups)
+        for g, label in enumerate(labels):
+            known = np.flatnonzero((group == g) & learned.known)
+            for one in known[:1]:  # any item of the group has them
+                mine = layout.of_items(np.array([one]))
+                center = np.eye(len(mine)) - 1 / len(mine)
+                se = np.full(len(mine), np.nan)
+                if self.covariance_ is not None:
+                    variance = np.diag(center @ self.covariance_[np.ix_(mine, mine)] @ center)
+                    se = np.sqrt(np.maximum(variance, 0))
+                rows["group"] += [label] * len(mine)
+                rows["category"] += layout.level[mine].tolist()
+                rows["offset"] += (center @ beta[mine]).tolist()
+                rows["se"] += se.tolist()
+        return {name: np.array(values) for name, values in rows.items()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SpectralRatingScale(_RatingScale):
+class SpectralRatingScale(_RatingScale, Spectral):
     """The rating scale model by the spectral method: difficulties, and category offsets that all items share.
 
     beta_ik = delta_i + tau_k = (A eta)_ik. From the chain on thresholds Newton's steps for eta lead onto the
@@ -174,20 +186,20 @@ class SpectralRatingScale(_RatingScale):
     max_iter: int = 10_000
     threads: int | None = None
 
-    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        n = responses.thresholds.n_entries
-        if n > DENSE_ITEMS:
-            raise OptionError(
-                f"the rating scale is fitted with the covariance of all thresholds, up to {DENSE_ITEMS:,}; there are "
-                f"{n:,}. Fit SpectralPartialCredit, or fewer items."
-            )
+    def _marginal(self) -> type[Marginal]:
+        return MarginalRatingScale
+
+    def _estimate(
+        self, responses: Responses, tell: Tell, anchors: Any = None, weights: ArrayLike | None = None
+    ) -> Estimate:
+        if anchors is not None:
+            raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
         kept, design = self._kept(responses)
-        rest = kept.responses
-        own = SpectralPartialCredit(weighting=PERSONS.name, refine=False, se="none", tol=START, max_iter=self.max_iter)
-        first = own._estimate(rest, tell)
-        matrix_a = sparse.csr_array(design.matrix)
-        eta = parameters(matrix_a, first.thresholds)
-        found = newton(Likelihood(rest, matrix_a @ eta, fine=True), eta, design=matrix_a, tell=tell)
+        rest, each = kept.responses, None if weights is None else person_weights(responses, weights)
+        chain: dict[str, Any] = {"weighting": PERSONS.name, "refine": False, "se": "none", "tol": START}
+        first = spectral_fit(rest, **chain, max_passes=self.max_iter, progress=tell)
+        eta = parameters(design, first.thresholds)
+        found = newton(Likelihood(rest, design @ eta, weights=each, fine=True), eta, design=design, tell=tell)
         beta, matrix = centered(rest.thresholds, found.beta, Matrices.of(found).covariance())
         return kept.estimate(
             beta,
@@ -196,8 +208,76 @@ class SpectralRatingScale(_RatingScale):
             found.move,
             covariance=matrix,
             se_method="dense",
-            extra={"offsets": design.tau(rest.thresholds, beta, matrix)},
+            findings=[] if each is None else [weights_finding(each)],
+            extra={} if each is None else {"weighted": (responses.persons, each)},
         )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConditionalRatingScale(_RatingScale, Conditional):
+    """The rating scale model by conditional maximum likelihood, exact; the accuracy reference.
+
+    Parameters
+    ----------
+    groups, unused
+        As for `SpectralRatingScale`.
+    se, tol, max_iter, threads
+        As for `ConditionalPartialCredit`.
+
+    Attributes
+    ----------
+    difficulty_, se_, thresholds_, threshold_se_, loglik_, n_patterns_
+    offsets_ : columns
+        tau_k of every group: `group, category, offset, se`.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> answers = simulate.rating_scale(300, 5, categories=3, seed=1).responses
+    >>> ConditionalRatingScale().fit(answers).thresholds_.shape
+    (10,)
+    """
+
+    groups: Groups = None
+    se: str = "information"
+    unused: str = "keep"
+    tol: float = 1e-9
+    max_iter: int = 100
+    threads: int | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MarginalRatingScale(_RatingScale, Marginal):
+    """The rating scale model by marginal maximum likelihood (MML): what `SpectralRatingScale` has of adaptive designs.
+
+    Parameters
+    ----------
+    groups, unused
+        As for `SpectralRatingScale`; groups of people are told to `fit`.
+    sigma, tol, max_iter, threads
+        As for `MarginalRasch`.
+
+    Attributes
+    ----------
+    difficulty_, se_, thresholds_, threshold_se_, offsets_
+        As for `SpectralRatingScale`.
+    mu_, sigma_, population_, loglik_ and others
+        As for `MarginalRasch`.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> fit = MarginalRatingScale().fit(simulate.rating_scale(500, 5, categories=3, seed=1).responses)
+    >>> fit.thresholds_.shape, bool(0.7 < fit.sigma_ < 1.3)
+    ((10,), True)
+    """
+
+    groups: Groups = None
+    sigma: float | None = None
+    unused: str = "keep"
+    tol: float = 1e-6
+    max_iter: int = 500
+    threads: int | None = None
 
 
 def scalable(responses: Responses) -> tuple[NDArray[np.bool_], NDArray[Any], tuple[Finding, ...]]:
@@ -267,49 +347,3 @@ def check_categories(rest: Responses, design: ScaleDesign) -> None:
                 "alike, or by people with the lowest or the highest score, so a rating scale has no finite threshold "
                 "for it. Join it with its neighbor (`recode=`), drop these items, or fit a partial credit model."
             )
-
-
-def kept_groups(items: NDArray[Any], groups: Groups, kept: NDArray[np.bool_]) -> Groups:
-    labels, group = group_codes(items, groups)
-    return [labels[g] for g in group[kept]]
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class ConditionalRatingScale(_RatingScale):
-    """The rating scale model by conditional maximum likelihood, exact; the accuracy reference.
-
-    Parameters
-    ----------
-    groups, unused
-        As for `SpectralRatingScale`.
-    se, tol, max_iter, threads
-        As for `ConditionalPartialCredit`.
-
-    Attributes
-    ----------
-    difficulty_, se_, thresholds_, threshold_se_, loglik_, n_patterns_
-    offsets_ : columns
-        tau_k of every group: `group, category, offset, se`.
-
-    Examples
-    --------
-    >>> from spectral_irt import simulate
-    >>> answers = simulate.rating_scale(300, 5, categories=3, seed=1).responses
-    >>> ConditionalRatingScale().fit(answers).thresholds_.shape
-    (10,)
-    """
-
-    groups: Groups = None
-    se: str = "information"
-    unused: str = "keep"
-    tol: float = 1e-9
-    max_iter: int = 100
-    threads: int | None = None
-
-    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        kept, design = self._kept(responses)
-        fit = conditional_thresholds(
-            kept.responses, design.matrix, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell
-        )
-        offsets = design.tau(kept.responses.thresholds, fit.thresholds, fit.covariance)
-        return conditional_estimate(fit, kept, self.tol, offsets=offsets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,25 +15,59 @@ from spectral_irt.estimators.anchored import Anchors, solved
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
 from spectral_irt.estimators.estimate import WEIGHTED, Estimate
 
+if TYPE_CHECKING:
+    from spectral_irt.estimators.marginal import Marginal
 
-class _Spectral(RaschEstimator):
-    """Both spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
+
+class Spectral(RaschEstimator):
+    """The spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
 
     se: str
 
-    def _designed(
-        self, data: Any, design: str, groups: Any, progress: Tell | None, weights: ArrayLike | None, anchors: Any = None
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        anchors: Any = None,
+        design: str = FIXED,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        progress: Tell | None = None,
     ) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
+
+        Parameters
+        ----------
+        anchors : mapping from item to difficulty (or its thresholds), or Calibration, optional
+            Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
+        design : "fixed" or "adaptive"
+            "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
+            from marginal maximum likelihood (`MarginalRasch`, or the class of that name for the model), and the
+            findings say so.
+        groups : labels, optional
+            With an adaptive design, the population that each person is from.
+        weights : numbers, optional
+            How much each person counts, in the order of the people, as survey weights say: difficulties are those of
+            the population that was sampled from. Standard errors allow for them, and so do mean, standard
+            deviation and reliability of the people.
+        """
         check_option("design", design, DESIGNS)
         if design == ADAPTIVE:
             if anchors is not None:
                 raise OptionError("anchors are for a fixed design; leave them out.")
             from spectral_irt.estimators.marginal import fit_adaptive
 
-            return fit_adaptive(self, data, groups=groups, weights=weights, progress=progress)
+            return fit_adaptive(self, self._marginal(), data, groups=groups, weights=weights, progress=progress)
         if groups is not None:
             raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
         return self._fitted(data, progress, anchors=anchors, weights=weights)
+
+    def _marginal(self) -> type[Marginal]:
+        """The estimator of adaptive designs."""
+        from spectral_irt.estimators.marginal import MarginalPartialCredit, MarginalRasch
+
+        return MarginalPartialCredit if self.several else MarginalRasch
 
     def _estimate(
         self, responses: Responses, tell: Tell, anchors: Any = None, weights: ArrayLike | None = None
@@ -44,7 +78,7 @@ class _Spectral(RaschEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SpectralRasch(_Spectral):
+class SpectralRasch(Spectral):
     """Rasch difficulties with standard errors by the spectral method.
 
     P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)); exp(beta) is the stationary distribution of a Markov chain on items.
@@ -147,32 +181,6 @@ class SpectralRasch(_Spectral):
         """
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, refine=False, **options)
 
-    def fit(
-        self,
-        data: Any,
-        y: object = None,
-        *,
-        design: str = "fixed",
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        progress: Tell | None = None,
-    ) -> Self:
-        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
-
-        Parameters
-        ----------
-        design : "fixed" or "adaptive"
-            "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
-            from marginal maximum likelihood (`MarginalRasch`), and the findings say so.
-        groups : labels, optional
-            With an adaptive design, the population that each person is from.
-        weights : numbers, optional
-            How much each person counts, in the order of the people, as survey weights say: difficulties are those of
-            the population that was sampled from. Standard errors allow for them, and so do mean, standard
-            deviation and reliability of the people.
-        """
-        return self._designed(data, design, groups, progress, weights=weights)
-
     def covariance(self, data: Any = None) -> Floats:
         """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
 
@@ -195,7 +203,7 @@ class SpectralRasch(_Spectral):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SpectralPartialCredit(_Spectral):
+class SpectralPartialCredit(Spectral):
     """Thresholds of the partial credit model with standard errors by the spectral method.
 
     P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv); exp(beta) is the stationary distribution of a Markov chain
@@ -264,30 +272,3 @@ class SpectralPartialCredit(_Spectral):
     max_iter: int = 10_000
     threads: int | None = None
     random_state: int = 0
-
-    def fit(
-        self,
-        data: Any,
-        y: object = None,
-        *,
-        anchors: Any = None,
-        design: str = FIXED,
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        progress: Tell | None = None,
-    ) -> Self:
-        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
-
-        Parameters
-        ----------
-        anchors : mapping from item to thresholds, or Calibration, optional
-            Items that stay where they are known to be; the others are put on their scale.
-        design : "fixed" or "adaptive"
-            "adaptive" where the answers decided what a person was asked next, or when to stop: thresholds then come
-            from marginal maximum likelihood (`MarginalPartialCredit`), and the findings say so.
-        groups : labels, optional
-            With an adaptive design, the population that each person is from.
-        weights : numbers, optional
-            How much each person counts, as for `SpectralRasch`.
-        """
-        return self._designed(data, design, groups, progress, weights=weights, anchors=anchors)

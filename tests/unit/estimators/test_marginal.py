@@ -8,17 +8,26 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD
+from spectral_irt import (
+    ConditionalPartialCredit,
+    MarginalPartialCredit,
+    MarginalRasch,
+    MarginalRatingScale,
+    SpectralRasch,
+    SpectralRatingScale,
+    simulate,
+)
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.estimators.marginal import MarginalRasch, marginal_difficulty
+from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.marginal_information import information
 from spectral_irt.estimators.population import (
     Members,
     Population,
-    abilities,
-    enough_nodes,
     expected_counts,
     normal_population,
+    normalized,
+    passing,
 )
 from spectral_irt.simulate import rasch
 
@@ -28,9 +37,9 @@ BETA = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
 
 
 def loops(X, beta, population):
-    """Expected answers at nodes, people at nodes, log-likelihood, posterior: by definition."""
+    """Expected answers at nodes, people at nodes, log-likelihood: by definition."""
     m, k = len(beta), len(population.nodes)
-    counts, persons, loglik, posteriors = np.zeros((m, k)), np.zeros(k), 0.0, []
+    counts, persons, loglik = np.zeros((m, k)), np.zeros(k), 0.0
     for row in X:
         joint = np.exp(population.log_weights)
         for node in range(k):
@@ -39,7 +48,6 @@ def loops(X, beta, population):
                     p = 1 / (1 + np.exp(beta[i] - population.nodes[node]))
                     joint[node] *= p if row[i] == 1 else 1 - p
         post = joint / joint.sum()
-        posteriors.append(post)
         if np.isnan(row).all():
             continue
         loglik += np.log(joint.sum())
@@ -47,7 +55,7 @@ def loops(X, beta, population):
         for i in range(m):
             if not np.isnan(row[i]):
                 counts[i] += post
-    return counts, persons, loglik, np.array(posteriors)
+    return counts, persons, loglik
 
 
 def test_expected_counts_equal_loops():
@@ -60,38 +68,30 @@ def test_expected_counts_equal_loops():
     assert float(loglik) == pytest.approx(by_loops[2], abs=1e-11)
 
 
-def test_abilities_equal_loops():
-    population = normal_population(1.3, 15, mu=0.2)
-    answers = Responses.from_wide(AWKWARD)
-    mean, sd = abilities(answers.blocks[0], BETA, population, answers.thresholds)
-    post = loops(AWKWARD, BETA, population)[3]
-    np.testing.assert_allclose(mean, post @ population.nodes, atol=1e-12)
-    np.testing.assert_allclose(sd, np.sqrt(post @ population.nodes**2 - mean**2), atol=1e-9)
-
-
 @pytest.mark.parametrize(("order", "rel"), [(3, 2e-3), (8, 1e-5)])
 def test_information_equals_second_differences(order, rel):
-    """Louis' formula against differences of the gradient of the marginal likelihood; more polynomials, more digits."""
-    data = rasch(200, 6, design="sampled", p=0.8, seed=3)
-    block, layout = data.responses.blocks[0], data.responses.thresholds
-    score = data.responses.item_scores
-    mu, sigma, nodes = 0.3, 1.4, 81
+    """Louis' formula at the maximum against differences of the gradient; more polynomials, more digits."""
+    data = rasch(200, 6, design="sampled", p=0.8, seed=3).responses
+    block, layout = data.blocks[0], data.thresholds
+    fit = marginal_difficulty([Members(data)], start=np.zeros(6), tol=1e-9)
+    (population,) = fit.populations
+    nodes = len(population.nodes)
 
     def gradient(x):
         population = normal_population(np.exp(x[-1]), nodes, mu=x[-2])
         counts, persons, _ = expected_counts(block, None, x[:-2], population, layout)
         p = 1 / (1 + np.exp(x[:-2, None] - population.nodes))
         z = (population.nodes - x[-2]) / np.exp(x[-1])
-        return np.concatenate([(counts * p).sum(axis=1) - score, [persons @ z / np.exp(x[-1]), persons @ (z**2 - 1)]])
+        of_population = [persons @ z / np.exp(x[-1]), persons @ (z**2 - 1)]
+        return np.concatenate([(counts * p).sum(axis=1) - data.item_scores, of_population])
 
-    x = np.concatenate([data.difficulty, [mu, np.log(sigma)]])
+    x = np.concatenate([fit.difficulty, [population.mean, np.log(population.sd)]])
     h = 1e-4
     hessian = np.array([(gradient(x - h * e) - gradient(x + h * e)) / (2 * h) for e in np.eye(8)])
-    population = normal_population(sigma, nodes, mu=mu)
-    items, cross, own = information(block, None, data.difficulty, population, order, True, layout)
+    items, cross, own = information(block, None, fit.difficulty, population, order, True, layout)
     found = np.block([[items, cross], [cross.T, own]])
     np.testing.assert_allclose(found, hessian, atol=rel * np.abs(hessian).max())
-    diagonal = information(block, None, data.difficulty, population, order, False, layout)[0]
+    diagonal = information(block, None, fit.difficulty, population, order, False, layout)[0]
     np.testing.assert_allclose(diagonal, np.diag(items), rtol=1e-12)
 
 
@@ -119,12 +119,12 @@ def test_nodes_are_a_normal_distribution():
     assert population.sd == pytest.approx(1.7, rel=1e-6)
 
 
-def test_nodes_resolve_long_users():
+def test_nodes_resolve_long_records(monkeypatch):
     """600 answers a person, posteriors 0.08 wide: twice as many nodes as by default change nothing."""
     data = rasch(150, 600, seed=2)
     fit = MarginalRasch().fit(data.responses)
-    finer = MarginalRasch(nodes=2 * len(fit.nodes_) + 1).fit(data.responses)
-    assert len(fit.nodes_) == pytest.approx(enough_nodes(fit.sigma_, 600), rel=0.05)  # chosen a step before the end
+    monkeypatch.setattr(import_module("spectral_irt.estimators.population"), "SPACING", 0.6)
+    finer = MarginalRasch().fit(data.responses)
     assert fit.loglik_ == pytest.approx(finer.loglik_, abs=1e-3)
     np.testing.assert_allclose(fit.difficulty_, finer.difficulty_, atol=1e-5)
     assert fit.sigma_ == pytest.approx(finer.sigma_, abs=1e-5)
@@ -132,14 +132,13 @@ def test_nodes_resolve_long_users():
 
 def test_gradient_is_zero_at_the_estimate():
     data = rasch(400, 12, design="sampled", p=0.6, ability_sd=1.5, seed=8)
-    fit = marginal_difficulty(data.responses, start=np.zeros(12), tol=1e-8)
-    counts, persons, _ = Members(data.responses).counts(fit.difficulty, fit.population)
-    p = 1 / (1 + np.exp(fit.difficulty[:, None] - fit.population.nodes))
+    people = Members(data.responses)
+    fit = marginal_difficulty([people], start=np.zeros(12), tol=1e-8)
+    (population,) = fit.populations
+    counts, persons, _ = people.counts(fit.difficulty, population)
+    p = 1 / (1 + np.exp(fit.difficulty[:, None] - population.nodes))
     np.testing.assert_allclose((counts * p).sum(axis=1), data.responses.item_scores, atol=1e-4)
-    share = persons / persons.sum()
-    mean = share @ fit.population.nodes
-    assert mean == pytest.approx(fit.population.mean, abs=1e-6)
-    assert np.sqrt(share @ (fit.population.nodes - mean) ** 2) == pytest.approx(fit.population.sd, abs=1e-6)
+    np.testing.assert_allclose(persons @ population.statistics / persons.sum(), 0, atol=1e-6)
 
 
 def test_wide_abilities_are_found():
@@ -163,8 +162,6 @@ def test_difficulties_average_zero_and_mu_says_where_users_are():
     fit = MarginalRasch().fit(data.responses)
     assert fit.difficulty_.mean() == pytest.approx(0, abs=1e-12)
     assert fit.mu_ == pytest.approx(1.0, abs=0.15)
-    assert np.mean(fit.ability_) == pytest.approx(fit.mu_, abs=1e-4)
-    assert np.corrcoef(fit.ability_, data.ability)[0, 1] > 0.8
 
 
 def test_information_criteria_count_parameters():
@@ -174,20 +171,6 @@ def test_information_criteria_count_parameters():
     assert fit.aic_ == pytest.approx(2 * 9 - 2 * fit.loglik_)
     assert fit.bic_ == pytest.approx(9 * np.log(300) - 2 * fit.loglik_)
     assert MarginalRasch(sigma=1.0).fit(data.responses).n_parameters_ == 8
-
-
-def test_free_distribution_fits_at_least_as_well_and_finds_two_groups():
-    rng = np.random.default_rng(6)
-    ability = np.where(rng.random(2000) < 0.5, -2.0, 2.0)
-    data = rasch(2000, 25, ability=ability, seed=6)
-    normal = MarginalRasch().fit(data.responses)
-    free = MarginalRasch(prior="free").fit(data.responses)
-    assert free.loglik_ > normal.loglik_ + 50
-    assert free.weights_.sum() == pytest.approx(1)
-    near = np.abs(np.abs(free.nodes_ - free.mu_) - 2) < 0.7
-    assert free.weights_[near].sum() > 0.95
-    z = (free.difficulty_ - data.difficulty) / free.se_
-    assert 0.3 < np.mean(z**2) < 2.0
 
 
 def test_extreme_and_unanswered_items_are_left_out_by_name():
@@ -216,7 +199,6 @@ def test_awkward_data():
     fit = MarginalRasch().fit(AWKWARD)
     assert np.isnan(fit.difficulty_[[4, 5, 6]]).all()
     assert np.isfinite(fit.difficulty_[:4]).all()
-    assert np.isfinite(fit.ability_).all()
 
 
 def test_no_spread_of_ability_is_reported():
@@ -238,19 +220,13 @@ def test_many_items_take_their_own_information(monkeypatch):
 
 def test_too_few_passes_warn():
     with pytest.warns(UserWarning, match="stopped after"):
-        fit = MarginalRasch(max_iter=2, nodes=41).fit(rasch(100, 6, seed=1).responses)
+        fit = MarginalRasch(max_iter=2).fit(rasch(100, 6, seed=1).responses)
     assert "not_converged" in [f.code for f in fit.findings_]
 
 
-@pytest.mark.parametrize(
-    "options", [{"prior": "uniform"}, {"sigma": -1.0}, {"sigma": 1.0, "prior": "free"}, {"nodes": 1}]
-)
-def test_bad_options_are_refused(options):
-    with pytest.raises(OptionError):
-        MarginalRasch(**options).fit(AWKWARD)
-
-
-def test_no_item_with_both_answers_is_refused():
+def test_what_is_refused():
+    with pytest.raises(OptionError, match="sigma"):
+        MarginalRasch(sigma=-1.0).fit(AWKWARD)
     with pytest.raises(DesignError, match="fewer than two items"):
         MarginalRasch().fit([[1, 0, 1], [1, 0, 0]])
 
@@ -259,3 +235,126 @@ def test_population_moments():
     population = Population(np.array([-1.0, 0.0, 3.0]), np.log([0.25, 0.5, 0.25]))
     assert population.mean == pytest.approx(0.5)
     assert population.sd == pytest.approx(1.5)
+
+
+# -------------------------------------------------------------------------- populations of free shape, adaptive designs
+
+
+def said(fit):
+    (found,) = [one for one in fit.calibration_.findings if one.code == "adaptive_design"]
+    return found.sentence
+
+
+def two_groups(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.choice([-1.2, 1.2], n) + 0.5 * rng.normal(size=n)
+
+
+def test_two_groups_in_a_two_stage_test():
+    data = simulate.rasch(1500, 40, design="two-stage", routing=10, ability=two_groups(1500, 1), seed=31)
+    normal = MarginalRasch().fit(data.responses)
+    fit = SpectralRasch().fit(data.responses, design="adaptive")  # the same as MarginalRasch().fit(...)
+    z = (fit.difficulty_ - data.difficulty) / fit.se_
+    assert np.mean(z**2) < 1.7  # 39 degrees of freedom: beyond 1.7 in one of 1,000
+    assert np.mean(((normal.difficulty_ - data.difficulty) / normal.se_) ** 2) > 3
+    assert "free shape (AIC" in said(fit)
+    assert "takes abilities as normal and" not in said(fit)
+
+
+def test_normal_abilities_stay_normal_and_it_is_said():
+    data = simulate.rasch(600, 30, design="two-stage", routing=10, seed=32).responses
+    fit, normal = MarginalRasch().fit(data, design="adaptive"), MarginalRasch().fit(data)
+    assert "takes abilities as normal (a distribution of free shape fits no better" in said(fit)
+    np.testing.assert_allclose(fit.difficulty_, normal.difficulty_, atol=1e-10)
+    grouped = MarginalRasch().fit(data, groups=np.arange(600) % 2, design="adaptive")
+    assert "takes abilities as normal in each group" in said(grouped)
+
+
+def test_skewed_abilities_of_ordered_answers():
+    ability = np.random.default_rng(3).exponential(size=1500) - 1
+    data = simulate.partial_credit(1500, 40, categories=3, design="adaptive", length=10, ability=ability, seed=33)
+    fit = MarginalPartialCredit().fit(data.responses, design="adaptive")
+    assert "free shape (AIC" in said(fit)
+    ok = np.isfinite(fit.threshold_se_)
+    error = fit.thresholds_ - data.thresholds
+    z = (error - error[ok].mean())[ok] / fit.threshold_se_[ok]
+    assert np.mean(np.abs(z) < 1.96) > 0.90
+
+
+def test_both_kinds_of_answers_have_one_likelihood():
+    """Louis' information for ordered answers: on right and wrong ones the numbers of `MarginalRasch`."""
+    data = simulate.rasch(500, 12, design="two-stage", routing=4, ability=two_groups(500, 4), seed=34).responses
+    group, weight = np.arange(500) % 2, np.random.default_rng(1).uniform(0.5, 2, 500)
+    close = 1e-9
+    for how in ({}, {"design": "adaptive"}, {"groups": group}, {"weights": weight}):
+        ours, theirs = MarginalPartialCredit().fit(data, **how), MarginalRasch().fit(data, **how)
+        for name, column in theirs.population_.items():
+            np.testing.assert_array_equal(ours.population_[name], column)
+        np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=close)
+        np.testing.assert_allclose(ours.se_, theirs.se_, rtol=10 * close)
+        assert ours.loglik_ == pytest.approx(theirs.loglik_, abs=close)
+
+
+def test_errors_of_thresholds_are_those_of_conditional_likelihood_or_less():
+    """Few people and many thresholds: products of gradients are singular there, and gave errors of millions."""
+    data = simulate.partial_credit(60, 20, categories=4, seed=35).responses
+    ours, theirs = MarginalPartialCredit().fit(data), ConditionalPartialCredit().fit(data)
+    ratio = ours.threshold_se_ / theirs.threshold_se_
+    assert 0.8 < np.nanmin(ratio) <= np.nanmedian(ratio) <= np.nanmax(ratio) < 1.2
+
+
+def test_information_of_a_free_shape_equals_second_differences():
+    """Thresholds and a population of free shape, against differences of the gradient, and that of the likelihood."""
+    data = simulate.partial_credit(150, 4, categories=[2, 3, 4, 3], design="sampled", p=0.7, seed=3).responses
+    layout = data.thresholds
+    size, nodes = layout.n_entries, np.linspace(-7, 7, 61)
+    basis = np.stack([nodes, nodes**2, nodes**3 / 10, nodes**4 / 50], axis=1)
+
+    def at(x):
+        return Population(nodes, normalized(-(nodes**2) / 2 + basis @ x[size:]), basis)
+
+    def gradient(x):
+        population = at(x)
+        counts, persons, loglik = Members(data).counts(x[:size], population)
+        of_beta = (counts[layout.item] * passing(x[:size], nodes, layout)).sum(axis=1) - Members(data).passed()
+        return np.append(of_beta, basis.T @ (persons - persons.sum() * np.exp(population.log_weights))), float(loglik)
+
+    x = np.append(0.5 * np.random.default_rng(1).normal(size=size), [0.1, -0.1, 0.05, -0.1])
+    h, e = 1e-4, 1e-4 * np.eye(size + 4)
+    slow = np.array([(gradient(x + one)[1] - gradient(x - one)[1]) / (2 * h) for one in e])
+    np.testing.assert_allclose(gradient(x)[0], slow, atol=1e-5)
+    hessian = np.array([(gradient(x - one)[0] - gradient(x + one)[0]) / (2 * h) for one in e])
+    items, cross, own = Members(data).sum(information, x[:size], at(x), 8, True, layout)
+    found = np.block([[items, cross], [cross.T, own]])
+    np.testing.assert_allclose(found, hessian, atol=1e-5 * np.abs(hessian).max())
+
+
+# ------------------------------------------------------------------------------------------------- rating scales
+
+
+@pytest.mark.parametrize("how", [{}, {"design": "adaptive"}, {"weights": True}, {"groups": True}])
+def test_rating_scale_is_the_partial_credit_model_with_a_design(how):
+    """The offsets are common to all items, and the likelihood is at most that of free thresholds."""
+    data = simulate.rating_scale(400, 6, categories=4, seed=5)
+    rng = np.random.default_rng(1)
+    how = {**how, **({"weights": rng.uniform(0.5, 2, 400)} if "weights" in how else {})}
+    how |= {"groups": np.arange(400) % 2} if "groups" in how else {}
+    fit, free = MarginalRatingScale().fit(data.responses, **how), MarginalPartialCredit().fit(data.responses, **how)
+    assert free.loglik_ - 30 < fit.loglik_ < free.loglik_
+    assert fit.n_parameters_ == free.n_parameters_ - 10  # 18 thresholds, or 6 locations and 2 offsets
+    assert np.all(fit.se_ < 1.2 * free.se_)
+    away = fit.thresholds_.reshape(6, 3) - fit.difficulty_[:, None]
+    np.testing.assert_allclose(away, np.tile(fit.offsets_["offset"], (6, 1)), atol=1e-9)
+    assert np.abs((fit.thresholds_ - data.thresholds) / fit.threshold_se_).max() < 4.5
+    groups = how.pop("groups", None)
+    if groups is None:
+        spectral = SpectralRatingScale().fit(data.responses, **how)
+        np.testing.assert_allclose(spectral.thresholds_, fit.thresholds_, atol=0.0 if "design" in how else 0.1)
+
+
+def test_rating_scale_of_two_categories_is_the_rasch_model():
+    data = rasch(300, 8, seed=2).responses
+    for how in ({}, {"design": "adaptive"}, {"weights": np.random.default_rng(1).uniform(0.5, 2, 300)}):
+        ours, theirs = MarginalRatingScale().fit(data, **how), MarginalRasch().fit(data, **how)
+        np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-6)
+        np.testing.assert_allclose(ours.se_, theirs.se_, rtol=1e-5)

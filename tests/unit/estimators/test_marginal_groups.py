@@ -51,7 +51,7 @@ def test_the_maximum_is_that_of_brute_force():
     X = X[:, 4:12]  # two of their own, four in common, two of their own
     group = np.repeat([0, 1], 60)
     beta, mu, sigma, loglik = brute_force(X, group, 2)
-    fit = MarginalRasch(tol=1e-9, nodes=121).fit(X, groups=group)
+    fit = MarginalRasch(tol=1e-9).fit(X, groups=group)
     assert fit.loglik_ == pytest.approx(loglik, abs=1e-6)
     np.testing.assert_allclose(fit.difficulty_, beta, atol=2e-4)
     np.testing.assert_allclose(fit.population_["mean"], mu, atol=2e-4)
@@ -61,7 +61,7 @@ def test_the_maximum_is_that_of_brute_force():
 def test_one_group_is_no_group():
     data = simulate.rasch(300, 12, design="sampled", p=0.6, seed=4).responses
     alone, named = MarginalRasch().fit(data), MarginalRasch().fit(data, groups=["x"] * 300)
-    for name in ("difficulty_", "se_", "ability_", "mu_", "sigma_", "sigma_se_", "loglik_", "bic_"):
+    for name in ("difficulty_", "se_", "mu_", "sigma_", "sigma_se_", "loglik_", "bic_"):
         np.testing.assert_allclose(getattr(named, name), getattr(alone, name), rtol=0, atol=1e-10)
 
 
@@ -72,7 +72,6 @@ def test_the_order_of_groups_and_people_does_not_matter():
     np.testing.assert_allclose(swapped.difficulty_, one.difficulty_, atol=1e-6)
     np.testing.assert_allclose(swapped.se_, one.se_, rtol=1e-5)
     np.testing.assert_allclose(swapped.population_["mean_se"], one.population_["mean_se"], rtol=1e-5)
-    np.testing.assert_allclose(swapped.ability_[::-1], one.ability_, atol=1e-6)
 
 
 def test_what_is_said_about_the_groups():
@@ -105,17 +104,10 @@ def test_groups_that_share_no_item_are_refused():
         MarginalRasch().fit(X, groups=grade)
 
 
-@pytest.mark.parametrize(
-    ("options", "groups", "match"),
-    [({"prior": "free"}, ["a", "b"] * 50, "normal populations"), ({}, ["a"], "1 labels"), ({}, range(100), "groups")],
-)
-def test_options_that_do_not_go_with_groups(options, groups, match):
-    data = simulate.rasch(100, 5, seed=1).responses
-    if match == "groups":
-        data = simulate.rasch(101, 5, seed=1).responses
-        groups = range(101)
+@pytest.mark.parametrize(("groups", "match"), [(["a"], "1 labels"), (range(101), "groups")])
+def test_labels_that_are_no_groups(groups, match):
     with pytest.raises(OptionError, match=match):
-        MarginalRasch(**options).fit(data, groups=groups)
+        MarginalRasch().fit(simulate.rasch(101, 5, seed=1).responses, groups=groups)
 
 
 @pytest.mark.slow
@@ -143,8 +135,8 @@ def test_weights_count_people(categories):
     """Whole weights are people who come twice; errors are of the people there are, not of the weights."""
     data = simulate.partial_credit(150, 6, categories=categories, seed=8).responses
     table, weight = data.to_dense(), np.where(np.arange(150) % 3 == 0, 2.0, 1.0)
-    weighted = MarginalPartialCredit(tol=1e-9, nodes=81).fit(data, weights=weight)
-    twice = MarginalPartialCredit(tol=1e-9, nodes=81).fit(np.repeat(table, weight.astype(int), axis=0))
+    weighted = MarginalPartialCredit(tol=1e-9).fit(data, weights=weight)
+    twice = MarginalPartialCredit(tol=1e-9).fit(np.repeat(table, weight.astype(int), axis=0))
     np.testing.assert_allclose(weighted.thresholds_, twice.thresholds_, atol=1e-6)
     assert weighted.sigma_ == pytest.approx(twice.sigma_, abs=1e-6)
     assert "weights" in [one.code for one in weighted.findings_]

@@ -17,8 +17,7 @@ from spectral_irt import (
     simulate,
 )
 from spectral_irt.errors import DesignError, OptionError, for_shell
-from spectral_irt.estimators.marginal_information import marginal_information
-from spectral_irt.estimators.population import log_denominators, marginal_scores, normal_population, posterior
+from spectral_irt.estimators.population import marginal_scores, normal_population, posteriors
 from spectral_irt.inference.groups.hausman import (
     CODE,
     MOST_THRESHOLDS,
@@ -37,36 +36,14 @@ def test_marginal_scores_are_derivatives_of_each_persons_likelihood(categories):
     mu, sigma = 0.3, 1.2
 
     def loglik(x):
-        population = normal_population(np.exp(x[-1]), 121, mu=x[-2])
-        table = log_denominators(x[:-2], population, layout)
-        return posterior(block, 0, block.n_persons, x[:-2], population, table, layout)[1]
+        (found,) = posteriors(block, x[:-2], normal_population(np.exp(x[-1]), 121, mu=x[-2]), layout)
+        return found.loglik
 
     x, h = np.concatenate([beta, [mu, np.log(sigma)]]), 1e-5
     slopes = np.array([(loglik(x + h * e) - loglik(x - h * e)) / (2 * h) for e in np.eye(len(x))]).T
     of_answers, of_population = marginal_scores(block, beta, normal_population(sigma, 121, mu=mu), layout)
     np.testing.assert_allclose(of_answers.toarray(), slopes[:, :-2], atol=1e-8)
     np.testing.assert_allclose(of_population, slopes[:, -2:], atol=1e-6)  # nodes end at six standard deviations
-
-
-def test_the_marginal_information_of_thresholds_is_the_curvature_of_the_likelihood():
-    data = simulate.partial_credit(200, 4, categories=[2, 3, 4, 3], design="sampled", p=0.7, seed=3).responses
-    layout, block = data.thresholds, data.entries.blocks[0]
-
-    def loglik(x):
-        population = normal_population(np.exp(x[-1]), 121)
-        table = log_denominators(x[:-1], population, layout)
-        return posterior(block, 0, block.n_persons, x[:-1], population, table, layout)[1][data.counts > 0].sum()
-
-    x, h = np.append(np.random.default_rng(1).normal(size=layout.n_entries), 0.2), 1e-3
-    e = h * np.eye(len(x))
-    slow = np.empty((len(x), len(x)))
-    for i in range(len(x)):
-        for j in range(len(x)):
-            corners = [s * t * loglik(x + s * e[i] + t * e[j]) for s in (1, -1) for t in (1, -1)]
-            slow[i, j] = -sum(corners) / (4 * h * h)
-    population = normal_population(np.exp(x[-1]), 121)
-    found = marginal_information(data, x[:-1], [population], with_sigma=True)
-    assert np.allclose(found.whole(), slow, atol=0.05)  # polynomials of third degree stand for the posterior
 
 
 def test_the_information_of_the_conditional_likelihood_is_exact():

@@ -108,7 +108,7 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
     code, n = np.where(tells, np.searchsorted(occupied, code), 0), len(occupied)
     beta = calibration.thresholds[place]
     if calibration.provenance.estimator.startswith("Marginal"):
-        found = _marginal(some, beta, code, groups, is_adaptive(calibration))
+        found = _marginal(some, beta, code, groups, is_adaptive(calibration), model_like(calibration).design(some))
     else:
         found = _conditional(some, beta, code, model_like(calibration).design(some))
     # Items that rest on the prior take part in the mean that is zero, and what is not known of them shifts the others.
@@ -274,25 +274,27 @@ def _without_a_matrix(responses: Responses, beta: Floats, scores: Iterator[spars
     return _Errors(locations, thresholds, None)
 
 
-def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any, adaptive: bool) -> _Errors:
+def _marginal(
+    responses: Responses, beta: Floats, code: Ints, groups: Any, adaptive: bool, design: Floats | None
+) -> _Errors:
     people, layout = people_by_group(responses, groups), responses.thresholds
-    parts = people.answers
-    fit = marginal_difficulty(parts, start=beta, tol=1e-4, max_iter=100)
+    a = None if design is None else sparse.csr_array(design)
+    fit = marginal_difficulty(people.parts, start=beta, design=a, tol=1e-4, max_iter=100)
     if adaptive and groups is None:  # the search begins at the estimate itself
-        fit = free_population(parts[0], fit, 2 * beta)
-    found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=True)
+        fit = free_population(people.parts[0], fit, 2 * beta, design=a)
+    found = marginal_information(people.parts, fit.difficulty, fit.populations, design=a)
     if not found.dense:
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "
             f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
-    scored = []
-    for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
-        mine = np.arange(len(found.there)) if population.basis is not None else np.array([g, len(parts) + g])
-        others = np.eye(len(found.there))[mine][:, found.there]  # where its parameters stand among those of all
-        args = (layout, fit.difficulty, population, others)
-        scored.append(_People(part, code[people.split.members(g)], _marginal_scores, args))
-    return _sandwich(layout, _inverse(found.whole())[: len(beta)], _scores_by_cluster(scored))
+    scored, others = [], np.eye(len(found.there))[:, found.there]  # where parameters stand among those of all
+    for g, (part, population) in enumerate(zip(people.parts, fit.populations, strict=True)):
+        mine = others[: population.statistics.shape[1]]
+        others = others[len(mine) :]
+        args = (layout, fit.difficulty, population, mine)
+        scored.append(_People(part.responses, code[people.split.members(g)], _marginal_scores, args))
+    return _sandwich(layout, found.inverse(RIDGE)[: len(beta)], _scores_by_cluster(scored))
 
 
 def _inverse(information: Floats) -> Floats:

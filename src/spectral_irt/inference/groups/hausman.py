@@ -41,7 +41,7 @@ from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.marginal_information import marginal_information
-from spectral_irt.estimators.population import Population, log_denominators, passing, people_by_group, population_scores
+from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
 from spectral_irt.inference.groups.calibrations import location_covariance
 from spectral_irt.inference.groups.grouping import item_sets
 from spectral_irt.inference.probability import f_tail, two_sided
@@ -182,7 +182,7 @@ def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sam
 
 def _tested(sample: _Sample, n: int) -> HausmanTest:
     everyone, layout = sample.everyone, sample.everyone.thresholds
-    parts = list(sample.populations)
+    parts = [Members(part) for part in sample.populations]
     start = sample.start - float(layout.averaging() @ sample.start)
     fit = marginal_difficulty(parts, start=start, tol=STEP, max_iter=PASSES)
     beta = fit.difficulty
@@ -190,14 +190,14 @@ def _tested(sample: _Sample, n: int) -> HausmanTest:
     names, W = _directions(patterns, layout, beta)
     likelihood = ExactLikelihood(everyone)
     HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
-    found = marginal_information(parts, beta, fit.populations, with_sigma=True)
-    inverse: Any = np.linalg.inv(found.whole())
+    found = marginal_information(parts, beta, fit.populations)
+    inverse = found.inverse()
     B = inverse[:, : len(beta)] @ HW
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
     rows = []
     for g, part in enumerate(sample.populations):
-        own = of_populations[g :: len(parts)]  # of its mean and of its log sigma
+        own = of_populations[2 * g : 2 * g + 2]  # of its mean and of its log sigma
         rows.append(_contributions(part, patterns[g], beta, fit.populations[g], W, B[: len(beta)], own))
     r = np.concatenate(rows)
     T, V, K = r.sum(axis=0), r.T @ r, len(names)
@@ -271,12 +271,12 @@ def _contributions(
     log += population.log_weights
     weight = np.exp(log - log.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
-    passed = passing(beta, population, layout)
+    passed = passing(beta, population.nodes, layout)
     given_all = np.empty((len(rows.counts), W.shape[1]))
     for k, column in enumerate(B.T):
         of_item = np.add.reduceat(passed * column[:, None], layout.first, axis=0)
         given_all[:, k] = (weight * (answered @ of_item)).sum(axis=1)
-    of_population = weight @ population_scores(population) - [0.0, 1.0]
+    of_population = weight @ population.statistics
     found = -given_all - np.where(rows.counts[:, None] > 0, of_population, 0.0) @ own
     tiles = part.engine.hold(pattern_parts(rows, np.ones(len(rows.counts), dtype=np.int64), layout))
     padding = np.concatenate([W, np.zeros((1, W.shape[1]))])
