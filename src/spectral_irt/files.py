@@ -225,6 +225,22 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None
                 )
 
 
+def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
+    """An error where one of these is a file that does not say at its beginning, by a mark, that we made it."""
+    foreign = []
+    for path in paths:
+        with naming(path):
+            if path.is_file():
+                with path.open("rb") as file:
+                    head = file.read(4_000)
+                foreign += [str(path)] if head and mark.encode() not in head else []
+    if foreign:
+        raise OutputError(
+            f"{listed(foreign)} exists, and spectral-irt did not make it; choose another place, or move it away. "
+            "Nothing was written."
+        )
+
+
 def _meant(path: str | Path) -> list[Path]:
     """The paths that a path or a pattern means, as the readers take it."""
     text = os.path.expanduser(path)

@@ -199,7 +199,7 @@ def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
     script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized
     assert "complete -o default -F" in script.stdout, script.stderr
     cases = {
-        "spectral-irt re": {"report"},
+        "spectral-irt le": {"leaderboard"},
         "spectral-irt fit --weig": {"--weight", "--weighting"},
         "spectral-irt fit --weighting ": {"ability", "persons", "pairs"},
         "spectral-irt fit a.csv --estimator c": {"cml", "choppin"},

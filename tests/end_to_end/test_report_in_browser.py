@@ -46,8 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["fit", str(folder / "small.csv"), *where]) == 0
     drawn = ["simulate", "-o", str(folder / "points.csv"), "--model", "pcm", "--persons", "300", "--items", "8"]
     assert main([*drawn, "--categories", "4", "--seed", "1"]) == 0
-    assert main(["fit", str(folder / "points.csv"), "-o", str(folder / "points")]) == 0
-    assert main(["report", str(folder / "points"), "-o", str(folder / "points.html")]) == 0
+    assert main(["fit", str(folder / "points.csv"), "--report", str(folder / "points.html")]) == 0
     who = np.repeat(np.arange(1500), 60)
     what = np.concatenate([rng.choice(5000, 60, replace=False) for _ in range(1500)])
     chance = 1 / (1 + np.exp(-(rng.normal(size=1500)[who] - rng.normal(size=5000)[what])))
@@ -103,8 +102,9 @@ def choose(page: Browser, selector: str, text: str) -> None:
 
 
 def items_of(pages: Path) -> list[dict[str, str]]:
+    """The hardest first, as the page has them."""
     with (pages / "small" / "items.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return sorted(csv.DictReader(file), key=lambda row: -float(row["difficulty"]))
 
 
 # ---------------------------------------------------------------------------------------- the table of items
@@ -114,7 +114,7 @@ def test_items_are_sorted_by_numbers_and_by_names(page: Browser, pages: Path) ->
     items = items_of(pages)
     assert labels(page) == [row["item"] for row in items]
     click_head(page, "Difficulty")
-    by_difficulty = sorted(items, key=lambda row: round(float(row["difficulty"]), 3))  # ties in the order of the data
+    by_difficulty = sorted(items, key=lambda row: round(float(row["difficulty"]), 3))  # ties in the order of the page
     assert labels(page) == [row["item"] for row in by_difficulty]
     assert page.run(f"{TABLE}.querySelector('th[aria-sort]').textContent") == "Difficulty"
     click_head(page, "Difficulty")
@@ -123,12 +123,13 @@ def test_items_are_sorted_by_numbers_and_by_names(page: Browser, pages: Path) ->
     assert page.run(f"{TABLE}.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
     click_head(page, "Item")
     assert labels(page) == [f"q{k}" for k in range(1, 21)]  # q2 before q10
-    assert column(page, 1) == [f"{float(row['difficulty']):z.3f}" for row in items]
+    by_name = sorted(items, key=lambda row: int(row["item"][1:]))
+    assert column(page, 1) == [f"{float(row['difficulty']):z.3f}" for row in by_name]
 
 
 def test_items_are_searched_and_filtered(page: Browser) -> None:
     type_in(page, "Q1")
-    assert labels(page) == ["q1", *(f"q{k}" for k in range(10, 20))]
+    assert set(labels(page)) == {"q1", *(f"q{k}" for k in range(10, 20))}
     assert page.run(f"{TABLE}.querySelector('[role=status]').textContent") == "11 of 20 items"
     type_in(page, "no such item")
     assert labels(page) == []
@@ -140,7 +141,7 @@ def test_items_are_searched_and_filtered(page: Browser) -> None:
 
 
 def test_a_row_opens_by_keyboard_and_shows_the_curve(page: Browser) -> None:
-    page.run(f"{TABLE}.querySelectorAll('tbody th button')[4].focus()")
+    page.run(f"[...{TABLE}.querySelectorAll('tbody th button')].find((e) => e.textContent === 'q5').focus()")
     page.press("Enter", 13)
     page.wait(f"{TABLE}.querySelector('.opened svg') !== null", 5)
     assert page.run("document.activeElement.getAttribute('aria-expanded')") == "true"
@@ -169,7 +170,7 @@ def test_everything_can_be_reached_by_tab(page: Browser) -> None:
             break
     assert "q3" in seen
     assert "downloadDownload CSV" in seen
-    assert "What was fitted" in seen
+    assert "Findings" in seen
 
 
 def downloaded(page: Browser, name: str) -> list[list[str]]:
@@ -198,7 +199,7 @@ def test_hostile_names_stay_text(page: Browser, pages: Path) -> None:
     page.open(pages / "hostile.html")
     page.run(f"{TABLE}.querySelectorAll('tbody th button').forEach((button) => button.click())")
     shown = labels(page)
-    assert shown[:4] == HOSTILE[:4]
+    assert set(shown) > set(HOSTILE[:4])
     assert all(text.isprintable() for text in shown)
     assert page.run("document.scripts.length") == 2
     assert page.run("[...document.images].every((image) => image.src.startsWith('data:') && image.naturalWidth > 0)")
@@ -207,7 +208,7 @@ def test_hostile_names_stay_text(page: Browser, pages: Path) -> None:
     wholes = page.run(f"[...{TABLE}.querySelectorAll('.full')].map((e) => e.textContent)")
     assert "x" * 10_000 in wholes
     _, *rows = downloaded(page, "items.csv")
-    assert [row[0] for row in rows] == [guarded(label) for label in HOSTILE]
+    assert sorted(row[0] for row in rows) == sorted(guarded(label) for label in HOSTILE)
     for width in (1200, 390):
         page.look(width=width)
         assert page.run("document.documentElement.scrollWidth <= innerWidth")
@@ -291,6 +292,8 @@ def test_paper_is_white_and_has_no_controls(page: Browser, pages: Path) -> None:
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)" != dark
     assert page.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
     assert page.run("getComputedStyle(document.querySelector('figure img')).filter") == "none"
+    closed = "document.querySelector('.findings details:not([open]) p')"
+    assert page.run(f"{closed} === null || {closed}.checkVisibility({{ contentVisibilityAuto: true }})")  # no clicks
     page.ask("Emulation.setEmulatedMedia", media="", features=[])
     page.print(pages / "small.pdf")
     assert (pages / "small.pdf").read_bytes().startswith(b"%PDF")

@@ -205,10 +205,3 @@ def write_part(frame: pl.DataFrame, path: str) -> None:
     finally:
         if os.path.exists(draft):
             os.unlink(draft)
-
-
-def read_parts(folder: Path) -> Any:
-    """The frame of a folder of parts, in their order."""
-    import polars as pl
-
-    return pl.read_parquet(sorted(folder.glob("part-*.parquet")))

@@ -18,7 +18,6 @@ LONGEST_LINE = 1 << 24  # bytes
 SAID = 20  # lines that are remembered
 COMMAND = ("spectral_irt",)
 LOOK = ("spectral_irt.app.look",)
-WORKBOOK = ("spectral_irt.app.workbook",)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.app.children import COMMAND, LOOK, WORKBOOK, Child, Ended
+from spectral_irt.app.children import COMMAND, LOOK, Child, Ended
 from spectral_irt.app.choices import Choice, shown_command
 from spectral_irt.errors import OptionError, SpectralIrtError, for_shell
 
@@ -43,9 +43,10 @@ class Work:
 
 @dataclass
 class Results:
-    """A fit that is complete: the folder of its files, its record, and the command that does it again."""
+    """A fit that is complete: the folder of its files, its options, its record, and the command that does it again."""
 
     folder: Path
+    words: list[str]
     command: str
     record: dict[str, Any]
     seconds: float
@@ -198,7 +199,7 @@ class Job:
             raise
         shown = ["-o", "results", "--report", "report.html", "--bank", "bank"]
         command = shown_command("fit", self.name, *words, *listed, *shown)
-        self.results = Results(run, command, record, time.monotonic() - begun)
+        self.results = Results(run, words, command, record, time.monotonic() - begun)
 
     async def score(self, name: str, *, ignore_unknown: bool = False) -> None:
         """Score the people of a second file with the bank."""
@@ -232,12 +233,12 @@ class Job:
         return [*own, *self.choice.scoring_words()]
 
     async def workbook(self) -> Path:
-        """The tables as a workbook, made when it is first asked for."""
+        """The tables as a workbook, made by the same command when it is first asked for."""
         assert self.results is not None
         target = self.results.folder / "results.xlsx"
         if not target.is_file():
-            words = [str(self.results.folder / "results"), str(target)]
-            ended = await Child(self.inputs).run(WORKBOOK, words, lambda doing, share: None)
+            words = [_path(self.name), *self.results.words, *RIGHT_AND_WRONG, "-o", str(target)]
+            ended = await Child(self.inputs).run(COMMAND, ["fit", *words], lambda doing, share: None)
             if ended.problem:
                 raise SpectralIrtError(ended.problem)
         return target

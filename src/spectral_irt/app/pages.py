@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 from starlette.responses import HTMLResponse
 
 from spectral_irt import __version__
+from spectral_irt.report.page import own_text, policy, templates
 from spectral_irt.text import size_text
 
 HERE = Path(__file__).parent
@@ -26,8 +25,10 @@ class Pages:
 
     def show(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """A page made of a template."""
-        text = _templates().get_template(name).render(style=_style(), program=_program(), **self._always, **values)
-        return HTMLResponse(text, status, headers={"content-security-policy": _policy()})
+        program, style = own_text(PROGRAM), own_text(*STYLE)
+        text = _templates().get_template(name).render(style=style, program=program, **self._always, **values)
+        allowed = policy(program, style, "connect-src 'self'; form-action 'self'; frame-ancestors 'none'")
+        return HTMLResponse(text, status, headers={"content-security-policy": allowed})
 
     def message(self, title: str, text: str, *, status: int, back: str = "") -> HTMLResponse:
         """A page with something to say; `back` is where to go from there."""
@@ -45,40 +46,8 @@ def sentence(text: str) -> str:
 
 
 @cache
-def _style() -> str:
-    return "\n".join(path.read_text(encoding="utf-8").strip() for path in STYLE)
-
-
-@cache
-def _program() -> str:
-    return PROGRAM.read_text(encoding="utf-8").strip()
-
-
-@cache
-def _policy() -> str:
-    style, program = (
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-        for text in (_style(), _program())
-    )
-    return (
-        f"default-src 'none'; script-src {program}; style-src {style}; img-src data:; connect-src 'self'; "
-        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    )
-
-
-@cache
 def _templates() -> Any:
-    import jinja2
-    import markupsafe
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["ours"] = markupsafe.Markup  # text that we wrote ourselves
+    environment = templates(HERE)
     environment.filters["sentence"] = sentence
     environment.filters["thousands"] = lambda number: f"{number:,}"
     return environment

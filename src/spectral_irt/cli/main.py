@@ -22,7 +22,6 @@ from spectral_irt.cli.leaderboard import leaderboard
 from spectral_irt.cli.link import link
 from spectral_irt.cli.packing import pack
 from spectral_irt.cli.progress import Progress
-from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.score import score
 from spectral_irt.cli.shortlist import shortlist
@@ -45,7 +44,6 @@ app = typer.Typer(
 for command in (
     fit,
     check,
-    make_report,
     open_page,
     score,
     link,

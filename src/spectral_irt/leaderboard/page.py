@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.errors import for_shell, printable
+from spectral_irt.analysis.record import finding_record
+from spectral_irt.errors import printable
 from spectral_irt.leaderboard.findings import headline_text, how_to_read
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
-from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, picture, short
+from spectral_irt.report.blocks import MOST, Column, DataTable, Lines, Section, Text, picture, short
+from spectral_irt.report.overview import finding_blocks
 from spectral_irt.report.page import rendered
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
 
-COMMAND = "spectral-irt leaderboard ... -o board"
-NAMED = 200  # labels of a finding that the page lists
 PAIRS, PROMPTS, SUBJECTS = 5_000, 10_000, 5_000  # rows in the page; the files have all
 
 MODELS = (
-    Column("rank", "rank", 0),
     Column("model", "model"),
+    Column("rank", "rank", 0),
     Column("ability", "ability", 2),
     Column("se", "se", 3),
     Column("rank_low", "ranks from", 0),
@@ -72,32 +72,20 @@ def page(board: Leaderboard) -> str:
 
 
 def sections(board: Leaderboard) -> list[Section]:
-    """Models, findings, ranks, pairs, subjects, prompts."""
+    """Models, ranks, findings, pairs, subjects, prompts."""
     found = [_models(board), _ranks(board), _findings(board), _pairs(board)]
     subjects = board.subject_columns()
     if subjects is not None:
-        table = _table(
-            "subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS, "board.subjects()"
-        )
+        table = _table("subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS)
         found.append(Section("subjects", f"By {board.subject_word}", table))
     return [*found, _prompts(board)]
 
 
 def _models(board: Leaderboard) -> Section:
-    table = DataTable(
-        "models",
-        "Models from the best down; ability in logits",
-        MODELS[1:2] + MODELS[:1] + MODELS[2:],
-        board.model_columns(),
-        How(COMMAND, "board.models()", "models.csv"),
-        filters=("tier",),
-        noun="models",
-    )
-    return Section(
-        "models",
-        "Models",
-        (Text(headline_text(board)), table, Lines(tuple(line.replace("`", "") for line in how_to_read(board)))),
-    )
+    caption = "Models from the best down; ability in logits"
+    table = DataTable("models", caption, MODELS, board.model_columns(), filters=("tier",), noun="models")
+    said = Lines(tuple(line.replace("`", "") for line in how_to_read(board)))
+    return Section("models", "Models", (Text(headline_text(board)), table, said))
 
 
 def _ranks(board: Leaderboard) -> Section:
@@ -106,44 +94,26 @@ def _ranks(board: Leaderboard) -> Section:
     alt = (
         f"Ranks of the models with intervals. First: {short(models['model'][0], 40)}, ranks {models['rank_low'][0]} to "
         f"{models['rank_high'][0]}. An interval has {np.median(spans):.0f} ranks in the middle of all. The table of "
-        "models "
-        "has the numbers."
+        "models has the numbers."
     )
     return Section("ranks", "How sure the ranks are", (picture(board.plot, alt),))
 
 
 def _findings(board: Leaderboard) -> Section:
-    rows = tuple(
-        {
-            "severity": one.severity,
-            "sentence": for_shell(one.sentence),
-            "remedy": for_shell(one.remedy),
-            "items": [short(item) for item in one.items[:NAMED]],
-            "more": max(len(one.items) - NAMED, 0),
-            "word": "prompts" if one.code in ABOUT_PROMPTS else "models",
-        }
-        for one in board.findings
+    found = [finding_record(one) for one in board.findings]
+    return Section(
+        "findings", "Findings", finding_blocks(found, lambda code: "prompts" if code in ABOUT_PROMPTS else "models")
     )
-    return Section("findings", "Findings", (FindingList(rows),) if rows else (Text("Nothing odd."),))
 
 
 def _pairs(board: Leaderboard) -> Section:
-    ours, theirs, opposite = board.contrasts_found.disagreements()
     said = (
         "Every two models on the prompts both answered. The difference in ability has p adjusted for all pairs (the "
         "largest error among those not yet told apart); McNemar's exact test of accuracies, adjusted by Holm, stands "
-        f"beside it. They disagree in {ours + theirs + opposite:,} pairs. The last column says how many more prompts "
-        "of "
-        "this kind would show a difference of this size with a chance of 80%."
+        f"beside it. They disagree in {sum(board.contrasts_found.disagreements()):,} pairs. The last column says how "
+        "many more prompts of this kind would show a difference of this size with a chance of 80%."
     )
-    table = _table(
-        "contrasts",
-        "Pairs of models, the better first",
-        CONTRASTS,
-        board.contrast_columns(),
-        PAIRS,
-        "board.contrasts()",
-    )
+    table = _table("contrasts", "Pairs of models, the better first", CONTRASTS, board.contrast_columns(), PAIRS)
     return Section("pairs", "Pairs of models", (Text(said), *table))
 
 
@@ -153,32 +123,22 @@ def _prompts(board: Leaderboard) -> Section:
     slope = np.where(np.isfinite(columns["slope"]), columns["slope"], np.inf)
     order = np.lexsort((slope, columns["flag"] != "better models fail"))
     values = {name: column[order] for name, column in columns.items()}
-    table = _table(
-        "prompts", "Prompts, the most suspicious first", OF_PROMPTS, values, PROMPTS, "board.prompts()", ("flag",)
-    )
-    blocks: list[Any] = [Text(board.slopes.sentence), *table]
+    caption = "Prompts, the most suspicious first"
+    table = _table("prompts", caption, OF_PROMPTS, values, PROMPTS, ("flag",))
     alike, said = board.alike
-    blocks.append(Text(said))
+    blocks: list[Any] = [Text(board.slopes.sentence), *table, Text(said)]
     if alike is not None and len(alike["prompt"]):
         heads = (Column("prompt", "prompt"), Column("other", "other prompt"), Column("correlation", "correlation", 2))
-        blocks += _table("alike_prompts", "Prompts that behave alike", heads, alike, PAIRS, "board.alike")
+        blocks += _table("alike_prompts", "Prompts that behave alike", heads, alike, PAIRS)
     return Section("prompts", "Prompts", tuple(blocks))
 
 
 def _table(
-    name: str,
-    caption: str,
-    columns: tuple[Column, ...],
-    values: Columns,
-    most: int,
-    python: str,
-    filters: tuple[str, ...] = (),
+    name: str, caption: str, columns: tuple[Column, ...], values: Columns, most: int, filters: tuple[str, ...] = ()
 ) -> tuple[Any, ...]:
     """A table of the first rows, and a word where there are more."""
-    rows = len(next(iter(values.values())))
-    most = min(most, MOST)
-    some = {key: column[:most] for key, column in values.items()}
-    table = DataTable(name, caption, columns, some, How(COMMAND, python, f"{name}.csv"), filters=filters)
+    rows, most = len(next(iter(values.values()))), min(most, MOST)
+    table = DataTable(name, caption, columns, {key: column[:most] for key, column in values.items()}, filters=filters)
     if rows <= most:
         return (table,)
     return (Text(f"The first {most:,} rows of {rows:,}; {name}.csv has all."), table)

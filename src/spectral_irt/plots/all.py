@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError, for_shell
-from spectral_irt.files import write_each
+from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.inference.dimensions.q3 import LocalDependence
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.items.distractors import has_options
 from spectral_irt.inference.items.option_curves import STRATA as CURVE
-from spectral_irt.plots.base import refuse_foreign, write_figure
+from spectral_irt.plots.base import PROGRAM, write_figure
 from spectral_irt.plots.compare import Agreement
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
 from spectral_irt.plots.dependence import ResidualCorrelations
@@ -138,7 +138,7 @@ class Plots:
 def standard_paths(folder: Path) -> list[Path]:
     """Where the pictures go; an error when one would take the place of a file that is not such a picture."""
     targets = [folder / f"{name}.{kind}" for name in NAMES for kind in KINDS]
-    refuse_foreign(targets)
+    refuse_foreign(targets, PROGRAM)
     return targets
 
 

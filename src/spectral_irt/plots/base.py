@@ -7,14 +7,14 @@ import io
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, OutputError, listed
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.files import write_each
 from spectral_irt.plots.style import new_axes
 from spectral_irt.tables import Columns, make_table
 
@@ -61,8 +61,10 @@ class Display(ABC):
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as .svg, .png or .pdf; the same data give the same bytes."""
-        figure: Any = self.plot().figure
-        return save_figure(figure, Path(path))
+        path, figure = Path(path), self.plot().figure
+        kind_of(path)
+        write_each({path: lambda draft: write_figure(cast("Figure", figure), draft, path)})
+        return path
 
     def __repr__(self) -> str:
         return (
@@ -77,14 +79,6 @@ class Display(ABC):
 
 
 # ---------------------------------------------------------------------------------------- files
-
-
-def save_figure(figure: Figure, path: Path) -> Path:
-    """The figure as .svg, .png or .pdf, complete or not at all."""
-    kind_of(path)
-    with all_or_nothing([path]) as (draft,), naming(path):
-        write_figure(figure, draft, path)
-    return path
 
 
 def kind_of(path: Path) -> str:
@@ -109,22 +103,6 @@ def write_figure(figure: Figure, draft: Path, target: Path) -> None:
     figure.set_layout_engine("none")  # everything has its place now, and keeps it in the next file
     with matplotlib.rc_context({"svg.hashsalt": PROGRAM, "svg.fonttype": "path"}):
         figure.savefig(draft, format=kind, dpi=DPI, metadata=metadata[kind])
-
-
-def refuse_foreign(targets: list[Path]) -> None:
-    """An error when a picture would take the place of a file that we did not write."""
-    foreign = [str(path) for path in targets if path.is_file() and not is_ours(path)]
-    if foreign:
-        raise OutputError(
-            f"{listed(foreign)} would be replaced, and {PROGRAM} did not make it; choose another directory, or move it "
-            "away. Nothing was written."
-        )
-
-
-def is_ours(path: Path) -> bool:
-    """Whether a picture says at its beginning that we made it."""
-    with path.open("rb") as file:
-        return PROGRAM.encode() in file.read(4_000)
 
 
 # ------------------------------------------------------------------------ what a picture needs

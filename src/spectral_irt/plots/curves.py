@@ -96,7 +96,7 @@ class ItemCurve(Display):
         table, place, highest = self.columns(), self.place, len(self.thresholds)
         low = min(self.thresholds.min() - AROUND, float(place.min(initial=np.inf)) - 0.4)
         high = max(self.thresholds.max() + AROUND, float(place.max(initial=-np.inf)) + 0.4)
-        at = np.linspace(low, high, 161)
+        at = np.linspace(low, high, 41 if small else 161)
         x = self.scale.measure(at)
         if highest == 1:
             band = [self.expected(at + sign * Z95 * self.se) for sign in (-1, 1)]

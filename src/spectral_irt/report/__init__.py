@@ -1,1 +1,1 @@
-"""One HTML file that says it all, offline: `study.report("report.html")`, `fit --report`, `spectral-irt report DIR`."""
+"""One HTML file that says it all, offline: `study.report("report.html")`, `fit --report`."""

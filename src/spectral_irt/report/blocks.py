@@ -6,17 +6,18 @@ import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spectral_irt.errors import printable
+from spectral_irt.plots.base import Display
 from spectral_irt.tables import Columns, guarded
 from spectral_irt.text import number
 
 if TYPE_CHECKING:
-    from spectral_irt.plots.base import Display
+    from matplotlib.figure import Figure
 
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
@@ -27,10 +28,11 @@ CHOICES = 12  # values of a column from which one can choose
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph."""
+    """A paragraph; `screen`: of no use on paper."""
 
     kind: ClassVar[str] = "text"
     text: str
+    screen: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,6 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class How:
-    """The command and the line of Python that give a table."""
-
-    kind: ClassVar[str] = "how"
-
-    command: str
-    python: str
-    file: str = ""
-
-
-@dataclass(frozen=True)
 class Table:
     """A small table: every cell is text already. The first column names the row."""
 
@@ -62,7 +53,6 @@ class Table:
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    how: How | None = None
     folded: bool = False
 
 
@@ -132,7 +122,6 @@ class DataTable:
     caption: str
     columns: tuple[Column, ...]
     values: Columns
-    how: How
     filters: tuple[str, ...] = ()
     details: Mapping[str, Any] | None = None
     noun: str = "rows"
@@ -195,11 +184,12 @@ class DataTable:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report under a heading."""
+    """A part of the report under a heading; its long tables stand in the appendix."""
 
     name: str
     title: str
-    content: Sequence[Any] = field(default_factory=tuple)
+    content: Sequence[Any] = ()
+    appendix: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)
@@ -249,18 +239,14 @@ def within(record: Mapping[str, Any] | None, *path: str) -> Any:
 # ---------------- pictures: SVG with its words as text, in an address of its own, so that nothing in it can run
 
 
-def picture(display: Display, alt: str, caption: str = "") -> Picture:
-    """The display as a picture of the page."""
-    figure: Any = display.plot().figure
-    figure.get_layout_engine().execute(figure)
-    figure.set_layout_engine("none")  # or saving would draw it once more, only to lay it out
-    return figure_picture(figure, alt, caption)
-
-
-def figure_picture(figure: Any, alt: str, caption: str = "") -> Picture:
-    """A figure as a picture of the page. Its background is the page's, so that dark pages can show it too."""
+def picture(drawn: Display | Figure, alt: str, caption: str = "") -> Picture:
+    """A display, or a figure, as a picture of the page. Its background is the page's: dark pages can show it too."""
     import matplotlib
 
+    figure: Any = drawn.plot().figure if isinstance(drawn, Display) else drawn
+    if figure.get_layout_engine() is not None:
+        figure.get_layout_engine().execute(figure)
+        figure.set_layout_engine("none")  # or saving would draw it once more, only to lay it out
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "spectral-irt", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
@@ -271,8 +257,10 @@ def figure_picture(figure: Any, alt: str, caption: str = "") -> Picture:
 
 
 def small(svg: str) -> str:
-    """The picture without what no reader needs: the prologue, remarks, digits beyond a hundredth of a point."""
+    """The picture without what no reader needs: prologue, remarks, fonts to fall back on, digits beyond a hundredth of
+    a point."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r', \'Bitstream Vera[^;"]*(?=, sans-serif)| transform="rotate\(-0 [^"]*"', "", svg)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return re.sub(r"\n\s*", "\n", svg)

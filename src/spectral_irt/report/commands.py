@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from spectral_irt.estimators.by_name import METHODS, ORDERED, Method
-from spectral_irt.report.blocks import How, within
+from spectral_irt.report.blocks import within
 
 ANSWERS = "answers.csv"  # where the files are not known
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
@@ -21,19 +21,11 @@ PLACES = (
 )
 
 
-def how(record: Mapping[str, Any], table: str, python: str, *options: str) -> How:
-    """How to get a table that `fit -o` writes."""
-    return How(fit_command(record, "-o", "results", *options), python, f"results/{table}.csv")
-
-
-def fit_command(record: Mapping[str, Any], *options: str) -> str:
-    """The command as it was given, names of files without their folders, with these options (each a flag, and perhaps
-    a value) where it has them not; "" for what was made in Python."""
+def fit_command(record: Mapping[str, Any]) -> str:
+    """The command as it was given, names of files without their folders; "" for what was made in Python."""
     said: Sequence[str] = record.get("argv") or []
-    if not said:
-        return ""
     files = set(within(record, "input", "files") or [])
-    words: list[str] = []
+    words = ["spectral-irt"]
     for before, word in zip(["", *said], said, strict=False):
         flag, equals, value = word.partition("=")
         if before in PLACES or word in files:
@@ -41,12 +33,7 @@ def fit_command(record: Mapping[str, Any], *options: str) -> str:
         elif equals and flag in PLACES:
             word = f"{flag}={PurePath(value).name}"
         words.append(word)
-    given = {"-o" if word in ("--output", "-o") else word.partition("=")[0] for word in words}
-    more = list(options)
-    while more:
-        option = [more.pop(0), *([more.pop(0)] if more and not more[0].startswith("-") else [])]
-        words += [] if option[0] in given else option
-    return shlex.join(["spectral-irt", *words])
+    return shlex.join(words) if said else ""
 
 
 def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -94,12 +81,6 @@ def _maker(record: Mapping[str, Any]) -> str:
         place = PurePath(str(anchors)).name
         return f"si.AnchoredRasch({', '.join([repr(place), *([given] if given else [])])})"
     return f"si.{(method or METHODS['spectral']).where.partition(':')[2]}({given})"
-
-
-def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The comparisons of groups in the record, which holds one as it is and several as a list."""
-    found = record.get("dif")
-    return list(found) if isinstance(found, list) else [found] if found else []
 
 
 def of_groups(record: Mapping[str, Any], named: str) -> str:

@@ -1,102 +1,87 @@
-"""Does the model hold: the checks, the fit of the items, and dimensions."""
+"""Does the model hold: the checks, the fit of the items, dimensions, and differential item functioning."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
+from spectral_irt.plots.dif import DifferentialPlot
 from spectral_irt.plots.fit import FitMap
-from spectral_irt.report.blocks import How, Missing, Section, Table, Text, picture, short, within
-from spectral_irt.report.commands import fit_command, how
-from spectral_irt.report.data import Material
-from spectral_irt.tables import Columns
+from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Table, Text, picture, short, within
+from spectral_irt.report.data import ReportData
+from spectral_irt.report.items import cut_short
 from spectral_irt.text import count, number, p_value
 
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
+PICTURES = 4  # of comparisons of groups; the table has all
+
+CONTRASTS = (
+    Column("item", "Item"),
+    Column("grouping", "Grouping"),
+    Column("group", "Group"),
+    Column("reference", "Against"),
+    Column("contrast", "Contrast (logits)", 2),
+    Column("se", "s.e.", 2),
+    Column("p_bh", "p, adjusted", 3, p=True),
+    Column("class", "Class"),
+    Column("interaction_p_bh", "p, nonuniform", 3, p=True),
+    Column("mh_delta", "Mantel-Haenszel delta", 2),
+)
+BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[1:7])
 
 
-def fit(material: Material) -> Section | Missing:
+def fit(data: ReportData) -> Section | Missing:
     """The checks in one table, and infit against outfit."""
     title = "Does the model fit?"
-    record, columns = material.record, material.tables.get("item_fit")
+    record = data.record
     if not record.get("item_fit"):
-        return Missing(title, material.missing.get("item_fit", "The fit of the items was left out of the analysis."))
-    table = checks_table(record, How(fit_command(record, "--fit"), "study.checks()"))
-    blocks: list[Any] = [Text(checked(record)), table]
-    if columns is not None:
-        blocks += _map(material)
-    elif "item_fit" in material.missing:
-        blocks.append(Text(material.missing["item_fit"]))
-    return Section("fit", title, tuple(blocks))
-
-
-def checked(record: Mapping[str, Any]) -> str:
-    """At which level the checks are made, in words."""
+        return Missing(title, "The fit of the items was left out of the analysis.")
     level = within(record, "fit_checks", "level_each") or 0.01
-    return (
+    said = (
         f"Each of the five checks is made at {100 * level:g}%, so that one of them alarms in at most 5% of data sets "
         "that fit the model. In large data small departures are found too: look at how large they are."
     )
-
-
-def checks_table(record: Mapping[str, Any], source: How) -> Table:
-    """The checks and what came of them."""
     heads = ("Check", "Result", "Chance of that under the model")
-    return Table("What was checked, and what came of it", heads, tuple(check_rows(record)), source)
+    table = Table("What was checked, and what came of it", heads, tuple(check_rows(record)))
+    return Section("fit", title, (Text(said), table, _map(data)))
 
 
 def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """A row for each check that was made."""
-    found, rows = record["item_fit"], []
+    found, shared = record["item_fit"], within(record, "fit_checks", "shared")
+    people = within(record, "fit_checks", "erratic_people")
     bad = (found.get("underfit") or 0) + (found.get("overfit") or 0)
     what = f"{bad:,} of {count(found.get('judged') or 0, 'item')}"
     if bad:
         what += f": {found.get('underfit'):,} underfit (noise), {found.get('overfit'):,} overfit (too regular)"
-    rows.append(("Items that misfit", what, "adjusted for all items"))
-    test = record.get("model_test")
-    if test:
-        rows.append(
-            ("Items harder for the less or the more able", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
-             p_value(test.get("p")))
-        )  # fmt: skip
-    shared = within(record, "fit_checks", "shared")
+    rows = [("Items that misfit", what, "adjusted for all items")]
+
+    def chi_squared(name: str, test: Mapping[str, Any] | None) -> None:
+        if test:
+            said = f"χ²({test['df']}) = {number(test['statistic'], 1)}"
+            rows.append((name, said, p_value(test.get("p"))))
+
+    chi_squared("Items harder for the less or the more able", record.get("model_test"))
     if shared:
-        pairs = shared.get("dependent_pairs") or 0
-        rows.append(
-            ("Local dependence of pairs of items",
-             f"{pairs:,} of {count(shared.get('n_pairs') or 0, 'pair')}", p_value(shared.get("pairs_p")))
-        )  # fmt: skip
-        rows.append(
-            ("A second dimension", f"contrast of the strength of {number(shared.get('strength'), 1)} items",
-             p_value(shared.get("contrast_p")))
-        )  # fmt: skip
-    people = within(record, "fit_checks", "erratic_people")
+        pairs = f"{shared.get('dependent_pairs') or 0:,} of {count(shared.get('n_pairs') or 0, 'pair')}"
+        strength = f"contrast of the strength of {number(shared.get('strength'), 1)} items"
+        rows.append(("Local dependence of pairs of items", pairs, p_value(shared.get("pairs_p"))))
+        rows.append(("A second dimension", strength, p_value(shared.get("contrast_p"))))
     if people:
-        rows.append(
-            ("Person misfit", f"{100 * people['share']:.1f}%, expected {100 * people['chance']:.1f}%",
-             p_value(people.get("p")))
-        )  # fmt: skip
-    test = record.get("conditional_against_marginal")
-    if test:
-        rows.append(
-            ("Conditional against marginal likelihood (Hausman)", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
-             p_value(test.get("p")))
-        )  # fmt: skip
+        said = f"{100 * people['share']:.1f}%, expected {100 * people['chance']:.1f}%"
+        rows.append(("Person misfit", said, p_value(people.get("p"))))
+    chi_squared("Conditional against marginal likelihood (Hausman)", record.get("conditional_against_marginal"))
     return rows
 
 
-def fit_map(columns: Columns) -> FitMap:
-    """Infit against outfit, given the score where they are known so; an error where no item has them."""
-    return FitMap.of_columns(columns, conditional="infit_conditional_z" in columns)
-
-
-def _map(material: Material) -> list[Any]:
+def _map(data: ReportData) -> Any:
     try:
-        display = fit_map(material.tables["item_fit"])
+        display = FitMap.of_columns(data.tables["item_fit"], conditional=True)
     except OptionError:
-        return [Text("No item has answers that could misfit.")]
+        return Text("No item has answers that could misfit.")
     labels, infit, outfit = (display.table[name] for name in ("item", "infit", "outfit"))
     worst = [short(item, 40) for item in labels[display.worst(3)].tolist()]
     alt = (
@@ -104,19 +89,18 @@ def _map(material: Material) -> list[Any]:
         f"{number(infit.max())}, outfit from {number(outfit.min())} to {number(outfit.max())}; 1 fits. Farthest from "
         f"the model: {', '.join(worst)}."
     )
-    source = how(material.record, "item_fit", "study.item_fit()")
-    return [picture(display, alt, "The numbers of every item are in the table of the items."), source]
+    return picture(display, alt, "The numbers of every item are in the table of the items.")
 
 
-def dimensions(material: Material) -> Section | Missing:
+def dimensions(data: ReportData) -> Section | Missing:
     """Whether items share more than one ability."""
     title = "Dimensionality"
-    shared = within(material.record, "fit_checks", "shared")
+    shared = within(data.record, "fit_checks", "shared")
     if not shared:
-        if within(material.record, "item_fit") is None:
+        if within(data.record, "item_fit") is None:
             return Missing(title, "It is looked at with the fit of the items, which was left out.")
         return Missing(title, "There are too few people or items to see a second dimension or dependent items.")
-    found = [one for one in material.record["findings"] if one.get("code") in OF_DIMENSIONS]
+    found = [one for one in data.record["findings"] if one.get("code") in OF_DIMENSIONS]
     if found:
         said = " ".join(f"{one.get('sentence', '')} {one.get('remedy') or ''}".strip() for one in found)
     else:
@@ -130,6 +114,61 @@ def dimensions(material: Material) -> Section | Missing:
         ("Chance of such a pair under the model", p_value(shared.get("pairs_p"))),
         ("Residual correlation that would be found, with probability 80%", number(shared.get("detectable"))),
     )
-    source = How(fit_command(material.record, "--fit"), "study.local_dependence()")
-    table = Table("What items share beyond the ability", ("", "Value"), rows, source)
+    table = Table("What items share beyond the ability", ("", "Value"), rows)
     return Section("dimensions", title, (Text(short(said, 2_000)), table))
+
+
+def differential(data: ReportData) -> Section | Missing:
+    """A sentence and a picture for the comparisons of groups that were made; their tables are in the appendix."""
+    title = "Differential item functioning"
+    if not data.parts.groups:
+        return Missing(title, "No groups of people were compared; --group COLUMN does.")
+    blocks: list[Any] = [Text(_sentence(one)) for one in groupings(data.record)]
+    blocks.append(Text("Classes of the Educational Testing Service: A negligible, B moderate, C large."))
+    pairs = [
+        (found, group)
+        for found in data.study._grouped(data.parts).values()
+        for group in dict.fromkeys(found.contrasts["group"].tolist())
+    ]
+    for found, group in pairs[:PICTURES]:
+        with suppress(OptionError):  # no item has a finite contrast
+            blocks.append(_contrasts(DifferentialPlot.of(found, group)))
+    if len(pairs) > PICTURES:
+        blocks.append(Text(f"The first {PICTURES} of {len(pairs)} comparisons are drawn; the appendix has all."))
+    tables = []
+    for name, columns, what in (("dif", CONTRASTS, "items"), ("dif_thresholds", BY_THRESHOLD, "thresholds")):
+        if name in data.tables:
+            caption = f"Contrasts of {what} between groups; positive = harder for the group"
+            filters = ("class", "grouping", "group")
+            table = DataTable(name, caption, columns, data.tables[name], filters=filters, noun="comparisons")
+            tables += cut_short(table, f"{name}.csv")
+    return Section("dif", title, tuple(blocks), tuple(tables))
+
+
+def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The comparisons of groups in the record, which holds one as it is and several as a list."""
+    found = record.get("dif")
+    return list(found) if isinstance(found, list) else [found] if found else []
+
+
+def _sentence(one: Mapping[str, Any]) -> str:
+    classes = one.get("classes") or {}
+    sizes = ", ".join(f"{short(name, 40)} ({n:,})" for name, n in (one.get("groups") or {}).items())
+    found = f"{classes.get('B', 0):,} in class B and {classes.get('C', 0):,} in class C"
+    return (
+        f"By {short(one.get('column'), 60)}: {sizes}; compared with {short(one.get('reference'), 40)}. Of "
+        f"{count(one.get('items_compared') or 0, 'item')}, {found}; {one.get('flagged') or 0:,} flagged after "
+        f"adjustment for all. All items together: {p_value(one.get('p'))}."
+    )
+
+
+def _contrasts(display: DifferentialPlot) -> Any:
+    labels, contrast = display.table["item"], display.table["contrast"]
+    first = ", ".join(
+        f"{short(item, 40)} {number(value)}" for item, value in zip(labels[:3], contrast[:3], strict=True)
+    )
+    alt = (
+        f"Contrasts of {count(len(labels), 'item')} between {short(display.group, 40)} and "
+        f"{short(display.reference, 40)} with 95% intervals. The largest, in logits: {first}."
+    )
+    return picture(display, alt)

@@ -1,4 +1,4 @@
-"""A paragraph on methods, with references, to paste into a paper: what was done to these data, and nothing else."""
+"""What was done to these data: a paragraph with references to paste into a paper, and how to do it again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spectral_irt.analysis.summary import LIKELIHOOD
 from spectral_irt.conditional.newton import NEWTON
+from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, MODELS, Named
 from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
 from spectral_irt.estimators.marginal import FREE_SHAPE
-from spectral_irt.report.blocks import Lines, Section, Text, within
-from spectral_irt.report.commands import groupings, in_categories
-from spectral_irt.report.data import Material
+from spectral_irt.report.blocks import Lines, Section, Table, Text, within
+from spectral_irt.report.commands import fit_command, in_categories, of_groups, python_lines
+from spectral_irt.report.data import ReportData
+from spectral_irt.report.fit import groupings
 from spectral_irt.text import count, number
 
+SANDWICH = ("dense", "one-pass", "multiplier")
 # The spectral method with items of several thresholds.
 OF_THRESHOLDS = (
     "by a spectral method with a chain on all thresholds (Nguyen & Zhang, 2022, 2024)",
@@ -28,20 +32,88 @@ OF_GROUPS = (
 )
 
 
-def methods(material: Material) -> Section:
-    """The paragraph and its references."""
-    sentences, cited = paragraph(material.record)
+# How the tables of a report are had in Python, by the names of their files.
+IN_PYTHON = {
+    "items": "study.calibration.items()",
+    "thresholds": "study.calibration.threshold_table()",
+    "persons": "study.persons()",
+    "scores": "study.scores()",
+    "item_fit": "study.item_fit()",
+    "item_analysis": "study.item_analysis()",
+    "distractors": "study.distractors()",
+    "dif": "study.dif({}).table()",
+    "dif_thresholds": "study.dif({}).thresholds()",
+    "groups": "study.group_means({})",
+}
+
+
+def methods(data: ReportData) -> Section:
+    """The paragraph and its references; how the calibration was made, and how to do it again."""
+    record = data.record
+    sentences, cited = paragraph(record)
     known = tomllib.loads((Path(__file__).parent / "references.toml").read_text(encoding="utf-8"))
-    references = tuple(sorted(known[name] for name in cited))
+    said = fit_command(record)
+    command = (Lines((said,), "The same on the command line", program=True),) if said else ()
     return Section(
         "methods",
         "Methods",
         (
             Text("To paste into a paper; it tells what was done to these data."),
             Lines((" ".join(sentences),)),
-            Lines(references, "References"),
+            Lines(tuple(sorted(known[name] for name in cited)), "References"),
+            Table("How the calibration was made", ("", "Value"), tuple(made_rows(data))),
+            *command,
+            Lines(python_lines(record), "The same in Python", program=True),
+            Table("The tables of this report", ("Table", "File of -o DIR", "Python"), tuple(table_rows(data))),
         ),
     )
+
+
+def made_rows(data: ReportData) -> list[tuple[str, str]]:
+    """How the calibration was made, name by name."""
+    record, ability = data.record, str(within(data.record, "persons", "ability"))
+    se = record.get("se_method") or "none"
+    said = [one["sentence"] for one in record["findings"] if one.get("code") == "regularization"]
+    scale = f"{number(data.scale.mean, 3)} + {number(data.scale.unit, 3)} × logits, beside logits"
+    return [
+        ("Model", MODELS[record.get("model") or "rasch"].long),
+        ("Difficulties" if data.binary else "Thresholds", _method(record)),
+        ("Standard errors", f"sandwich ({se})" if se in SANDWICH else se),
+        ("Prior", said[0].removeprefix("Prior: ").removeprefix("Regularization: ").rstrip(".") if said else "none"),
+        *([] if data.scale.is_logits else [("Scale", scale)]),
+        ("Abilities", ABILITIES[ability].long if ability in ABILITIES else "not computed"),
+        *[("Groups compared", printable(str(one.get("column")))) for one in groupings(record)],
+        ("Program", f"spectral-irt {record['versions'].get('spectral_irt', '')}"),
+        ("Fingerprint of the data", str(record.get("data_digest", "–"))),
+    ]
+
+
+def _method(record: Mapping[str, Any]) -> str:
+    """How difficulties were estimated."""
+    name = str(record.get("estimator"))
+    text = ESTIMATORS[name].long if name in ESTIMATORS else name
+    if str(record.get("solver") or "").endswith(NEWTON):
+        text = LIKELIHOOD
+    elif name == "spectral" and within(record, "settings", "weighting"):
+        text += f", {within(record, 'settings', 'weighting')} weights"
+    if record.get("design") == "adaptive":
+        text += ", for a design in which answers decided what came next"
+    anchored = within(record, "counts", "items_anchored")
+    if anchored:
+        text += f", anchored to {count(anchored, 'item')}"
+    return f"{text}; {count(record.get('iterations') or 0, 'pass', 'passes')} over the data"
+
+
+def table_rows(data: ReportData) -> list[tuple[str, str, str]]:
+    """The tables, the files that `fit -o DIR` writes them to, and the lines of Python that give them."""
+    compared = groupings(data.record)
+    column = str(compared[0].get("column")) if compared else next(iter(data.parts.described), "")
+    asked = of_groups(data.record, column)
+    return [
+        (name.replace("_", " "), f"{name}.csv", python.format(asked))
+        for name, python in IN_PYTHON.items()
+        if name in data.tables
+    ]
 
 
 def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
@@ -102,7 +174,7 @@ def _errors(record: Mapping[str, Any], cited: set[str]) -> list[str]:
     if clusters:
         cited.add("liang")
         return ["Standard errors allow for clusters of people (Liang & Zeger, 1986)."]
-    if how in ("dense", "one-pass", "multiplier"):
+    if how in SANDWICH:
         return ["Standard errors are robust (sandwich) ones."]
     return []
 

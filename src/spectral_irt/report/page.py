@@ -5,16 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OptionError, OutputError, printable
-from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.report.blocks import DataTable, Section, within
-from spectral_irt.report.data import Material, of_study
-from spectral_irt.report.sections import sections_of
+from spectral_irt.errors import OptionError, printable
+from spectral_irt.files import refuse_foreign, write_each
+from spectral_irt.report.blocks import DataTable, Lines, Missing, Section, within
+from spectral_irt.report.data import ReportData
+from spectral_irt.report.fit import differential, dimensions, fit
+from spectral_irt.report.items import curves, item_table, wright
+from spectral_irt.report.methods import methods
+from spectral_irt.report.overview import findings, summary
+from spectral_irt.report.people import groups_and_classes, people, scores
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
@@ -27,14 +31,26 @@ MARK = '<meta name="generator" content="spectral-irt">'  # by which a page is kn
 UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
+# Each gives a section; or says what is missing, and why; or None where there is nothing to say.
+SECTIONS: tuple[Callable[[ReportData], Section | Missing | None], ...] = (
+    *(findings, summary, wright, item_table, curves, people, scores, groups_and_classes),
+    *(fit, dimensions, differential, methods),
+)
+
+
 def write_report(study: Analysis, path: Path, parts: Parts, *, list_persons: bool = False) -> Path:
     """The report of an analysis as an HTML file, complete or not at all."""
     check_place(path)
-    with all_or_nothing([path]) as (draft,):
-        text = page_of(study, parts, list_persons=list_persons)
-        with naming(path):
-            draft.write_text(text, encoding="utf-8", newline="\n")
+    text = page_of(study, parts, list_persons=list_persons)
+    write_each({path: lambda draft: draft.write_text(text, encoding="utf-8", newline="\n")})
     return path
+
+
+def check_place(path: Path) -> None:
+    """An error where the report would be no HTML by its name, or take the place of a file that is none of ours."""
+    if path.suffix.lower() not in ENDINGS:
+        raise OptionError(f"{str(path)!r} does not end in .html; a report is an HTML file.")
+    refuse_foreign([path], MARK)
 
 
 def page_of(
@@ -42,52 +58,40 @@ def page_of(
 ) -> str:
     """The report of an analysis as HTML; `record` is that of the analysis where more is known about the files."""
     study._tell("report")
-    return page(of_study(study, parts, record=record, list_persons=list_persons))
+    data = ReportData.of(study, parts, record, list_persons=list_persons)
+    title = f"Report: {printable(within(data.record, 'input', 'source') or 'a calibration')}"
+    return rendered(title, sections_of(data), within(data.record, "versions", "spectral_irt") or "")
 
 
-def check_place(path: Path) -> None:
-    """An error where the report would be no HTML by its name, or take the place of a file that is none of ours."""
-    if path.suffix.lower() not in ENDINGS:
-        raise OptionError(f"{str(path)!r} does not end in .html; a report is an HTML file.")
-    if path.is_file() and path.stat().st_size and not is_ours(path):
-        raise OutputError(
-            f"{str(path)!r} exists, and spectral-irt did not make it; choose another name, or move it away. Nothing "
-            "was written."
-        )
-
-
-def is_ours(path: Path) -> bool:
-    """Whether a file is a report."""
-    with naming(path), path.open("rb") as file:
-        return MARK.encode() in file.read(4_000)
-
-
-def page(material: Material) -> str:
-    """The report as HTML."""
-    title = f"Report: {printable(within(material.record, 'input', 'source') or 'a calibration')}"
-    return rendered(title, sections_of(material), within(material.record, "versions", "spectral_irt") or "")
+def sections_of(data: ReportData) -> list[Section]:
+    """What there is to say about the data; then what there is not, and the long tables."""
+    found = [section(data) for section in SECTIONS]
+    shown = [one for one in found if isinstance(one, Section)]
+    missing = tuple(f"{one.title}: {one.why}" for one in found if isinstance(one, Missing))
+    shown += [Section("missing", "Not in this report", (Lines(missing),))] if missing else []
+    appendix = tuple(block for one in shown for block in one.appendix)
+    return [*shown, Section("appendix", "Appendix: long tables", appendix)] if appendix else shown
 
 
 def rendered(title: str, sections: Sequence[Section], version: str) -> str:
     """Sections as a whole page; what no file can hold (half a character) is replaced."""
     tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
-    program, style = _text("page.js"), _text("page.css")
+    program, style = own_text(HERE / "page.js"), own_text(HERE / "page.css")
     text = (
-        _template()
+        templates(HERE)
+        .get_template("page.html")
         .render(
             mark=MARK,
             title=title,
-            policy=f"default-src 'none'; script-src {_hash(program)}; style-src {_hash(style)}; img-src data:; "
-            "base-uri 'none'; form-action 'none'",
+            policy=policy(program, style),
             style=style,
             program=program,
             data=data_text(tables),
             sections=sections,
             version=version,
         )
-        .strip()
     )
-    return text.encode("utf-8", "replace").decode("utf-8") + "\n"
+    return text.strip().encode("utf-8", "replace").decode("utf-8") + "\n"
 
 
 def data_text(tables: Any) -> str:
@@ -99,23 +103,36 @@ def data_text(tables: Any) -> str:
     return json.dumps(tables, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
 
 
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+# ------------------------------------------------------------------------------- what the app's pages share
+
+
+def policy(program: str, style: str, more: str = "form-action 'none'") -> str:
+    """What a page may do: run this one program, use this one style, and nothing from elsewhere."""
+    known = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (program, style)]
+    return (
+        f"default-src 'none'; script-src 'sha256-{known[0]}'; style-src 'sha256-{known[1]}'; img-src data:; "
+        f"base-uri 'none'; {more}"
+    )
 
 
 @cache
-def _text(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8").strip()
+def own_text(*paths: Path) -> str:
+    """Text of our own files."""
+    return "\n".join(path.read_text(encoding="utf-8").strip() for path in paths)
 
 
 @cache
-def _template() -> Any:
+def templates(folder: Path) -> Any:
+    """The templates of a folder: all that is filled in is text, unless it is said to be `ours`."""
     import jinja2
     import markupsafe
 
-    loader = jinja2.FileSystemLoader(HERE)
     environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["ours"] = markupsafe.Markup  # text that we wrote ourselves, or made safe
-    return environment.get_template("page.html")
+    return environment

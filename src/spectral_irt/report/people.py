@@ -8,29 +8,19 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.ability import score_abilities
+from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.inference.fit.person_fit import misfit_sentence
-from spectral_irt.plots.scores import ScoreDistribution
-from spectral_irt.report.blocks import (
-    MOST,
-    Column,
-    DataTable,
-    How,
-    Missing,
-    Section,
-    Table,
-    Text,
-    picture,
-    short,
-    within,
-)
-from spectral_irt.report.commands import fit_command, how, of_groups
-from spectral_irt.report.data import Material
+from spectral_irt.plots.base import on_scale
+from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Table, Text, picture, short, within
+from spectral_irt.report.data import ReportData
+from spectral_irt.report.items import cut_short
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number
 
 QUANTILES = ((0.05, "5% are below"), (0.25, "a quarter are below"), (0.5, "half are below (median)"),
              (0.75, "three quarters are below"), (0.95, "95% are below"))  # fmt: skip
 LONGEST_FORM = 1_000  # the highest score up to which a table of scores is of use
+LONG = 60  # scores, beyond which the table is more than a page on paper
 MOST_GROUPS = 100  # rows of a small table
 
 PERSONS: tuple[Column, ...] = (
@@ -47,78 +37,64 @@ PERSONS: tuple[Column, ...] = (
 )
 
 
-def people(material: Material) -> Section | Missing:
+def people(data: ReportData) -> Section | Missing:
     """Where the people are, how many have which score, and a list of them only where it was asked for."""
-    persons = material.tables.get("persons")
+    persons = data.tables.get("persons")
     if persons is None:
-        return Missing("People", material.missing.get("persons", "People were left out of the analysis."))
-    some = persons["n"] > 0
-    if not some.any():
-        return Missing("People", "There are no people with answers.")
-    blocks: list[Any] = [Text(_sentence(material)), _abilities(material, persons)]
-    named = ("score", "n", "n" if material.binary else "max_score")
-    score, n, highest = (persons[name][some].astype(int) for name in named)
-    display = ScoreDistribution(score=score, n=n, highest=highest)
+        return Missing("People", "People were left out of the analysis.")
+    try:
+        display = data.study.plot.scores()
+    except OptionError as error:
+        return Missing("People", for_shell(str(error)))
+    score, highest = display.score, display.highest
     if display.alike:
         text = f"scores from {score.min():,} to {score.max():,} of {highest[0]:,}, mean {score.mean():.1f}"
     else:
-        share, what = 100 * score / highest, "shares right" if material.binary else "shares of the highest score"
+        share, what = 100 * score / highest, "shares right" if data.binary else "shares of the highest score"
         text = f"{what} from {share.min():.0f}% to {share.max():.0f}%"
-    alt = f"Bars: how many people have which score. {count(len(score), 'person', 'people')}, {text}."
-    blocks.append(picture(display, alt))
-    return Section("people", "People", (*blocks, *_listed(material, persons)))
+    alt = f"Bars: how many people have which score. {count(len(score), 'person')}, {text}."
+    blocks: list[Any] = [Text(_sentence(data)), _abilities(data, persons), picture(display, alt)]
+    if not data.list_persons:
+        blocks.append(Text("Single people are not listed in this report; --list-persons would list them."))
+    return Section("people", "People", tuple(blocks), _listed(data, persons) if data.list_persons else ())
 
 
-def _listed(material: Material, persons: Columns) -> list[Any]:
-    """A table of single people where it was asked for."""
-    if not material.list_persons:
-        return [Text("Single people are not listed in this report; --list-persons would list them.")]
+def _listed(data: ReportData, persons: Columns) -> list[Any]:
+    """A table of single people."""
     columns = PERSONS
-    if not material.binary:
+    if not data.binary:
         columns = tuple(replace(one, head="Score") if one.name == "score" else one for one in PERSONS)
-    table = DataTable(
-        "persons",
-        f"{count(len(persons['person']), 'person', 'people')}; ability in logits",
-        columns,
-        persons,
-        how(material.record, "persons", "study.persons()"),
-        noun="people",
-    )
-    cut = f"These are the first {MOST:,} people; persons.csv has all."
-    return [table, *([Text(cut)] if len(persons["person"]) > MOST else [])]
+    caption = f"{count(len(persons['person']), 'person')}; ability in logits"
+    return cut_short(DataTable("persons", caption, columns, persons, noun="people"), "persons.csv")
 
 
-def _sentence(material: Material) -> str:
-    found = within(material.record, "persons") or {}
-    erratic = within(material.record, "fit_checks", "erratic_people")
-    text = f"{count(found.get('with_ability') or 0, 'person', 'people')} with an ability."
+def _sentence(data: ReportData) -> str:
+    found = within(data.record, "persons") or {}
+    erratic = within(data.record, "fit_checks", "erratic_people")
+    text = f"{count(found.get('with_ability') or 0, 'person')} with an ability."
     without = found.get("without_answers")
     if without:
-        text += f" {count(without, 'person', 'people')} without answers."
+        text += f" {count(without, 'person')} without answers."
     if erratic:
         said = misfit_sentence(erratic["share"], erratic["chance"], erratic["p"])
         text += f" P{said[1:]}: infit or outfit z above {erratic['limit']:g}."
     return text
 
 
-def _abilities(material: Material, persons: Columns) -> Table:
+def _abilities(data: ReportData, persons: Columns) -> Table:
     ability = persons["ability"][np.isfinite(persons["ability"])]
-    scale = material.scale
-    cells = []
-    if len(ability):
-        said = within(material.record, "persons") or {}  # by the weights of people, where they have any
-        mean, sd = said.get("mean", ability.mean()), said.get("sd") or np.nan
-        cells = [("mean", number(mean), number(scale.measure(mean), 1))]
-        cells += [("standard deviation", number(sd), number(scale.width(sd), 1))]
-    weighted = any(one.get("code") == "weights" for one in material.record["findings"])
-    if len(ability) and not weighted:  # the shares of people below a number are not known from persons.csv alone
-        for share, name in QUANTILES:
-            value = np.quantile(ability, share)
-            cells.append((name, number(value), number(scale.measure(value), 1)))
+    said = within(data.record, "persons") or {}  # by the weights of people, where they have any
+    rows = [("mean", said.get("mean"), data.scale.measure), ("standard deviation", said.get("sd"), data.scale.width)]
+    if len(ability) and data.study.weights is None:
+        rows += [(name, float(np.quantile(ability, share)), data.scale.measure) for share, name in QUANTILES]
+    cells = [
+        (name, number(value), number(None if value is None else as_reported(value), 1))
+        for name, value, as_reported in rows
+    ]
     head: tuple[str, ...] = ("", "Ability (logits)", "On the scale of report")
-    if scale.is_logits:
+    if data.scale.is_logits:
         head, cells = head[:2], [row[:2] for row in cells]  # type: ignore[misc]
-    return Table("Abilities", head, tuple(cells), how(material.record, "persons", "study.persons()"))
+    return Table("Abilities", head, tuple(cells))
 
 
 SCORES = (
@@ -133,60 +109,51 @@ SCORES = (
 )
 
 
-def scores(material: Material) -> Section | Missing:
+def scores(data: ReportData) -> Section | Missing:
     """From raw score to ability: on every form that people answered, or on the whole set of items."""
     title = "From score to ability"
-    values = material.tables.get("scores")
+    values = data.tables.get("scores")
     if values is not None and len(values["score"]):
         forms = len(set(values["form"].tolist()))
         said = f"On {count(forms, 'form')} that people answered" if forms > 1 else "On the items that people answered"
         said += "; a percentile is the share of people with a lower score and half of those with the same."
-        source = how(material.record, "scores", "study.scores()")
         if forms == 1:
             values = {name: column for name, column in values.items() if name != "form"}
     else:
-        items = material.on_scale
-        layout, beta = material.thresholds_of(items)
-        if not len(items):
-            return Missing(title, "No item has a difficulty on a common scale.")
+        try:
+            layout, beta = data.study.calibration.thresholds_of(on_scale(data.study.calibration))
+        except OptionError as error:
+            return Missing(title, for_shell(str(error)))
         if len(beta) > LONGEST_FORM:
-            why = f"nobody answers {len(beta):,} items" if material.binary else f"{len(beta):,} scores are too many"
+            why = f"nobody answers {len(beta):,} items" if data.binary else f"{len(beta):,} scores are too many"
             return Missing(title, f"There is no form that many people answered, and {why}.")
-        said = f"For somebody who answers all of the {count(len(items), 'item')} with a difficulty."
-        source = How(fit_command(material.record), "study.calibration.score_table()")
+        said = f"For a person who answers all of the {count(layout.n_items, 'item')} with a difficulty."
         ability, se = score_abilities(beta, layout)
         values = {"score": np.arange(len(ability)), "ability": ability, "se": se}
-        if not material.scale.is_logits:
-            values |= {"measure": material.scale.measure(ability), "measure_se": material.scale.width(se)}
+        if not data.scale.is_logits:
+            values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
-    table = DataTable("scores", title, SCORES, values, source, filters=("form",), noun="scores")
-    return Section("scores", title, (Text(said), table))
+    table = DataTable("scores", title, SCORES, values, filters=("form",), noun="scores")
+    if table.n_rows <= LONG:
+        return Section("scores", title, (Text(said), table))
+    return Section("scores", title, (Text(f"{said} The table is in the appendix."),), (table,))
 
 
-def groups_and_classes(material: Material) -> Section | None:
+def groups_and_classes(data: ReportData) -> Section | None:
     """Means of groups, and classes between cuts, where they were asked for."""
-    digits, unit = (2, "") if material.scale.is_logits else (1, "measure_")
+    digits, unit = (2, "") if data.scale.is_logits else (1, "measure_")
     blocks: list[Any] = []
-    groups, cuts = material.tables.get("groups"), material.tables.get("cuts")
+    groups, cuts = data.tables.get("groups"), data.tables.get("cuts")
     if groups is not None:
         columns = [groups[name] for name in ("n", f"{unit}mean", f"{unit}se", f"{unit}sd")]
         labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
         rows = _rows(labels, columns, (0, digits, digits, digits))
-        asked = of_groups(material.record, str(groups["grouping"][0]))
-        source = how(material.record, "groups", f"study.group_means({asked})")
-        blocks.append(Table("Mean ability of groups", ("Group", "People", "Mean", "s.e.", "s.d."), rows, source))
+        blocks.append(Table("Mean ability of groups", ("Group", "People", "Mean", "s.e.", "s.d."), rows))
     if cuts is not None:
         labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]
         columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]
-        rows = _rows(labels, columns, (2, 0, 2, 2, 2))
-        at = [cut for cut in cuts["cut"].tolist() if np.isfinite(cut)]
-        known = np.isfinite(cuts["cut"])
-        raw = not np.allclose(material.scale.measure(cuts["ability"][known]), cuts["cut"][known])
-        python = f"study.cuts([{', '.join(f'{cut:g}' for cut in at)}]{', raw=True' if raw else ''})"
-        option = ("--cut-score" if raw else "--cut", ",".join(f"{cut:g}" for cut in at))
-        source = how(material.record, "cuts", python, *option)
         head = ("Class", "From", "People", "Share", "Accuracy", "Consistency")
-        blocks.append(Table("Classes of people between cuts", head, rows, source))
+        blocks.append(Table("Classes of people between cuts", head, _rows(labels, columns, (2, 0, 2, 2, 2))))
     return Section("groups", "Groups and classes", tuple(blocks)) if blocks else None
 
 

@@ -15,8 +15,7 @@ import spectral_irt as si
 from spectral_irt.analysis import Analysis
 from spectral_irt.data import Responses
 from spectral_irt.report.commands import python_lines
-from spectral_irt.report.data import of_folder
-from spectral_irt.report.page import page, page_of
+from spectral_irt.report.page import page_of
 
 pytestmark = pytest.mark.slow  # pictures
 
@@ -45,7 +44,7 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: Analysis, tmp_path: P
     assert "<script>alert" not in page
     assert "somebody 7" not in page
     for title in (
-        "What was fitted",
+        "Appendix: long tables",
         "People and thresholds on one scale",
         "Curves of the items",
         "Does the model fit?",
@@ -54,16 +53,18 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: Analysis, tmp_path: P
     assert "No groups of people were compared" in page
     tables = data(page)
     columns = {column["name"]: column["values"] for column in tables["items"]["columns"]}
-    assert columns["item"] == LABELS
-    assert np.allclose(columns["difficulty"], study.calibration.difficulty, atol=5e-4)
+    order = np.argsort(-study.calibration.difficulty)
+    assert columns["item"] == [LABELS[k] for k in order]
+    assert np.allclose(columns["difficulty"], study.calibration.difficulty[order], atol=5e-4)
     details = tables["items"]["details"]
-    assert np.allclose(np.concatenate(details["thresholds"]), study.calibration.thresholds, atol=5e-4)
-    marks = np.reshape(details["strata"]["3"], (-1, 5))
+    expected = study.calibration.thresholds.reshape(4, -1)[order].ravel()
+    assert np.allclose(np.concatenate(details["thresholds"]), expected, atol=5e-4)
+    marks = np.reshape(details["strata"][str(columns["item"].index("q4"))], (-1, 5))
     curve = study.plot.icc("q4").columns()
     for column, (name, unit) in enumerate({"n": 1, "observed": 1000, "place": 100, "ci_high": 1000}.items()):
         assert np.allclose(marks[:, column if column < 3 else 4], unit * curve[name], atol=0.5001), name
     shown = [[float(row[1].replace("−", "-")) for row in details["tables"][0]["rows"][str(k)]] for k in range(4)]
-    assert np.allclose(np.concatenate(shown), study.calibration.thresholds, atol=5e-3)
+    assert np.allclose(np.concatenate(shown), expected, atol=5e-3)
     thresholds = {column["name"]: column["values"] for column in tables["thresholds"]["columns"]}
     assert np.allclose(thresholds["threshold"], study.calibration.thresholds, atol=5e-3)
     assert thresholds["between"][:2] == ["0 and 1", "1 and 2"]
@@ -83,28 +84,6 @@ def test_what_was_left_out_is_said(study: Analysis) -> None:
     names = [column["name"] for column in data(page)["items"]["columns"]]
     assert "difficulty" in names
     assert not any("infit" in name for name in names)
-
-
-def test_the_report_of_a_folder_is_that_of_the_analysis(study: Analysis, tmp_path: Path) -> None:
-    parts = study.parts(writing=True, groups={"side": ["left", "right"] * 100})
-    study.write(tmp_path / "results", parts)
-    record = json.loads((tmp_path / "results" / "fit.json").read_text(encoding="utf-8"))
-    assert page(of_folder(tmp_path / "results")) == page_of(study, parts, record)
-
-
-def test_a_folder_that_lost_its_thresholds_has_no_report(study: Analysis, tmp_path: Path) -> None:
-    study.write(tmp_path / "results")
-    (tmp_path / "results" / "thresholds.csv").unlink()
-    with pytest.raises(si.errors.ReadError, match=r"has no thresholds\.csv"):
-        of_folder(tmp_path / "results")
-
-
-def test_a_folder_without_means_has_curves_of_the_model_alone(study: Analysis, tmp_path: Path) -> None:
-    study.write(tmp_path / "results")
-    (tmp_path / "results" / "curves.csv").unlink()
-    shown = page(of_folder(tmp_path / "results"))
-    assert "curves.csv is not in the folder" in shown
-    assert "and means observed" not in shown
 
 
 def test_the_methods_name_the_model(study: Analysis) -> None:

@@ -17,12 +17,12 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
 from spectral_irt.inference.fit.strata import curved
-from spectral_irt.report import blocks, methods, people, sections
-from spectral_irt.report.blocks import Column, DataTable, How, Missing, Table
+from spectral_irt.report import blocks, methods, people
+from spectral_irt.report.blocks import Column, DataTable, Missing
 from spectral_irt.report.commands import fit_command, python_lines
-from spectral_irt.report.data import Material, of_study
+from spectral_irt.report.data import ReportData
 from spectral_irt.report.items import item_table
-from spectral_irt.report.page import data_text
+from spectral_irt.report.page import data_text, sections_of
 from undrawn import without_pictures
 
 
@@ -33,11 +33,11 @@ def objects(*values: Any) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def lsat() -> Material:
+def lsat() -> ReportData:
     answers = si.datasets.load_lsat()
     study = si.SpectralRasch().fit(answers).analyse(answers)
     parts = study.parts(writing=True)
-    return of_study(study, parts, record={**study.record(parts), "argv": ["fit", "lsat.csv"]})
+    return ReportData.of(study, parts, {**study.record(parts), "argv": ["fit", "lsat.csv"]})
 
 
 @pytest.fixture(scope="module", params=["right and wrong", "ordered"])
@@ -49,14 +49,14 @@ def study(request: pytest.FixtureRequest) -> Analysis:
     return si.SpectralRasch().fit(answers).analyse(answers)
 
 
-def with_tables(one: Material, **tables: Any) -> Material:
+def with_tables(one: ReportData, **tables: Any) -> ReportData:
     return replace(one, tables={**one.tables, **tables})
 
 
 # ------------------------------------------------------------------------------------------------- tables
 
 
-def test_options_of_an_item_are_in_its_row(lsat: Material) -> None:
+def test_options_of_an_item_are_in_its_row(lsat: ReportData) -> None:
     chosen = {
         "item": objects("item2", "item2", "item5"),
         "option": objects("A", "<b>B</b>", "C"),
@@ -70,25 +70,26 @@ def test_options_of_an_item_are_in_its_row(lsat: Material) -> None:
     found = table.data()["details"]["tables"][0]
     assert found["rows"] == {
         1: [["A (key)", "709", "70.9%", "0.50", "0.30"], ["<b>B</b>", "291", "29.1%", "-0.25", "-0.30"]],
-        4: [["C", "10", "1.0%", "–", "0.00"]],
-    }
+        3: [["C", "10", "1.0%", "–", "0.00"]],
+    }  # from the hardest down: item3, item2, item4, item5, item1
 
 
-def test_classical_statistics_join_the_items(lsat: Material) -> None:
+def test_classical_statistics_join_the_items(lsat: ReportData) -> None:
     classical = {"item": lsat.tables["items"]["item"], "item_rest": np.array([0.1, 0.2, 0.3, 0.4, 0.5])}
     table = next(
         block for block in item_table(with_tables(lsat, item_analysis=classical)).content if block.kind == "data"
     )
     columns = {column["name"]: column for column in table.data()["columns"]}
-    assert columns["item_rest"]["values"] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert columns["item"]["values"] == ["item3", "item2", "item4", "item5", "item1"]  # from the hardest down
+    assert columns["item_rest"]["values"] == [0.3, 0.2, 0.4, 0.5, 0.1]
     assert columns["status"]["closed"]  # all of them are ok, which says nothing
 
 
-def test_scores_of_forms_come_before_those_of_all_items(lsat: Material) -> None:
+def test_scores_of_forms_come_before_those_of_all_items(lsat: ReportData) -> None:
     section = people.scores(lsat)
     assert not isinstance(section, Missing)
     expected = (
-        "On the items that people answered" if "scores" in lsat.tables else "For somebody who answers all of the 5"
+        "On the items that people answered" if "scores" in lsat.tables else "For a person who answers all of the 5"
     )
     assert section.content[0].text.startswith(expected)
     two = {
@@ -105,8 +106,7 @@ def test_scores_of_forms_come_before_those_of_all_items(lsat: Material) -> None:
     assert section.content[1].data()["filters"] == [{"column": 1, "values": ["a", "b"]}]
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_groups_and_classes(lsat: Material, raw: bool) -> None:
+def test_groups_and_classes(lsat: ReportData) -> None:
     only = replace(lsat, tables={name: lsat.tables[name] for name in ("items", "persons")})
     assert people.groups_and_classes(only) is None
     groups = {
@@ -116,7 +116,7 @@ def test_groups_and_classes(lsat: Material, raw: bool) -> None:
     }
     cuts = {
         "class": objects("1", "2", "all"),
-        "cut": np.array([np.nan, 3.0 if raw else 0.5, np.nan]),
+        "cut": np.array([np.nan, 0.5, np.nan]),
         "ability": np.array([np.nan, 0.5, np.nan]),
         **{name: np.array([0.5, 0.5, 1.0]) for name in ("n", "share", "accuracy", "consistency")},
     }
@@ -125,29 +125,27 @@ def test_groups_and_classes(lsat: Material, raw: bool) -> None:
     means, classes = section.content
     assert means.rows[1] == ("sex: m", "2", "2.00", "2.00", "2.00")
     assert [row[0] for row in classes.rows] == ["class 1", "class 2", "all classes"]
-    said = ("--cut-score 3", "study.cuts([3], raw=True)") if raw else ("--cut 0.5", "study.cuts([0.5])")
-    assert said[0] in classes.how.command
-    assert classes.how.python == said[1]
+    assert classes.rows[1][1] == "0.50"
 
 
 def test_every_table_says_how_it_is_had_and_the_python_runs(study: Analysis, monkeypatch: pytest.MonkeyPatch) -> None:
     without_pictures(monkeypatch)
-    parts = study.parts(writing=True)
-    found = sections.sections_of(of_study(study, parts, record={**study.record(parts), "argv": ["fit", "a.csv"]}))
-    assert ("thresholds" in [section.name for section in found]) != study.calibration.layout.binary
-    for section in found[1:]:
-        for block in section.content:
-            if isinstance(block, Table | DataTable):
-                assert isinstance(block.how, How), (section.title, block.caption)
-                assert block.how.command.startswith("spectral-irt fit ")
-                assert eval(block.how.python, {"study": study}) is not None
+    half = ["a", "b"] * (study.responses.n_persons // 2)
+    parts = study.parts(writing=True, groups={"half": half}, described={"half": half})
+    data = ReportData.of(study, parts)
+    found = sections_of(data)
+    shown = {block.name for section in found for block in section.content if isinstance(block, DataTable)}
+    assert ("thresholds" in shown, "dif_thresholds" in shown) == ((not data.binary,) * 2)
+    rows = methods.table_rows(data)
+    assert shown <= {file.removesuffix(".csv") for _, file, _ in rows}
+    for _, _, python in rows:
+        assert eval(python, {"study": study, "groups": half}) is not None
 
 
 def test_without_forms_scores_are_those_of_all_items(study: Analysis) -> None:
-    material = of_study(study, study.parts(persons=False, fit=False))
-    section = people.scores(material)
+    section = people.scores(ReportData.of(study, study.parts(persons=False, fit=False)))
     assert not isinstance(section, Missing)
-    assert section.content[0].text.startswith("For somebody who answers all of the 5 items")
+    assert section.content[0].text.startswith("For a person who answers all of the 5 items")
     values = {column["name"]: column["values"] for column in section.content[1].data()["columns"]}
     assert values["ability"] == study.calibration.score_table()["ability"].round(2).to_list()
 
@@ -196,17 +194,16 @@ def test_settings_that_were_said_are_in_the_python() -> None:
     assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[-2]
 
 
-def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
+def test_names_that_a_shell_would_take_apart_are_quoted(lsat: ReportData) -> None:
     source = {"files": ["/secret/place/my answers; rm -rf.csv"], "reading": {"missing": ["9", "$x"], "person": "who"}}
     given = ["fit", source["files"][0], "--missing", "9", "--missing", "$x", "--person", "who", "--bank=/secret/b"]
     record = {**lsat.record, "input": source, "argv": given}
     expected = "spectral-irt fit 'my answers; rm -rf.csv' --missing 9 --missing '$x' --person who --bank=b"
     assert fit_command(record) == expected
-    assert fit_command(record, "-o", "results", "--person", "else", "--fit") == f"{expected} -o results --fit"
     assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], person='who')"
 
 
-def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
+def test_columns_of_people_are_in_the_python(lsat: ReportData) -> None:
     source = {
         "files": ["a.csv"],
         "population_by": "grade",
@@ -226,7 +223,7 @@ def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
 # ------------------------------------------------------------------------------------------------ limits
 
 
-def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch, lsat: Material) -> None:
+def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch, lsat: ReportData) -> None:
     monkeypatch.setattr(blocks, "MOST", 3)
     monkeypatch.setattr("spectral_irt.report.items.MOST", 3)
     section = item_table(lsat)
@@ -246,9 +243,9 @@ def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch: pytest
     assert curved(study.calibration, fit).tolist() == worst.tolist()
 
 
-def test_numbers_that_are_none(lsat: Material) -> None:
+def test_numbers_that_are_none(lsat: ReportData) -> None:
     values = {"item": objects("a", "b", "c"), "se": np.array([np.inf, np.nan, 0.12345])}
-    table = DataTable("t", "t", (Column("item", "Item"), Column("se", "s.e.", 3)), values, How("", ""))
+    table = DataTable("t", "t", (Column("item", "Item"), Column("se", "s.e.", 3)), values)
     assert table.data()["columns"][1]["values"] == ["∞", None, 0.123]
     assert table.first() == [["a", "∞"], ["b", "–"], ["c", "0.123"]]
     hostile = {"a": ["</script>", "<!--", "\u2028", "&amp;"]}

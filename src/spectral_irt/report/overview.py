@@ -1,0 +1,132 @@
+"""The beginning of a report: what is odd, and the numbers that everybody asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from spectral_irt.errors import printable
+from spectral_irt.report.blocks import FindingList, Section, Table, Text, short, within
+from spectral_irt.report.data import ReportData
+from spectral_irt.text import count, number
+
+ORDER = {"error": 0, "warning": 1, "note": 2}
+NAMED = 20  # items of a finding that are listed
+NEAR = 0.5  # logits between the means of people and items that hardly matter
+NO_PRIOR = "Prior: none"  # how the finding begins that says so; the table of the methods has it
+
+
+def findings(data: ReportData) -> Section:
+    """The data in a sentence; what is odd, the most serious first, and what to do about it."""
+    every = [one for one in data.record["findings"] if not str(one.get("sentence", "")).startswith(NO_PRIOR)]
+    return Section("findings", "Findings", (Text(in_a_sentence(data)), *finding_blocks(every)))
+
+
+def in_a_sentence(data: ReportData) -> str:
+    """Who answered what."""
+    counts = data.record["counts"]
+    answers = counts.get("responses") or 0
+    if not data.binary:
+        more = f" with {count(counts.get('thresholds') or 0, 'threshold')}"
+    else:
+        more = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
+    source = printable(within(data.record, "input", "source") or "the data given")
+    people, items = count(counts.get("persons", 0), "person"), count(counts.get("items", 0), "item")
+    return f"{people} gave {count(answers, 'answer')} to {items}{more}. The data: {source}."
+
+
+def finding_blocks(
+    every: Sequence[Mapping[str, Any]], word: Callable[[str], str] = lambda code: "items"
+) -> tuple[Any, ...]:
+    """Findings as records have them, in words; `word` says what those of a code are about."""
+    found = sorted(every, key=lambda one: ORDER.get(str(one.get("severity")), 2))
+    if not found:
+        return (Text("Nothing odd was found."),)
+    warnings = sum(one.get("severity") != "note" for one in found)
+    if warnings:
+        first = f"{count(warnings, 'warning')} that may change how the results are read, and what to do; then notes."
+    else:
+        first = "Nothing that would change how the results are read. For the record:"
+    shown = tuple(
+        {
+            "severity": str(one.get("severity", "note")),
+            "sentence": printable(one.get("sentence", "")),
+            "remedy": printable(one.get("remedy") or ""),
+            "items": tuple(short(item) for item in (one.get("items") or [])[:NAMED]),
+            "more": max(int(one.get("n_items") or 0) - NAMED, 0),
+            "word": word(str(one.get("code"))),
+        }
+        for one in found
+    )
+    return Text(first), FindingList(shown)
+
+
+# ------------------------------------------------------------------------------------------------ summary
+
+
+def summary(data: ReportData) -> Section:
+    """Counts, reliability, targeting."""
+    counts, found = data.record["counts"], data.record.get("reliability")
+    estimated = counts.get("items_with_estimate", counts.get("items"))
+    rows = [
+        ("People", number(counts.get("persons"), 0), ""),
+        ("Items", number(counts.get("items"), 0), f"{number(estimated, 0)} of them with an estimate"),
+        ("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"),
+        ("Answers", number(counts.get("responses"), 0), share_missing(counts)),
+    ]
+    if data.binary:
+        del rows[2]
+    if found:
+        lowest, highest = found.get("n_lowest") or 0, found.get("n_highest") or 0
+        ends = (
+            ("every answer right", "every answer wrong") if data.binary else ("the highest score", "the lowest score")
+        )
+        said = f"people with {ends[0]}: {number(highest, 0)}; with {ends[1]}: {number(lowest, 0)}"
+        rows += [*reliability_rows(found), ("Extreme scores", number(lowest + highest, 0), said)]
+    blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))]
+    if not found:
+        blocks.append(Text("Reliability and targeting are not here: people were left out of the analysis."))
+    return Section("summary", "Summary", tuple(blocks))
+
+
+def share_missing(counts: Mapping[str, Any]) -> str:
+    """Which part of all answers there is, in words."""
+    cells = (counts.get("persons") or 0) * (counts.get("items") or 0)
+    if not cells:
+        return ""
+    share = (counts.get("responses") or 0) / cells
+    return "everybody answered every item" if share == 1 else f"{100 * share:.3g}% of people times items"
+
+
+def reliability_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The reliabilities, each under its name with what it says."""
+    rows = []
+    eap, kr20 = found.get("eap_reliability"), found.get("kr20")
+    if eap is not None:
+        said = (
+            f"of the variance of abilities, {100 * eap:.0f}% is seen by the test and the rest is error; quote this one"
+        )
+        rows.append(("EAP reliability", number(eap), said))
+    if kr20 is not None:
+        rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
+    if found.get("alpha") is not None:
+        rows.append(("Cronbach's alpha", number(found["alpha"]), "of the total score, over complete answers"))
+    people, items = found.get("persons") or {}, found.get("items") or {}
+    for name, one, said in (
+        ("Person", people if found.get("method") != "eap" else {}, "without extreme scores"),
+        ("Item", items, "how surely the items are ordered"),
+    ):
+        if one.get("separation") is not None:
+            more = f"separation {number(one['separation'])}, strata {number(one.get('strata'), 1)}"
+            rows.append((f"{name} separation reliability", number(one.get("reliability")), f"{said}; {more}"))
+    target = found.get("targeting")
+    if target is not None:
+        rows.append(("Targeting", f"{target:+z.2f}", targeting(target)))
+    return rows
+
+
+def targeting(logits: float) -> str:
+    """Mean ability minus mean difficulty in words."""
+    side = "easy" if logits > 0 else "hard"
+    said = f"{side} for these people" if abs(logits) >= NEAR else "about as hard as the people are able"
+    return f"mean ability, without extreme scores, minus mean difficulty, in logits: the items are {said}"
