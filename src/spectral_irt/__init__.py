@@ -38,7 +38,7 @@ _NAMES = {
     "data.packed_file": "open_responses",
     "reading": "read",
     "simulate": "",
-    "sql.fit": "fit_in_database",
+    "sql": "fit_in_database",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split() or [module.rpartition(".")[2]]}
 __all__ = sorted(_HOMES)
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
     from spectral_irt.reading import read as read
-    from spectral_irt.sql.fit import fit_in_database as fit_in_database
+    from spectral_irt.sql import fit_in_database as fit_in_database
 else:
 
     def __getattr__(name: str) -> Any:

@@ -56,7 +56,7 @@ def in_database(
 ) -> Iterator[FitJob]:
     """The calibration to be done, while the connection lasts; `said` are further options that were given."""
     from spectral_irt.cli.fit_job import FitJob
-    from spectral_irt.sql.fit import SE, responses_in_database
+    from spectral_irt.sql import SE, responses_in_database
 
     uri, table = database.in_database, database.table
     if uri is None or table is None:

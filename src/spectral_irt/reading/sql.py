@@ -85,10 +85,10 @@ def _asked(connection: Any, sql: str) -> Iterator[pl.DataFrame]:
         reader = cursor.fetch_record_batch()
     names = list(reader.schema.names)
     check_names_differ(NAME, names)
-    yield _frame(reader.schema.empty_table())
+    yield frame_of_batch(reader.schema.empty_table())
     waiting: list[pl.DataFrame] = []
     for batch in reader:  # of any size: Postgres gives some thousands of rows at a time
-        waiting.append(_frame(batch))
+        waiting.append(frame_of_batch(batch))
         if sum(each.height for each in waiting) >= rows:
             yield pl.concat(waiting, how="vertical_relaxed")
             waiting = []
@@ -96,7 +96,7 @@ def _asked(connection: Any, sql: str) -> Iterator[pl.DataFrame]:
         yield pl.concat(waiting, how="vertical_relaxed")
 
 
-def _frame(batch: Any) -> pl.DataFrame:
+def frame_of_batch(batch: Any) -> pl.DataFrame:
     """A batch of Arrow as polars has it; what a database calls a type of its own (NUMERIC) as it is stored, as text."""
     columns = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):

@@ -6,7 +6,6 @@ Nothing but temporary tables is created, and the end of the transaction takes th
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DatabaseError, OptionError
-from spectral_irt.reading.sql import first_line, kind_of, opened, without_password
+from spectral_irt.reading.sql import first_line, frame_of_batch, kind_of, opened, without_password
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
 
@@ -25,7 +25,11 @@ SCHEMES = "duckdb:FILE, or postgresql://USER@HOST/DATABASE"
 
 
 class Connection:
-    """A database to ask: `execute`, `fetch` and `load`, between `begin` and `close`, which ends what was created."""
+    """A database to ask, between `begin` and `close`, which ends what was created.
+
+    What differs from one to the other: `begin` starts the transaction that counts; `recover` makes ready for the next
+    question after one that failed before it; `alive` tells whether there is still somebody to ask.
+    """
 
     dialect: ClassVar[str]
     cursor: Any
@@ -35,27 +39,23 @@ class Connection:
         self.doing = "connect"
 
     def begin(self) -> None:
-        """Start the transaction that counts; what was asked before it, a first look at the table, is over."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End the transaction, with all that was created in it."""
         raise NotImplementedError
 
-    def recover(self) -> None:
-        """Be ready for the next question after one that failed, before the transaction that counts has begun."""
+    def recover(self) -> None: ...
+
+    def alive(self) -> bool:
+        raise NotImplementedError
 
     def _execute(self, sql: str) -> None:
         self.cursor.execute(sql)
 
     def _arrow(self, sql: str) -> Any:
-        self.cursor.execute(sql)
-        return self.cursor.fetch_arrow_table()
-
-    def _load(self, name: str, table: Any) -> None:
         raise NotImplementedError
 
-    def _alive(self) -> bool:
+    def _load(self, name: str, table: Any) -> None:
         raise NotImplementedError
 
     def execute(self, sql: str) -> None:
@@ -63,17 +63,10 @@ class Connection:
         with self._explained():
             self._execute(sql)
 
-    def fetch(self, sql: str) -> dict[str, NDArray[Any]]:
-        """What the query gives, by columns."""
+    def fetch(self, sql: str) -> pl.DataFrame:
+        """What the query gives."""
         with self._explained():
-            table = self._arrow(sql)
-        return {name: table.column(name).to_numpy() for name in table.column_names}
-
-    def types(self, sql: str) -> dict[str, Any]:
-        """The columns of a query, and their Arrow types."""
-        with self._explained():
-            schema = self._arrow(sql).schema
-        return dict(zip(schema.names, schema.types, strict=True))
+            return frame_of_batch(self._arrow(sql))
 
     def load(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """A temporary table of these columns, in the place of one of the same name."""
@@ -88,25 +81,19 @@ class Connection:
         try:
             yield
         except Exception as error:
-            raise self.explanation(error) from error
-
-    def explanation(self, error: Exception) -> DatabaseError:
-        said = first_line(error)
-        if "temporary" in said and "permission" in said:
-            remedy = "The calibration keeps its sums in temporary tables: ask for the right to create them (TEMPORARY)."
-        elif "permission" in said.lower():
-            remedy = "Ask for the right to read the table (SELECT)."
-        elif not self._alive():
-            return DatabaseError(
-                f"{self.where}: the connection was lost while it was asked to {self.doing} ({said}). Temporary tables "
-                "vanished with it, and nothing was written; run again."
-            )
-        else:
-            remedy = "Nothing was written, and nothing is left in the database."
-        return DatabaseError(f"{self.where}: it could not {self.doing}: {said}. {remedy}")
-
-
-# ------------------------------------------------------------------------------------------------ DuckDB
+            said = first_line(error)
+            failed = f"{self.where}: it could not {self.doing}: {said}."
+            if "temporary" in said and "permission" in said:
+                failed += " The calibration keeps its sums in temporary tables: ask for the right to create them"
+                failed += " (TEMPORARY)."
+            elif "permission" in said.lower():
+                failed += " Ask for the right to read the table (SELECT)."
+            elif self.alive():
+                failed += " Nothing was written, and nothing is left in the database."
+            else:
+                failed = f"{self.where}: the connection was lost while it was asked to {self.doing} ({said})."
+                failed += " Temporary tables vanished with it, and nothing was written; run again."
+            raise DatabaseError(failed) from error
 
 
 class DuckDB(Connection):
@@ -116,36 +103,33 @@ class DuckDB(Connection):
 
     def __init__(self, database: Any, where: str, threads: int | None = None) -> None:
         super().__init__(where)
-        self.spill: str | None = None
+        self.spill: tempfile.TemporaryDirectory[str] | None = None
         if not isinstance(database, str):
             self.cursor = database.cursor()  # a transaction and temporary tables of its own
             return
-        mark = b"DUCK"  # of a file that may not be read, DuckDB says so
-        with suppress(OSError), open(database, "rb") as file:
-            mark = file.read(12)[8:]
-        if mark != b"DUCK":
-            raise DatabaseError(
-                f"{where} is not a file of DuckDB. Name one; files of answers are read by themselves, without "
-                "a database."
-            )
-        self.spill = tempfile.mkdtemp(prefix="spectral-irt-")  # beside a file that we may only read is no room
-        settings: dict[str, Any] = {"temp_directory": self.spill} | ({"threads": threads} if threads else {})
-        try:
-            self.cursor = opened(f"duckdb:{quote(database)}", **settings)
-        except DatabaseError:
-            shutil.rmtree(self.spill, ignore_errors=True)
-            raise
+        self.spill = tempfile.TemporaryDirectory(
+            prefix="spectral-irt-"
+        )  # beside a file that we may only read is no room
+        settings: dict[str, Any] = {"temp_directory": self.spill.name} | ({"threads": threads} if threads else {})
+        self.cursor = opened(f"duckdb:{quote(database)}", **settings)
 
     def begin(self) -> None:
         self.execute("BEGIN TRANSACTION")
 
     def close(self) -> None:
         with suppress(Exception):  # what is closed already has nothing left
-            if self._alive():
+            if self.alive():
                 self.cursor.execute("ROLLBACK")
             self.cursor.close()
-        if self.spill:
-            shutil.rmtree(self.spill, ignore_errors=True)
+        if self.spill is not None:
+            self.spill.cleanup()
+
+    def alive(self) -> bool:
+        try:
+            self.cursor.execute("SELECT 1").fetchall()
+        except Exception as error:
+            return "transaction" in str(error).lower()  # one that failed waits for its end
+        return True
 
     def _arrow(self, sql: str) -> Any:
         return self.cursor.sql(sql).to_arrow_table()
@@ -157,29 +141,19 @@ class DuckDB(Connection):
         finally:
             self.cursor.unregister("spectral_irt_loading")
 
-    def _alive(self) -> bool:
-        try:
-            self.cursor.execute("SELECT 1").fetchall()
-        except Exception as error:
-            return "transaction" in str(error).lower()  # one that failed waits for its end
-        return True
-
-
-# ---------------------------------------------------------------------------------------------- Postgres
-
 
 class Postgres(Connection):
     """A Postgres server, over ADBC."""
 
     dialect = "postgres"
 
-    def __init__(self, uri: str, where: str) -> None:
-        super().__init__(where)
+    def __init__(self, uri: str) -> None:
+        super().__init__(without_password(uri))
         self.connection = opened(uri)
         self.cursor = self.connection.cursor()
 
     def begin(self) -> None:
-        self.connection.rollback()
+        self.recover()
         # The next transaction starts by itself; all of it sees the table as it was at its start.
         self.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         self.execute(f"SET LOCAL work_mem = '{WORK_MEMORY}'")
@@ -193,27 +167,28 @@ class Postgres(Connection):
     def recover(self) -> None:
         self.connection.rollback()
 
-    def _execute(self, sql: str) -> None:
-        self.cursor.execute(sql)
-        if created := re.match(r'CREATE TEMPORARY TABLE ("[^"]+")', sql):  # the planner is to know how large it is
-            self.cursor.execute(f"ANALYZE {created[1]}")
-
-    def _load(self, name: str, table: Any) -> None:
-        self.cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
-        self.cursor.adbc_ingest(name, table, mode="create", temporary=True)
-        self.cursor.execute(f'ANALYZE "{name}"')
-
-    def _alive(self) -> bool:
+    def alive(self) -> bool:
         try:
-            self.connection.rollback()
+            self.recover()
             self.cursor.execute("SELECT 1")
             self.cursor.fetchall()
         except Exception:
             return False
         return True
 
+    def _execute(self, sql: str) -> None:
+        self.cursor.execute(sql)
+        if created := re.match(r'CREATE TEMPORARY TABLE ("[^"]+")', sql):  # the planner is to know how large it is
+            self.cursor.execute(f"ANALYZE {created[1]}")
 
-# ---------------------------------------------------------------------------------------------- opening
+    def _arrow(self, sql: str) -> Any:
+        self.cursor.execute(sql)
+        return self.cursor.fetch_arrow_table()
+
+    def _load(self, name: str, table: Any) -> None:
+        self.cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
+        self.cursor.adbc_ingest(name, table, mode="create", temporary=True)
+        self.cursor.execute(f'ANALYZE "{name}"')
 
 
 def connect(database: Any, threads: int | None = None) -> Connection:
@@ -229,7 +204,7 @@ def connect(database: Any, threads: int | None = None) -> Connection:
     if kind == "duckdb":
         return DuckDB(path, f"DuckDB {path!r}", threads)
     if kind == "postgresql":
-        return Postgres(uri, without_password(uri))
+        return Postgres(uri)
     raise OptionError(
         f"{without_password(uri)!r} is not the address of a database that can calibrate; that is {SCHEMES}."
     )

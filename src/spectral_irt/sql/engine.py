@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from sqlglot import exp
 
@@ -55,19 +56,6 @@ class Weighed:
         return {"rows": self.rows, "weights": self.weights, "a": self.factor}
 
 
-TRANSLATIONS: dict[Kernel, Callable[..., Any]] = {}  # what is done instead of a kernel
-
-
-def instead_of(kernel: Kernel) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorates what is done instead of this kernel: a function of the engine, the part, and the kernel's arguments."""
-
-    def known(translation: Callable[..., Any]) -> Callable[..., Any]:
-        TRANSLATIONS[kernel] = translation
-        return translation
-
-    return known
-
-
 class DatabaseEngine(Engine):
     """Sums over people, done by a database: it knows some kernels, and refuses others."""
 
@@ -77,7 +65,7 @@ class DatabaseEngine(Engine):
         self._numbers = count(1)
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
-        translation = TRANSLATIONS.get(kernel)
+        translation = INSTEAD_OF.get(kernel)
         if translation is None or each:
             raise AnswersStayError(
                 f"{self.connection.where}: this needs the answers themselves ({kernel.__name__}), and they stay in the "
@@ -88,25 +76,36 @@ class DatabaseEngine(Engine):
 
     # ---------------------------------------------------------------------------- asking
 
-    def do(self, doing: str, query: str, **names: Any) -> None:
-        self.connection.doing = doing
-        self.connection.execute(self._written(query, names))
-
-    def ask(self, doing: str, query: str, **names: Any) -> dict[str, NDArray[Any]]:
+    def ask(self, query: str, doing: str = "add up answers", **names: Any) -> pl.DataFrame:
         self.connection.doing = doing
         return self.connection.fetch(self._written(query, names))
 
-    def one(self, doing: str, query: str, **names: Any) -> int:
-        return int(self.ask(doing, query, **names)["n"][0])
+    def one(self, query: str, **names: Any) -> int:
+        return int(self.ask(query, **names).item())
+
+    def per_item(self, query: str, n_items: int, **names: Any) -> tuple[NDArray[Any], ...]:
+        """The columns after `item`, each with a number for every item, 0 for those that the query did not meet."""
+        item, *columns = self.ask(query, **names)
+        out = tuple(np.zeros(n_items, dtype=column.to_numpy().dtype) for column in columns)
+        for array, column in zip(out, columns, strict=True):
+            array[item.to_numpy()] = column.to_numpy()
+        return out
+
+    def per_pair(self, query: str, n_items: int, **names: Any) -> Floats:
+        item, other, total = self.ask(query, **names)
+        out = np.zeros((n_items, n_items))
+        out[item.to_numpy(), other.to_numpy()] = total.to_numpy()
+        return out
 
     def create(self, what: str, query: str, **names: Any) -> str:
         """A temporary table made by the query, whose own name in it is `:what`."""
         name = f"{PREFIX}{next(self._numbers)}_{what}"
-        self.do(f"make a temporary table of {what}", query, **{what: name}, **names)
+        self.connection.doing = f"make a temporary table of {what}"
+        self.connection.execute(self._written(query, {what: name, **names}))
         return name
 
     def drop(self, name: str) -> None:
-        self.do("drop a temporary table", queries.DROP, dropped=name)
+        self.connection.execute(self._written(queries.DROP, {"dropped": name}))
 
     def load(self, **columns: NDArray[Any]) -> None:
         """Numbers per item, for the next query, as columns beside `item`; with `item` among them, of some items."""
@@ -118,160 +117,108 @@ class DatabaseEngine(Engine):
         put = {name: exp.to_identifier(x, quoted=True) if isinstance(x, str) else x for name, x in names.items()}
         return queries.written(query, self.dialect, **{"items": exp.to_identifier(ITEMS, quoted=True), **put})
 
+    # ---------------------------------------------------------------------------- the design
 
-def _per_item(found: Mapping[str, NDArray[Any]], name: str, m: int, kind: type = float) -> NDArray[Any]:
-    """A column as an array with a number for every item, 0 for those that the query did not meet."""
-    out: NDArray[Any] = np.zeros(m, dtype=kind)
-    out[found["item"].astype(np.int64)] = found[name].astype(kind)
-    return out
+    def _item_counts(self, part: Answers, n_items: int) -> tuple[Ints, ...]:
+        return self.per_item(queries.COUNTS, n_items, answers=part.answers)
 
+    def _kinds(self, part: Answers, thresholds: Thresholds) -> Ints:
+        some, *kinds = self.ask(queries.KINDS, people=part.people).row(0)
+        return np.array([part.n_persons - some, *kinds])
 
-def _by_pairs(found: Mapping[str, NDArray[Any]], m: int) -> Floats:
-    out = np.zeros((m, m))
-    out[found["item"].astype(np.int64), found["other"].astype(np.int64)] = found["total"]
-    return out
+    def _evidence(self, part: Answers, thresholds: Thresholds) -> tuple[Floats, ...]:
+        return self.per_item(queries.EVIDENCE, thresholds.n_items, answers=part.answers, people=part.people)
 
+    def _marked(self, part: Answers, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
+        self.load(item=np.flatnonzero(marks).astype(np.int32))
+        start = 0 if against else 1
+        return self.per_item(queries.MARKED, thresholds.n_items, answers=part.answers, start=start)[0]
 
-# ------------------------------------------------------------------------------------------- the design
+    def _across(self, part: Answers, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
+        self.load(label=np.asarray(labels, dtype=np.int64))
+        names = {"answers": part.answers, "people": part.people, "all_people": 0 if informative else 1}
+        return self.one(queries.ACROSS, **names)
 
+    def _some_items(self, part: Answers, new_code: NDArray[np.int32]) -> Answers:
+        kept = np.flatnonzero(new_code >= 0).astype(np.int32)
+        self.load(item=kept, new=new_code[kept])
+        answers = self.create("answers", queries.SOME_ITEMS, old=part.answers)
+        people = self.create("people", queries.PEOPLE, answers=answers)
+        return Answers(answers, people, part.n_persons, len(kept))
 
-@instead_of(n_persons)
-def _n_persons(engine: DatabaseEngine, part: Answers) -> int:
-    return part.n_persons
+    # ---------------------------------------------------------------------------- weights
 
+    def _under(self, part: Answers, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
+        if weighting.name in FIXED_WEIGHTS:
+            weights = self.create("weights", FIXED_WEIGHTS[weighting.name], people=part.people)
+            return Weighed(part, weights, part.answers, queries.ONE)
+        self.load(beta=beta, pi=np.exp(beta))
+        abilities = self.create("abilities", queries.ABILITIES, answers=part.answers, people=part.people)
+        rows = self.create("rows", queries.FACTORS, answers=part.answers, abilities=abilities)
+        weights = self.create("weights", queries.ABILITY_WEIGHTS, rows=rows, abilities=abilities)
+        self.drop(abilities)
+        return Weighed(part, weights, rows, queries.A)
 
-@instead_of(n_responses)
-def _n_responses(engine: DatabaseEngine, part: Answers) -> int:
-    return engine.one("count the answers", queries.HOW_MANY, codes=part.answers)
+    def _again(self, part: Weighed, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
+        self.drop(part.weights)
+        if part.rows != part.of.answers:
+            self.drop(part.rows)
+        return self._under(part.of, weighting, beta)
 
+    # ---------------------------------------------------------------------------- flows
 
-@instead_of(pair_work)
-def _pair_work(engine: DatabaseEngine, part: Answers, thresholds: Thresholds) -> float:
-    return np.inf  # each pair would be a row of a join
+    def _rates(self, part: Weighed) -> Floats:
+        return self.per_item(queries.RATES, part.of.n_items, **part.names)[0]
 
+    def _flow(self, part: Weighed, values: Floats, start: int) -> Floats:
+        """What flows through each person from answers that are `start` to those that are not."""
+        if values.ndim > 1:  # many columns are asked for by small chains only
+            rates = self._pair_rates(part)
+            return (rates.T if start else rates) @ values
+        self.load(v=values)
+        return self.per_item(queries.FLOW, part.of.n_items, **part.names, start=start)[0]
 
-@instead_of(sampled_sets)
-def _sampled_sets(engine: DatabaseEngine, part: Answers, table: NDArray[np.uint64]) -> tuple[int, int]:
-    return 1, 0  # more sets than people: none is looked for
+    def _pair_rates(self, part: Weighed) -> Floats:
+        return self.per_pair(queries.PAIR_RATES, part.of.n_items, **part.names)
 
+    # ---------------------------------------------------------------------------- standard errors
 
-@instead_of(item_counts)
-def _item_counts(engine: DatabaseEngine, part: Answers, n_items: int) -> tuple[Ints, Ints]:
-    found = engine.ask("count the answers to each item", queries.COUNTS, answers=part.answers)
-    return _per_item(found, "n", n_items, int), _per_item(found, "s", n_items, int)
+    def _spread(self, part: Weighed, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
+        self.load(pi=pi, shift=shift)
+        mine = self.create("contributions", queries.CONTRIBUTIONS, **part.names)
+        squares, crossed = self.per_item(queries.SPREAD, part.of.n_items, contributions=mine, **part.names)
+        total = self.ask(queries.SHARED, contributions=mine).item()
+        self.drop(mine)
+        return squares, crossed, np.array(float(total))
 
+    def _products(self, part: Weighed, pi: Floats) -> Floats:
+        self.load(pi=pi, shift=np.zeros(len(pi)))
+        mine = self.create("contributions", queries.CONTRIBUTIONS, **part.names)
+        products = self.per_pair(queries.PRODUCTS, part.of.n_items, contributions=mine, **part.names)
+        self.drop(mine)
+        return products
 
-@instead_of(kinds_of_people)
-def _kinds(engine: DatabaseEngine, part: Answers, thresholds: Thresholds) -> Ints:
-    found = engine.ask("count people", queries.KINDS, people=part.people)
-    several = [int(found[name][0]) for name in ("one", "all_right", "all_wrong", "mixed")]
-    return np.array([part.n_persons - int(found["some"][0]), *several])
-
-
-@instead_of(evidence)
-def _evidence(engine: DatabaseEngine, part: Answers, thresholds: Thresholds) -> tuple[Floats, Floats]:
-    found = engine.ask("add up what is known of each item", queries.EVIDENCE, answers=part.answers, people=part.people)
-    return _per_item(found, "right_side", thresholds.n_items), _per_item(found, "wrong_side", thresholds.n_items)
-
-
-@instead_of(spread_marks)
-def _marked(engine: DatabaseEngine, part: Answers, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
-    engine.load(item=np.flatnonzero(marks).astype(np.int32))
-    found = engine.ask("follow links between items", queries.MARKED, answers=part.answers, start=0 if against else 1)
-    return _per_item(found, "n", thresholds.n_items)
-
-
-@instead_of(across)
-def _across(engine: DatabaseEngine, part: Answers, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
-    engine.load(label=np.asarray(labels, dtype=np.int64))
-    names = {"answers": part.answers, "people": part.people, "all_people": 0 if informative else 1}
-    return engine.one("count people who link groups of items", queries.ACROSS, **names)
-
-
-@instead_of(Block.keep_items)
-def _some_items(engine: DatabaseEngine, part: Answers, new_code: NDArray[np.int32]) -> Answers:
-    kept = np.flatnonzero(new_code >= 0).astype(np.int32)
-    engine.load(item=kept, new=new_code[kept])
-    answers = engine.create("answers", queries.SOME_ITEMS, old=part.answers)
-    people = engine.create("people", queries.PEOPLE, answers=answers)
-    return Answers(answers, people, part.n_persons, len(kept))
-
-
-# --------------------------------------------------------------------------------------------- weights
 
 FIXED_WEIGHTS = {"persons": queries.PERSON_WEIGHTS, "pairs": queries.PAIR_WEIGHTS}
 
-
-@instead_of(Part.under)
-def _under(engine: DatabaseEngine, part: Answers, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
-    if weighting.name in FIXED_WEIGHTS:
-        weights = engine.create("weights", FIXED_WEIGHTS[weighting.name], people=part.people)
-        return Weighed(part, weights, part.answers, queries.ONE)
-    engine.load(beta=beta, pi=np.exp(beta))
-    abilities = engine.create("abilities", queries.ABILITIES, answers=part.answers, people=part.people)
-    rows = engine.create("rows", queries.FACTORS, answers=part.answers, abilities=abilities)
-    weights = engine.create("weights", queries.ABILITY_WEIGHTS, rows=rows, abilities=abilities)
-    engine.drop(abilities)
-    return Weighed(part, weights, rows, queries.A)
-
-
-@instead_of(Part.again)
-def _again(engine: DatabaseEngine, part: Weighed, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
-    engine.drop(part.weights)
-    if part.rows != part.of.answers:
-        engine.drop(part.rows)
-    return _under(engine, part.of, weighting, beta)
-
-
-# ----------------------------------------------------------------------------------------------- flows
-
-
-@instead_of(total_rates)
-def _rates(engine: DatabaseEngine, part: Weighed) -> Floats:
-    found = engine.ask("add up what leaves each item", queries.RATES, **part.names)
-    return _per_item(found, "total", part.of.n_items)
-
-
-def _flow(engine: DatabaseEngine, part: Weighed, values: Floats, start: int) -> Floats:
-    """What flows through each person from answers that are `start` to those that are not."""
-    engine.load(v=values)
-    return _per_item(engine.ask("add up a pass", queries.FLOW, **part.names, start=start), "total", part.of.n_items)
-
-
-@instead_of(flow_in)
-def _flow_in(engine: DatabaseEngine, part: Weighed, flow: Floats) -> Floats:
-    # Many columns are asked for by small chains only.
-    return _flow(engine, part, flow, 1) if flow.ndim == 1 else _pair_rates(engine, part).T @ flow
-
-
-@instead_of(flow_out)
-def _flow_out(engine: DatabaseEngine, part: Weighed, to: Floats) -> Floats:
-    return _flow(engine, part, to, 0) if to.ndim == 1 else _pair_rates(engine, part) @ to
-
-
-@instead_of(pair_rates)
-def _pair_rates(engine: DatabaseEngine, part: Weighed) -> Floats:
-    return _by_pairs(engine.ask("add up pairs of items", queries.PAIR_RATES, **part.names), part.of.n_items)
-
-
-# ------------------------------------------------------------------------------------- standard errors
-
-
-@instead_of(spread_of_persons)
-def _spread(engine: DatabaseEngine, part: Weighed, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
-    engine.load(pi=pi, shift=shift)
-    mine = engine.create("contributions", queries.CONTRIBUTIONS, **part.names)
-    found = engine.ask("add up squares for the standard errors", queries.SPREAD, contributions=mine, **part.names)
-    total = engine.ask("add up squares for the standard errors", queries.SHARED, contributions=mine)["total"][0]
-    engine.drop(mine)
-    m = part.of.n_items
-    return _per_item(found, "squares", m), _per_item(found, "crossed", m), np.array(float(total))
-
-
-@instead_of(products_of_persons)
-def _products(engine: DatabaseEngine, part: Weighed, pi: Floats) -> Floats:
-    engine.load(pi=pi, shift=np.zeros(len(pi)))
-    mine = engine.create("contributions", queries.CONTRIBUTIONS, **part.names)
-    found = engine.ask("add up products for the standard errors", queries.PRODUCTS, contributions=mine, **part.names)
-    engine.drop(mine)
-    return _by_pairs(found, part.of.n_items)
+# What is done instead of a kernel: a function of the engine, the part, and the kernel's arguments.
+INSTEAD_OF: dict[Kernel, Callable[..., Any]] = {
+    n_persons: lambda engine, part: part.n_persons,
+    n_responses: lambda engine, part: engine.one(queries.HOW_MANY, codes=part.answers),
+    pair_work: lambda engine, part, thresholds: np.inf,  # each pair would be a row of a join
+    sampled_sets: lambda engine, part, table: (1, 0),  # more sets than people: none is looked for
+    item_counts: DatabaseEngine._item_counts,
+    kinds_of_people: DatabaseEngine._kinds,
+    evidence: DatabaseEngine._evidence,
+    spread_marks: DatabaseEngine._marked,
+    across: DatabaseEngine._across,
+    Block.keep_items: DatabaseEngine._some_items,
+    Part.under: DatabaseEngine._under,
+    Part.again: DatabaseEngine._again,
+    total_rates: DatabaseEngine._rates,
+    flow_in: lambda engine, part, flow: engine._flow(part, flow, 1),
+    flow_out: lambda engine, part, to: engine._flow(part, to, 0),
+    pair_rates: DatabaseEngine._pair_rates,
+    spread_of_persons: DatabaseEngine._spread,
+    products_of_persons: DatabaseEngine._products,
+}

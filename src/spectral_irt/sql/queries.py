@@ -54,11 +54,8 @@ JOIN :persons AS who ON who.label = given.person
 JOIN :items AS what ON what.label = given.item
 WHERE NOT response IS NULL
 """
-PAIRS = """
-SELECT COUNT(*) AS n, COUNT(DISTINCT CAST(person AS BIGINT) * :m + item) AS n_different FROM :answers
-"""
-PAIRS_BY_BITS = """
-SELECT CAST(SUM(n) AS BIGINT) AS n, CAST(SUM(n_items) AS BIGINT) AS n_different
+REPEATED = """
+SELECT CAST(SUM(n - n_items) AS BIGINT) AS n
 FROM (
   SELECT COUNT(*) AS n, BIT_COUNT(BITSTRING_AGG(item, 0, :m)) AS n_items FROM :answers GROUP BY person
 ) AS each_person
