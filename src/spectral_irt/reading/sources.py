@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from spectral_irt.engine.spill import cannot_spill, spill_folder
+from spectral_irt.engine.memory import cannot_spill, spill_folder
 from spectral_irt.errors import ReadError, printable
 
 STANDARD_INPUT = "-"

@@ -20,7 +20,7 @@ from spectral_irt.data import packed_file as packed
 from spectral_irt.data.block import Block
 from spectral_irt.data.packed_file import HEAD, PackedWriter, open_responses
 from spectral_irt.data.responses import Responses
-from spectral_irt.engine.spill import is_mapped
+from spectral_irt.engine.memory import is_mapped
 from spectral_irt.errors import OptionError, OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
 
 

@@ -21,9 +21,8 @@ import spectral_irt as si
 from spectral_irt.data.block import Block
 from spectral_irt.data.packing import pack_block, stored
 from spectral_irt.data.responses import Responses
-from spectral_irt.engine import LocalEngine, memory, spill
-from spectral_irt.engine.memory import Budget
-from spectral_irt.engine.spill import is_mapped
+from spectral_irt.engine import LocalEngine, memory
+from spectral_irt.engine.memory import Budget, is_mapped
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.text import in_bytes
 
@@ -156,7 +155,7 @@ def test_read_only_arrays_belong_to_somebody_else(nothing: Budget) -> None:
 
 
 def test_large_arrays_and_many_small_ones(nothing: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "SEGMENT", 4096)
+    monkeypatch.setattr(memory, "SEGMENT", 4096)
     arrays = [np.random.default_rng(k).integers(0, 100, size=k * 100, dtype=np.int32) for k in range(1, 30)]
     kept = [nothing.keep(array.copy()) for array in arrays]
     assert all(np.array_equal(a, b) for a, b in zip(arrays, kept, strict=True))
