@@ -197,6 +197,20 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, singl
     return total
 
 
+def gram_of(matrix: sparse.csr_array, design: sparse.csr_array | None, *, single: bool = False) -> Any:
+    """The gram of the matrix, dense; or of the matrix times a design, sparse."""
+    if design is None:
+        return gram(matrix, single=single)
+    reduced = sparse.csr_array(matrix @ design)
+    return sparse.csr_array(reduced.T @ reduced)
+
+
+def signed(rows: sparse.csr_array, seed: np.random.SeedSequence, columns: int, design: Any = None) -> Floats:
+    """Columns of sums of the rows with random signs; A' times them with a design."""
+    signs = np.random.default_rng(seed).integers(0, 2, (rows.shape[0], columns)) * 2.0 - 1
+    return (rows if design is None else sparse.csr_array(rows @ design)).T @ signs
+
+
 def _dense(matrix: sparse.csr_array, start: int, stop: int, single: bool) -> NDArray[Any]:
     """Some rows of a matrix, filled up with zeros."""
     bounds = matrix.indptr[start : stop + 1]

@@ -29,7 +29,7 @@ from spectral_irt.data.packing import person_chunks
 from spectral_irt.data.same_items import SharedSet, SharedSets
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram
+from spectral_irt.numerics import gram_of, signed
 from spectral_irt.sparse_kernels import add_columns, csr, row_sums
 
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
@@ -185,9 +185,9 @@ class Rows:
             add_columns(cells, score * score, np.ones(cells[0]), total)
         return total
 
-    def score_gram(self, single: bool) -> Floats:
+    def score_gram(self, single: bool, design: sparse.csr_array | None = None) -> Any:
         """Sums over people of the products of their scores; `single` precision is good to about 1e-6 of each entry."""
-        return gram(self.matrix(self.score), single=single)
+        return gram_of(self.matrix(self.score), design, single=single)
 
     def score_twice(self, v: Floats) -> Floats:
         """These sums times v."""
@@ -264,7 +264,8 @@ class SharedRows(Rows):
     def score_squares(self) -> Floats:
         return np.diag(self.score_gram(False)).copy()
 
-    def score_gram(self, single: bool) -> Floats:
+    def score_gram(self, single: bool, design: sparse.csr_array | None = None) -> Any:
+        assert design is None  # linear designs look at people one by one
         total = np.zeros((self.n_items, self.n_items))
         for items, products in self._products():
             total[np.ix_(items, items)] += products
@@ -337,11 +338,11 @@ class BinaryPoint(Point):
     def factors_twice(self, v: Floats) -> Floats:
         return self.rows.sum(factors_twice, v)
 
-    def factor_gram(self, *, single: bool = False) -> Floats:
-        return self.rows.sum(factor_gram, single)
+    def factor_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        return self.rows.sum(factor_gram, single, design)
 
-    def score_gram(self, *, single: bool = False) -> Floats:
-        return self.rows.sum(score_gram, single)
+    def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        return self.rows.sum(score_gram, single, design)
 
     def score_blocks(self) -> Floats:
         squares: Floats = self.rows.sum(score_squares)
@@ -350,8 +351,8 @@ class BinaryPoint(Point):
     def score_twice(self, v: Floats) -> Floats:
         return self.rows.sum(score_twice, v)
 
-    def signed_scores(self, seed: int, columns: int) -> Floats:
-        return self.rows.sum(_signed, columns, each=[self.rows.seeds(seed)])
+    def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
+        return self.rows.sum(_signed, columns, design, each=[self.rows.seeds(seed)])
 
 
 def factors_twice(rows: Rows, v: Floats) -> Floats:
@@ -359,8 +360,8 @@ def factors_twice(rows: Rows, v: Floats) -> Floats:
     return rows.twice(rows.factor, v)
 
 
-def factor_gram(rows: Rows, single: bool) -> Floats:
-    return gram(rows.matrix(rows.factor), single=single)
+def factor_gram(rows: Rows, single: bool, design: sparse.csr_array | None) -> Any:
+    return gram_of(rows.matrix(rows.factor), design, single=single)
 
 
 def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
@@ -372,15 +373,14 @@ def score_squares(rows: Rows) -> Floats:
     return rows.score_squares()
 
 
-def score_gram(rows: Rows, single: bool) -> Floats:
-    return rows.score_gram(single)
+def score_gram(rows: Rows, single: bool, design: sparse.csr_array | None) -> Any:
+    return rows.score_gram(single, design)
 
 
 def score_twice(rows: Rows, v: Floats) -> Floats:
     return rows.score_twice(v)
 
 
-def _signed(rows: Rows, seed: np.random.SeedSequence, columns: int) -> Floats:
+def _signed(rows: Rows, seed: np.random.SeedSequence, columns: int, design: sparse.csr_array | None) -> Floats:
     """Sums of people's scores with random signs."""
-    signs: Any = np.random.default_rng(seed).integers(0, 2, (rows.block.n_persons, columns)) * 2.0 - 1
-    return rows.matrix(rows.score).T @ signs
+    return signed(rows.matrix(rows.score), seed, columns, design)

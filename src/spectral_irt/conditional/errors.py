@@ -2,8 +2,8 @@
 
 H is the matched information plus the prior's matrix, M the sum over people of their scores' squares plus the covariance
 of the prior's pull: H^-1 M H^-1 is the mean squared distance from thresholds whose deviations were drawn from the
-prior, and the classical robust covariance where there is none. With thresholds beta = A eta it is
-A (A' H A)^-1 A' M A (A' H A)^-1 A'. Locations are means of an item's thresholds.
+prior, and the classical robust covariance where there is none. With a design beta = A eta it is
+(A' H A)^-1 A' M A (A' H A)^-1 of the parameters. Locations are means of an item's thresholds.
 
 Three ways to its diagonal, as for the chain alone: "dense" forms the matrices; "one-pass" takes H for the blocks of its
 items and a common shift, right where the chain mixes fast; "multiplier" corrects that by solves for random right-hand
@@ -12,6 +12,7 @@ sides.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from spectral_irt.conditional.information import by_blocks, from_levels
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.numerics import centered_inverse, sandwich, symmetric
 
@@ -36,7 +37,7 @@ CLOSE = 1e-2  # how well each is solved
 class Matrices:
     """H and M, thresholds x thresholds, and the inverse of H on the free ones, 0 elsewhere.
 
-    Good to `single` precision, or double. With a design the inverse is A (A' H A)^-1 A'.
+    Good to `single` precision, or double.
     """
 
     bread: Floats
@@ -51,6 +52,7 @@ class Matrices:
         H is good to 1e-6 of each entry then, with rows that add to zero; M to 1e-7 of its size, which its weakest
         direction feels.
         """
+        assert found.design is None  # see `parameter_covariance`
         single = single and found.layout.binary
         bread, meat = found.point.dense(single=single), found.point.score_gram(single=single)
         if found.prior:
@@ -75,23 +77,77 @@ class Matrices:
 
 def free_inverse(found: Newton, bread: Floats) -> Floats:
     """The inverse of this H on the free thresholds, centered within parts; A (A' H A)^-1 A' with a design."""
-    if found.design is None and found.fixed is None:
+    if found.design is not None:
+        a = found.design
+        return a @ (a @ found.inverse_of(a.T @ (bread @ a))).T
+    if found.fixed is None:
         return centered_inverse(bread, found.floating)
-    if found.design is None:
-        assert found.fixed is not None
-        free = np.flatnonzero(~found.fixed)
-        inverse = np.zeros_like(bread)
-        if len(free):
-            inverse[np.ix_(free, free)] = centered_inverse(bread[np.ix_(free, free)], found.floating[free])
-        return inverse
-    assert found.levels is not None
-    design = found.design.toarray()
-    free = np.arange(design.shape[1]) if found.fixed is None else np.flatnonzero(~found.fixed)
-    mine, levels = design[:, free], found.levels[free]
-    small = mine.T @ bread @ mine
-    c = np.trace(small) / max(len(small), 1) or 1.0
-    shift = c * levels @ levels.T
-    return mine @ (np.linalg.inv(small + shift) - levels @ levels.T / c) @ mine.T
+    free = np.flatnonzero(~found.fixed)
+    inverse = np.zeros_like(bread)
+    if len(free):
+        inverse[np.ix_(free, free)] = centered_inverse(bread[np.ix_(free, free)], found.floating[free])
+    return inverse
+
+
+def steadied(told: Floats, squares: Floats, people: Floats, group: Ints) -> Floats:
+    """By what to multiply each parameter's scores, of which few people tell how they spread.
+
+    Its sum of squares M over the information H is known to about sqrt(2 / people): of a rater who met a dozen, too
+    badly to judge by. So these ratios are drawn towards their mean over the parameters of a group, the more the less
+    they differ beyond what chance alone makes of them.
+    """
+    factor = np.ones(len(told))
+    good = (told > 0) & (squares > 0) & (people > 1)
+    for g in np.unique(group[good & (group >= 0)]):
+        own = np.flatnonzero(good & (group == g))
+        n = people[own]
+        ratio = squares[own] / told[own] * n / (n - 1)
+        mean = float(ratio @ n / n.sum())
+        apart = max(float(((ratio / mean - 1) ** 2 - 2 / n) @ n / n.sum()), 0.0)
+        share = apart / (apart + 2 / n)
+        factor[own] = np.sqrt((share * ratio + (1 - share) * mean) / (squares[own] / told[own]))
+    return factor
+
+
+def parameter_covariance(
+    found: Newton, robust: bool = True, information: Floats | None = None, factor: Floats | None = None
+) -> Floats:
+    """The covariance of the parameters of a design: the sandwich, or the inverse of their information.
+
+    `factor` multiplies the scores: see `steadied`.
+    """
+    inverse = found.dense_inverse if information is None else found.inverse_of(information)
+    if not robust:
+        return symmetric(inverse)
+    meat = found.point.score_gram(design=found.design).toarray()
+    if factor is not None:
+        meat = factor[:, None] * meat * factor
+    if found.ridge:
+        meat += found.ridge.spread(np.eye(len(meat)))
+    return symmetric(inverse @ meat @ inverse)
+
+
+def parameter_variance(
+    found: Newton, contrasts: Callable[[Floats], Floats], squares: Floats, factor: Floats, seed: int = 0
+) -> Floats:
+    """Its diagonal where there are many parameters, after `contrasts` (a linear map of their columns).
+
+    What the diagonal of the matrix gives, corrected by what random b with covariance M show. `squares` is the diagonal
+    of M, `factor` as above.
+    """
+    assert found.design is not None
+    told, rough = found.diagonal > 0, np.zeros(len(found.eta))
+    rough[told] = 1 / found.diagonal[told]
+    noise = np.random.default_rng(seed)
+    spread = factor**2 * squares + (found.ridge.precision * found.ridge.fade if found.ridge else 0.0)
+    b = factor[:, None] * found.point.signed_scores(seed, PROBES, found.design)
+    if found.ridge:
+        b += found.ridge.draw(noise, PROBES)
+    if found.fixed is not None:
+        b[found.fixed] = 0
+    exact = contrasts(found.solve(b, tol=CLOSE))
+    variance = rough**2 * spread
+    return np.maximum(variance + np.mean(exact**2 - (rough[:, None] * b) ** 2, axis=1), 0.05 * variance)
 
 
 def too_regular(found: Newton, omega: Floats) -> Floats:

@@ -92,8 +92,8 @@ class Point(ABC):
         """C' C v."""
 
     @abstractmethod
-    def factor_gram(self, *, single: bool = False) -> Floats:
-        """C' C."""
+    def factor_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        """C' C; or with a design A' C' C A, sparse."""
 
     def dense(self, *, single: bool = False) -> Floats:
         """The information, thresholds x thresholds.
@@ -111,9 +111,14 @@ class Point(ABC):
         matrix[same] += self.inner[item[same[0]], level[same[0]], level[same[1]]]
         return matrix
 
+    def of_parameters(self, design: sparse.csr_array) -> sparse.csr_array:
+        """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two."""
+        own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
+        return sparse.csr_array(own - self.factor_gram(design=design))
+
     @abstractmethod
-    def score_gram(self, *, single: bool = False) -> Floats:
-        """The sum over people of their scores' squares g g', thresholds x thresholds."""
+    def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
 
     @abstractmethod
     def score_blocks(self) -> Floats:
@@ -124,8 +129,8 @@ class Point(ABC):
         """That times v."""
 
     @abstractmethod
-    def signed_scores(self, seed: int, columns: int) -> Floats:
-        """Columns of sums of people's scores with random signs: their covariance is that matrix."""
+    def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
+        """Columns of sums of people's scores with random signs: their covariance is that matrix; A' times them."""
 
     def beyond_thin(self, beta: Floats, prior: Any) -> Floats:
         """`beta` with thin items brought nearer to their place, where that is cheap; see `table_rows`."""

@@ -32,7 +32,7 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import SharedSets, distinct_rows
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram
+from spectral_irt.numerics import gram_of, signed
 
 FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
 ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
@@ -156,16 +156,16 @@ class ExactPoint(Point):
     def factors_twice(self, v: Floats) -> Floats:
         return self.rows.sum(PatternRows.factors_twice, v)
 
-    def factor_gram(self, *, single: bool = False) -> Floats:
-        return self.rows.sum(_factor_gram)
+    def factor_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        return self.rows.sum(_factor_gram, design)
 
     @cached_property
     def scores(self) -> Prepared:
         """1{X >= k} - P(X >= k | s), people x thresholds, block by block."""
         return self.responses.entries.prepare(residuals, self.layout, self.beta)
 
-    def score_gram(self, *, single: bool = False) -> Floats:
-        return self.scores.sum(gram)
+    def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        return self.scores.sum(gram_of, design)
 
     def score_blocks(self) -> Floats:
         return self.scores.sum(item_squares, self.layout)
@@ -173,8 +173,8 @@ class ExactPoint(Point):
     def score_twice(self, v: Floats) -> Floats:
         return self.scores.sum(_twice, v)
 
-    def signed_scores(self, seed: int, columns: int) -> Floats:
-        return self.scores.sum(_signed, columns, each=[self.scores.seeds(seed)])
+    def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
+        return self.scores.sum(signed, columns, design, each=[self.scores.seeds(seed)])
 
 
 class ExactLikelihood:
@@ -230,13 +230,9 @@ def _exact_work(part: PatternPart, cumulated: Floats) -> float:
     return float(np.sum((part.counts * width) ** 2.0) * points)
 
 
-def _factor_gram(rows: PatternRows) -> Floats:
-    return gram(rows.factors())
+def _factor_gram(rows: PatternRows, design: sparse.csr_array | None) -> Any:
+    return gram_of(rows.factors(), design)
 
 
 def _twice(scores: sparse.csr_array, v: Floats) -> Floats:
     return scores.T @ (scores @ v)
-
-
-def _signed(scores: sparse.csr_array, seed: np.random.SeedSequence, columns: int) -> Floats:
-    return scores.T @ np.random.default_rng(seed).choice([-1.0, 1.0], (scores.shape[0], columns))

@@ -6,9 +6,10 @@ do. So the chain's estimate, which exists without a start and at a few passes, i
 
     A' ( sum_l ( P(X_li >= k | s_l) - 1{X_li >= k} ) - (P beta)_ik ) = 0,     P the prior's matrix, or 0.
 
-The matrix is A' (H + P) A with H the matched information of `information`; it is known by its products, and conjugate
+The matrix is H + P with H the matched information of `information`; it is known by its products, and conjugate
 gradients take the blocks of the items for a conditioner, whose thresholds move together. A is the identity for the
-Rasch and the partial credit model; locations and common offsets for the rating scale; some eta may be fixed: anchors.
+Rasch and the partial credit model; some eta may be fixed: anchors. With a design (locations and common offsets of the
+rating scale; items and raters) the matrix is A' H A, formed, but sparse: raters whom no person met both have a zero.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.prior import Prior
-from spectral_irt.conditional.information import Point, block_diagonal, by_blocks, from_levels
+from spectral_irt.conditional.information import Point, by_blocks, from_levels
+from spectral_irt.conditional.linear import Ridge, unidentified
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds
@@ -38,6 +40,7 @@ STEADY = 0.08  # a step leaves at most this share of itself to the next, where i
 LONGEST = 2.0  # logits at once for one threshold: one with few answers may point much too far
 SOLVED, MAX_ITERATIONS = 1e-3, 1000  # of each linear system
 CERTAIN = 1e12  # information on a threshold that is given
+DENSE_PARAMETERS = 2000  # of a design: up to here its systems are solved directly
 SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
 
@@ -75,8 +78,10 @@ class Newton:
         Parameters that are given.
     floating : int array
         Which thresholds are linked without a fixed one among them: each such part has a mean of its own. -1 for others.
-    levels : float array, parameters x floating parts, optional
-        With a design: the directions, orthonormal, that move all thresholds of a part alike.
+    levels : float array, parameters x directions, optional
+        With a design: the directions, orthonormal, that move all thresholds of a part alike (`unidentified`).
+    ridge : Ridge, optional
+        With a design: a prior on its parameters.
     noise : float array
         What squared scores are to the information under the model (`Likelihood.noise`).
     evaluations : int
@@ -92,6 +97,7 @@ class Newton:
     fixed: Mask | None
     floating: Ints
     levels: Floats | None = None
+    ridge: Ridge | None = None
     noise: Floats | float = 1.0
     evaluations: int = 0
     move: float = 0.0
@@ -116,9 +122,30 @@ class Newton:
         if self.design is None:
             diagonal = from_levels(self.layout, np.einsum("ikk->ik", self.blocks))
         else:
-            own = block_diagonal(self.layout, self.blocks) @ self.design
-            diagonal = np.asarray(self.design.multiply(own).sum(axis=0)).ravel()
+            diagonal = np.maximum(self.matrix.diagonal(), 0) + (self.ridge.precision if self.ridge else 0.0)
         return diagonal if self.fixed is None else np.where(self.fixed, 0.0, diagonal)
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """A' H A."""
+        assert self.design is not None
+        return self.point.of_parameters(self.design)
+
+    @cached_property
+    def dense_inverse(self) -> Floats:
+        """Of A' H A and the prior: 0 for fixed parameters, and along the `levels`."""
+        return self.inverse_of(self.matrix.toarray())
+
+    def inverse_of(self, matrix: Floats) -> Floats:
+        """The same of another information of the parameters."""
+        assert self.levels is not None
+        if self.ridge:
+            matrix = matrix + self.ridge @ np.eye(len(matrix))
+        free = np.arange(len(matrix)) if self.fixed is None else np.flatnonzero(~self.fixed)
+        own, levels, inverse = matrix[np.ix_(free, free)], self.levels[free], np.zeros_like(matrix)
+        c = np.trace(own) / max(len(own), 1) or 1.0
+        inverse[np.ix_(free, free)] = np.linalg.inv(own + c * levels @ levels.T) - levels @ levels.T / c
+        return inverse
 
     @cached_property
     def inverse(self) -> Floats:
@@ -137,18 +164,25 @@ class Newton:
 
     def __matmul__(self, v: Floats) -> Floats:
         """Newton's matrix times v, which is 0 on fixed parameters; one vector, or the columns of a matrix."""
-        inner = v if self.design is None else self.design @ v
-        image = self.point @ inner
+        image = self.point @ v if self.design is None else self.matrix @ v
         if self.prior:
-            image += self.prior @ inner
-        return self.pulled(image)
-
-    def pulled(self, image: Floats) -> Floats:
-        """A' times a vector of the thresholds, 0 for fixed parameters."""
-        image = image if self.design is None else self.design.T @ image
+            image += self.prior @ v
+        if self.ridge:
+            image += self.ridge @ v
         if self.fixed is not None:
             image[self.fixed] = 0
         return image
+
+    def pull(self) -> Floats:
+        """The derivative of the penalized log-likelihood by the parameters, with its sign turned; 0 for fixed ones."""
+        pull = self.point.gradient.copy() if self.design is None else self.design.T @ self.point.gradient
+        if self.prior:
+            pull -= self.prior @ self.point.beta
+        if self.ridge:
+            pull -= self.ridge @ self.eta
+        if self.fixed is not None:
+            pull[self.fixed] = 0
+        return pull
 
     def roughly(self, b: Floats) -> Floats:
         """The conditioner: each item by itself, or each parameter."""
@@ -162,6 +196,8 @@ class Newton:
 
         Exactly it says nothing, but probabilities by a series do not quite add up to the score.
         """
+        if self.design is not None and len(b) <= DENSE_PARAMETERS:
+            return self.dense_inverse @ b
         centered = self.fixed is None and self.design is None
         step, _ = conjugate_gradients(
             self.__matmul__, self.roughly, self.leveled(b), tol=tol, most=MAX_ITERATIONS, centered=centered
@@ -192,28 +228,10 @@ def centered_within(v: Floats, floating: Ints) -> Floats:
 
 def parameters(design: sparse.csr_array, beta: Floats) -> Floats:
     """The eta for which A eta is nearest to these thresholds."""
-    return _least_squares(design, beta)
-
-
-def _least_squares(design: sparse.csr_array, b: Floats) -> Floats:
     from scipy.sparse.linalg import lsqr
 
-    found: Floats = lsqr(design, b, atol=1e-14, btol=1e-14, iter_lim=10 * max(design.shape))[0]
+    found: Floats = lsqr(design, beta, atol=1e-14, btol=1e-14, iter_lim=10 * max(design.shape))[0]
     return found
-
-
-def _floating_levels(design: sparse.csr_array, parts: Ints, fixed: Mask | None) -> Floats:
-    """Orthonormal directions of the free parameters that move all thresholds of a part alike, and no others."""
-    free = np.ones(design.shape[1]) if fixed is None else (~fixed).astype(np.float64)
-    mine, found = sparse.csr_array(design * free), []
-    for part in range(int(parts.max()) + 1):
-        indicator = (parts == part).astype(np.float64)
-        direction = free * _least_squares(mine, indicator)
-        if np.abs(mine @ direction - indicator).max() < 1e-8:
-            found.append(direction)
-    if not found:
-        return np.zeros((design.shape[1], 0))
-    return np.linalg.qr(np.stack(found, axis=1))[0]
 
 
 def newton(
@@ -224,6 +242,8 @@ def newton(
     prior: Prior | None = None,
     fixed: Mask | None = None,
     parts: Ints | None = None,
+    levels: Floats | None = None,
+    ridge: Ridge | None = None,
     tol: float | None = None,
     max_evaluations: int = MAX_EVALUATIONS,
     tell: Callable[[str], None] = lambda text: None,
@@ -243,30 +263,34 @@ def newton(
         Parameters that keep their value; they give the scale.
     parts : int array, optional
         Which thresholds are linked; by default all are.
+    levels : float array, optional
+        With a design: its `unidentified` directions, where they are known already.
+    ridge : Ridge, optional
+        With a design: a prior on its parameters.
     tol : float, optional
         Largest derivative by a parameter at which to stop, instead of the next step in standard errors.
     """
     layout = likelihood.layout
     floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
-    levels = None
     if design is not None:
         design = sparse.csr_array(design)
-        levels = _floating_levels(design, floating, fixed)
+        levels = unidentified(design, floating, fixed) if levels is None else levels
     elif fixed is not None:
         floating = np.where(np.isin(floating, floating[fixed]), -1, floating)
-    renews = prior is not None and prior.estimated
+    renews = (prior is not None and prior.estimated) or ridge is not None
     close = CLOSER if likelihood.fine and not renews else CLOSE  # under a prior nobody compares digits
-    close = close if design is None else CLOSER / 100  # few parameters of many answers: their errors are small
+    if design is not None and likelihood.fine:
+        close = CLOSER / 100  # few parameters of many answers: their errors are small
     eta = start if fixed is not None or design is not None else centered_within(start, floating)
     noise = likelihood.noise if prior else 1.0
     step, last_move, accepted = np.zeros(len(eta)), np.inf, None
     for k in range(1, max_evaluations + 1):
         point = likelihood.at(eta if design is None else design @ eta)
-        here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, noise, k)
+        here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, ridge, noise, k)
         if tol is not None and _size(here) <= tol:
             return here
         here, full, gain = _aimed(here, likelihood)
-        prior = here.prior
+        prior, ridge = here.prior, here.ridge
         if accepted is not None and _too_far(here, gain, accepted, step):  # half the way back
             step = step / 2
             eta = eta - step
@@ -294,13 +318,13 @@ def newton(
 
 def _size(here: Newton) -> float:
     """The largest derivative by a free parameter."""
-    return float(np.abs(here.leveled(here.pulled(here.point.gradient.copy()))).max())
+    return float(np.abs(here.leveled(here.pull())).max())
 
 
 def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Floats) -> bool:
     """Whether the step was too long: the likelihood fell; or, where that is not known, what is to be gained grew."""
     now, before = here.point.loglik, accepted[0].point.loglik
-    if np.isfinite(now) and here.prior is None:
+    if np.isfinite(now) and not (here.prior or here.ridge):
         return now < before - ROUNDING * abs(before)
     return gain > 2 * accepted[1] and bool(np.abs(step).max() > 1e-3)
 
@@ -308,14 +332,14 @@ def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Fl
 def _aimed(here: Newton, likelihood: AnyLikelihood) -> tuple[Newton, Floats, float]:
     """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
     point = here.point
+    if here.ridge and here.evaluations < SETTLING:
+        here = replace(here, ridge=here.ridge.renewed(here.eta, here.matrix.diagonal()))
     for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
-        pull = point.gradient - here.prior @ point.beta if here.prior else point.gradient.copy()
-        pulled = here.pulled(pull)
+        pulled = here.pull()
         step = here.solve(pulled)
         if here.prior is None or not here.prior.estimated or here.evaluations >= SETTLING:
             break
-        there = np.clip(step, -LONGEST, LONGEST)
-        there = point.beta + (there if here.design is None else here.design @ there)
+        there = point.beta + np.clip(step, -LONGEST, LONGEST)
         renewed = here.prior.renewed(there, _known(here), likelihood.share(point))
         change = np.abs(np.log(renewed.precisions / here.prior.precisions)).max()
         if change < STEADY_PRIOR:

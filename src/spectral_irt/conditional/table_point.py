@@ -11,10 +11,19 @@ from scipy import sparse
 from spectral_irt.conditional.information import Point, balanced, by_blocks
 from spectral_irt.conditional.patterns import padded
 from spectral_irt.conditional.series_tables import Tables
-from spectral_irt.conditional.table_rows import TableRows, evaluate, factor_gram, factors_twice, score_gram, times
+from spectral_irt.conditional.table_rows import (
+    TableRows,
+    evaluate,
+    factor_gram,
+    factors_twice,
+    score_gram,
+    score_matrix,
+    times,
+)
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
+from spectral_irt.numerics import signed
 
 USED = 3  # terms of the series in sums of squares, which the others hardly change
 THIN_STEPS = 4  # of items with a prior by themselves
@@ -84,6 +93,12 @@ def _signed(part: TableRows, seed: np.random.SeedSequence, columns: int, n_cells
     return _back(part, signs, n_cells)
 
 
+def _signed_by_design(
+    part: TableRows, seed: np.random.SeedSequence, tables: Tables, design: sparse.csr_array, columns: int
+) -> Floats:
+    return signed(score_matrix(part, tables), seed, columns, design)
+
+
 def _passed_cells(part: TableRows, n_grid: int) -> tuple[Floats, Floats, Floats]:
     """How often each threshold was passed last at each ability, by u_r; and blocks of the exact people's squares."""
     layout = part.layout
@@ -149,11 +164,11 @@ class TablePoint(Point):
         back = [tables.contract(tables.factors, cells[:, k]) for k in range(columns.shape[1])]
         return (direct + np.stack(back, axis=1)).reshape(v.shape)
 
-    def factor_gram(self, *, single: bool = False) -> Floats:
-        return self.rows.sum(factor_gram, self.tables)
+    def factor_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        return self.rows.sum(factor_gram, self.tables, design)
 
-    def score_gram(self, *, single: bool = False) -> Floats:
-        return self.rows.sum(score_gram, self.tables)
+    def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+        return self.rows.sum(score_gram, self.tables, design)
 
     def score_blocks(self) -> Floats:
         tables, layout = self.tables, self.layout
@@ -174,7 +189,9 @@ class TablePoint(Point):
         sums = self.rows.sum(_score_twice, columns, _up_to(self.layout, columns), cells)
         return self._gathered(sums).reshape(v.shape)
 
-    def signed_scores(self, seed: int, columns: int) -> Floats:
+    def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
+        if design is not None:
+            return self.rows.sum(_signed_by_design, self.tables, design, columns, each=[self.rows.seeds(seed)])
         return self._gathered(self.rows.sum(_signed, columns, self.tables.n_cells, each=[self.rows.seeds(seed)]))
 
     def _gathered(self, sums: tuple[Floats, Floats, Floats]) -> Floats:

@@ -22,7 +22,7 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram
+from spectral_irt.numerics import gram_of
 from spectral_irt.sparse_kernels import csr, shared_ones
 
 TRIES = 20  # of bringing an ability near a point of the grid
@@ -306,9 +306,10 @@ def score_matrix(part: TableRows, tables: Tables) -> sparse.csr_array:
     return part.stacked(lambda long: long.scores(part.layout, tables), PatternRows.scores)
 
 
-def score_gram(part: TableRows, tables: Tables) -> Floats:
-    return gram(score_matrix(part, tables))
+def score_gram(part: TableRows, tables: Tables, design: sparse.csr_array | None) -> Any:
+    return gram_of(score_matrix(part, tables), design)
 
 
-def factor_gram(part: TableRows, tables: Tables) -> Floats:
-    return gram(part.stacked(lambda long: long.matrix(part.layout, tables.factors, long.factor), PatternRows.factors))
+def factor_gram(part: TableRows, tables: Tables, design: sparse.csr_array | None) -> Any:
+    factors = part.stacked(lambda long: long.matrix(part.layout, tables.factors, long.factor), PatternRows.factors)
+    return gram_of(factors, design)

@@ -27,6 +27,7 @@ from spectral_irt.numerics import fixed
 
 if TYPE_CHECKING:
     from spectral_irt.data.choices import RawAnswers
+    from spectral_irt.data.facets import Facets
     from spectral_irt.data.finding import Finding
     from spectral_irt.data.labels import People
     from spectral_irt.data.same_items import SharedSets
@@ -64,6 +65,8 @@ class Responses:
         What stood in the data for each category, NaN where an item has fewer; the numbers of the categories by default.
     people : People, optional
         Columns about the people, `responses.people["sex"]`, where some were asked for when the answers were read.
+    facets : Facets, optional
+        Where ratings were read (`facets=["rater"]`): of which item and rater each of `items` is a combination.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Responses:
     thresholds: Thresholds = None  # type: ignore[assignment]
     codes: Floats | None = None
     people: People | None = None
+    facets: Facets | None = None
 
     def __post_init__(self) -> None:
         if not self.blocks:  # so that a sum over nobody is made of zeros
@@ -416,7 +420,9 @@ class Responses:
         blocks = self.engine.prepare(Block.keep_items, self.blocks, new_code).parts
         thresholds = Thresholds(self.thresholds.max_score[chosen])
         codes = None if self.codes is None else self.codes[chosen]
-        return replace(self, blocks=blocks, items=self.items[chosen], thresholds=thresholds, codes=codes)
+        facets = None if self.facets is None else self.facets.take(chosen)
+        labels = self.items[chosen]
+        return replace(self, blocks=blocks, items=labels, thresholds=thresholds, codes=codes, facets=facets)
 
     def in_one_block(self) -> Responses:
         """The same responses in a single block of this process: for few people with very many items."""

@@ -100,7 +100,7 @@ def conditional_thresholds(
     eta = beta if a is None else parameters(a, beta)
     goal = max(tol, likelihood.rounding * (1.0 if a is None else float(np.abs(a).sum(axis=0).max())))
     found = newton(likelihood, eta, design=a, tol=goal, max_evaluations=max_iter, tell=tell)
-    gradient = found.leveled(found.pulled(found.point.gradient.copy()))
+    gradient = found.leveled(found.pull())
     size = float(np.max(np.abs(gradient)))
     if size > goal:
         warnings.warn(

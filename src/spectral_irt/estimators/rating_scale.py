@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from spectral_irt.chain.weights import PERSONS
-from spectral_irt.conditional.errors import Matrices
+from spectral_irt.conditional.errors import parameter_covariance
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import newton, parameters
 from spectral_irt.data import Finding, Responses, as_responses
@@ -200,7 +200,8 @@ class SpectralRatingScale(_RatingScale, Spectral):
         first = spectral_fit(rest, **chain, max_passes=self.max_iter, progress=tell)
         eta = parameters(design, first.thresholds)
         found = newton(Likelihood(rest, design @ eta, weights=each, fine=True), eta, design=design, tell=tell)
-        beta, matrix = centered(rest.thresholds, found.beta, Matrices.of(found).covariance())
+        matrix = design @ (design @ parameter_covariance(found)).T
+        beta, matrix = centered(rest.thresholds, found.beta, matrix)
         return kept.estimate(
             beta,
             None,

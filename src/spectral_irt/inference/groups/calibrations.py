@@ -266,7 +266,7 @@ def locations(responses: Responses, shape: Floats, name: str = "") -> tuple[Floa
     start, fixed = np.append(np.zeros(m), 1.0), np.append(np.zeros(m, dtype=bool), True)
     goal = max(SETTLED, likelihood.rounding * layout.widest)
     found = newton(likelihood, start, design=design, fixed=fixed, tol=goal, max_evaluations=NEWTON_STEPS)
-    if np.abs(found.leveled(found.pulled(found.point.gradient.copy()))).max() > goal:
+    if np.abs(found.leveled(found.pull())).max() > goal:
         raise DesignError(
             f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer "
             "or larger groups."

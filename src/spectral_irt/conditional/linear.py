@@ -1,0 +1,257 @@
+"""Linear designs beta = A eta: what the answers leave open, and a prior on the parameters.
+
+A direction u of the parameters is not identified when A u is constant on every part of the thresholds that people link:
+the conditional likelihood does not change along it. With items and raters there are two such directions in an ordinary
+design: all items against all people, and all raters against all items. More of them are what Facets calls disjoint
+subsets. Two levels of a facet can be compared when no such direction moves them apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from spectral_irt.chain.prior import fading
+from spectral_irt.chain.regularization import prior_precision
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.design import Mask
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds, rows_of
+from spectral_irt.errors import OptionError
+
+MOST_COLUMNS = 3000  # of a design beside its largest term
+ROWS = 20_000  # at a time
+ZERO = 1e-9  # of an eigenvalue, to the largest; of a direction, to its length
+
+
+# ------------------------------------------------------------------------------- what is linked by people
+
+
+def linked_parts(responses: Responses) -> Ints:
+    """Which part each item belongs to: items that people without an extreme score answered both are in one."""
+    from scipy.sparse.csgraph import connected_components
+
+    links = responses.entries.sum(_links, responses.thresholds)
+    return connected_components(links, directed=False)[1].astype(np.int64)
+
+
+def _links(block: Block, layout: Thresholds) -> sparse.csr_array:
+    """Items x items: an entry for each item and another of its part, by the people of this block."""
+    from scipy.sparse.csgraph import connected_components
+
+    rows, m = rows_of(block, layout), layout.n_items
+    who = np.flatnonzero(rows.informative)
+    some = rows.take(who)
+    other = np.repeat(some.items[some.indptr[:-1]], some.counts)
+    graph = sparse.csr_array((np.ones(len(other), dtype=np.int32), (some.items, other)), shape=(m, m))
+    labels = connected_components(graph, directed=False)[1]
+    first = np.zeros(labels.max(initial=-1) + 1, dtype=np.int64)
+    first[labels[::-1]] = np.arange(m)[::-1]
+    return sparse.csr_array((np.ones(m, dtype=np.int32), (np.arange(m), first[labels])), shape=(m, m))
+
+
+# ---------------------------------------------------------------------------- what is left open
+
+
+def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = None, term: slice | None = None) -> Floats:
+    """Orthonormal directions of the free parameters along which all thresholds of a part move alike, as columns.
+
+    Parameters
+    ----------
+    design : sparse matrix, thresholds x parameters
+    parts : int array
+        Which thresholds are linked.
+    fixed : bool array, optional
+        Parameters that do not move.
+    term : slice, optional
+        Columns of which every row has a single one, its value 1: the largest facet. Where there is one, all others are
+        to be few: a parameter u_b of it and the level p_c of a part are the nodes of a graph with an edge for each row,
+        u_b + a x = p_c, so that along a tree everything follows from the other parameters x, and the edges that are
+        left are equations in these alone.
+    """
+    n, size = design.shape
+    free = np.ones(size, dtype=bool) if fixed is None else ~fixed
+    others = free.copy()
+    if term is not None:
+        others[term] = False
+    rest = np.flatnonzero(others)
+    if len(rest) > MOST_COLUMNS:
+        raise OptionError(
+            f"the design has {len(rest):,} parameters beside its largest facet; up to {MOST_COLUMNS:,} are possible."
+        )
+    a = sparse.csr_array(sparse.csc_array(design)[:, rest])
+    if term is None:
+        root, potential = np.full(int(parts.max()) + 1, -1), None
+        root[parts[::-1]] = np.arange(n)[::-1]
+        system = _gram(a, lambda some: -a[root[parts[some]]].toarray())
+    else:
+        level = sparse.csr_array(sparse.csc_array(design)[:, term]).indices
+        n_levels = term.stop - term.start
+        tied = np.zeros(0, dtype=np.int64) if fixed is None else np.flatnonzero(fixed[term])
+        tree = _Tree.of(level, n_levels, parts, a, tied)
+        potential = tree.potential
+        system = _gram(a, lambda some: potential[level[some]] - potential[n_levels + parts[some]])
+        system += potential[tied].T @ potential[tied]
+    values, vectors = np.linalg.eigh(system) if len(rest) else (np.zeros(0), np.zeros((0, 0)))
+    x = vectors[:, values <= ZERO * max(values.max(initial=0.0), 1.0)]
+    found = np.zeros((size, x.shape[1]))
+    found[rest] = x
+    if term is not None and potential is not None:
+        found[term] = potential[:n_levels] @ x
+        own = np.zeros((size, tree.n_floating))
+        floats = np.flatnonzero(tree.part[:n_levels] < tree.n_floating)
+        own[term.start + floats, tree.part[floats]] = 1.0
+        found = np.concatenate([found, own], axis=1)
+    return np.linalg.qr(found)[0] if found.shape[1] else found
+
+
+def _gram(a: sparse.csr_array, more: object) -> Floats:
+    """The gram of the rows of `a` plus those of `more(slice)`, some at a time."""
+    total = np.zeros((a.shape[1], a.shape[1]))
+    for start in range(0, a.shape[0], ROWS):
+        some = slice(start, start + ROWS)
+        rows = a[some].toarray() + more(some)  # type: ignore[operator]
+        total += rows.T @ rows
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class _Tree:
+    """A spanning forest of levels and parts: `potential` is what each is in terms of the other parameters.
+
+    `part` says which tree each is in; the first `n_floating` have no fixed level.
+    """
+
+    potential: Floats
+    part: Ints
+    n_floating: int
+
+    @classmethod
+    def of(cls, level: Ints, n_levels: int, parts: Ints, a: sparse.csr_array, tied: Ints) -> _Tree:
+        from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+        ground = n_levels + int(parts.max()) + 1  # fixed levels hang on it
+        heads, tails = np.concatenate([level, tied]), np.concatenate([n_levels + parts, np.full(len(tied), ground)])
+        edge = np.arange(len(heads))
+        _, first = np.unique(heads * np.int64(ground + 1) + tails, return_index=True)
+        graph = sparse.csr_array((edge[first] + 1, (heads[first], tails[first])), shape=(ground + 1, ground + 1))
+        graph = sparse.csr_array(graph + graph.T)
+        _, part = connected_components(graph, directed=False)
+        order = np.argsort(part == part[ground], kind="stable")  # that of the ground is the last
+        names = np.unique(part[order], return_index=True)
+        rank = np.empty(len(names[0]), dtype=np.int64)
+        rank[names[0][np.argsort(names[1])]] = np.arange(len(names[0]))
+        part = rank[part]
+        potential = np.zeros((ground + 1, a.shape[1]))
+        roots = np.full(int(part.max()) + 1, -1)
+        roots[part[::-1]] = np.arange(ground + 1)[::-1]
+        roots[part[ground]] = ground
+        for root in roots:
+            reached, before = breadth_first_order(graph, root, directed=False)
+            for node in reached[1:]:
+                row = graph[before[node], node] - 1
+                step = a[row].toarray().ravel() if row < len(level) else 0.0
+                potential[node] = potential[before[node]] + (step if node >= n_levels else -step)
+        return cls(potential, part, int(part.max()))
+
+
+def subsets(directions: Floats) -> Ints:
+    """Which of these parameters can be compared: the same number for those that no direction moves apart.
+
+    Numbered from 0 by falling size. `directions` are the rows of `unidentified` for the levels of one facet.
+    """
+    _, code, count = np.unique(np.round(directions, 8) + 0.0, axis=0, return_inverse=True, return_counts=True)
+    rank = np.empty(len(count), dtype=np.int64)
+    rank[np.argsort(-count, kind="stable")] = np.arange(len(count))
+    return rank[code.ravel()]
+
+
+# ------------------------------------------------------------------------------------ the prior
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """A normal prior on the parameters of a design, each around the mean of its group: raters, thresholds of a level.
+
+    Attributes
+    ----------
+    group : int array
+        Of every parameter; those of -1 have no prior.
+    tied : bool array
+        Parameters that the data alone tie to the others.
+    alpha : float array
+        The precision of each group, by empirical Bayes where `estimated`.
+    fade : float array
+        How much the prior counts for each parameter (`chain.prior.fading`).
+    weight : float array
+        Of each parameter in the mean of its group.
+    """
+
+    group: Ints
+    tied: Mask
+    alpha: Floats
+    fade: Floats
+    weight: Floats
+    estimated: bool = True
+
+    @classmethod
+    def of(cls, group: Ints, tied: Mask, alpha: float | None = None) -> Ridge:
+        """With this precision, or an estimated one."""
+        n = int(group.max(initial=-1)) + 1
+        sizes = np.append(np.bincount(group[group >= 0], minlength=n), 0)
+        weight = np.where(group >= 0, 1 / np.maximum(sizes[group], 1), 0.0)
+        alphas = np.where(sizes[:n] > 1, 1.0 if alpha is None else alpha, 0.0)
+        return cls(group, tied, alphas, np.where(group >= 0, 1.0, 0.0), weight, alpha is None)
+
+    @cached_property
+    def precision(self) -> Floats:
+        """Of every parameter."""
+        return np.append(self.alpha, 0.0)[self.group] * self.fade
+
+    def deviation(self, v: Floats) -> Floats:
+        """v less the mean of its group; one vector, or the columns of a matrix."""
+        return v - (self._members.T @ (self._members @ (v * _column(self.weight, v))))
+
+    def _back(self, v: Floats) -> Floats:
+        """The transpose of `deviation`."""
+        return v - _column(self.weight, v) * (self._members.T @ (self._members @ v))
+
+    @cached_property
+    def _members(self) -> sparse.csr_array:
+        own = np.flatnonzero(self.group >= 0)
+        shape = (len(self.alpha), len(self.group))
+        return sparse.csr_array((np.ones(len(own)), (self.group[own], own)), shape=shape)
+
+    def __matmul__(self, v: Floats) -> Floats:
+        """The penalty's matrix times v."""
+        return self._back(_column(self.precision, v) * self.deviation(v))
+
+    def spread(self, v: Floats) -> Floats:
+        """The covariance of the pull where deviations are drawn from the prior, times v."""
+        return self._back(_column(self.precision * self.fade, v) * self.deviation(v))
+
+    def draw(self, noise: np.random.Generator, columns: int) -> Floats:
+        """Columns of random pulls."""
+        return self._back(
+            np.sqrt(self.precision * self.fade)[:, None] * noise.standard_normal((len(self.group), columns))
+        )
+
+    def renewed(self, eta: Floats, information: Floats) -> Ridge:
+        """With the precisions that these parameters speak for, and as much of the prior as they need."""
+        alpha, fade, weight = self.alpha.copy(), self.fade.copy(), self.weight.copy()
+        for g in np.flatnonzero(alpha > 0):
+            own = self.group == g
+            told = information[own]
+            share = told / (told + alpha[g])
+            weight[own] = share / share.sum() if share.sum() > 0 else 1 / own.sum()
+            if self.estimated:
+                alpha[g] = prior_precision(eta[own] - weight[own] @ eta[own], told, alpha[g])
+                fade[own] = fading(told, self.tied[own], alpha[g])
+        return replace(self, alpha=alpha, fade=fade, weight=weight)
+
+
+def _column(values: Floats, v: Floats) -> Floats:
+    return values if v.ndim == 1 else values[:, None]

@@ -1,0 +1,59 @@
+"""Facets: of which item, rater, occasion, ... each virtual item is a combination.
+
+An answer that a rater gave to a person's work on an item is an answer to the virtual item (item, rater): one of those
+that were met, so never more than there are answers. What a model says about raters and items is a design on these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.block import Ints
+
+SEPARATOR = " × "
+
+
+@dataclass(frozen=True, eq=False)
+class Facets:
+    """The columns of the virtual items.
+
+    Attributes
+    ----------
+    names : tuple of str
+        "item" first, then those that were asked for: ("item", "rater").
+    levels : tuple of arrays of labels
+        Of every column; sorted.
+    codes : int array, virtual items x columns
+        Which level each has.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[NDArray[Any], ...]
+    codes: Ints
+
+    @property
+    def item(self) -> Ints:
+        """The item of each virtual item."""
+        return self.codes[:, 0]
+
+    @property
+    def items(self) -> NDArray[Any]:
+        return self.levels[0]
+
+    def column(self, name: str) -> tuple[NDArray[Any], Ints]:
+        """The levels of a facet, and the level of each virtual item."""
+        k = self.names.index(name)
+        return self.levels[k], self.codes[:, k]
+
+    def take(self, chosen: Ints) -> Facets:
+        """Of some of the virtual items; all levels stay."""
+        return replace(self, codes=self.codes[chosen])
+
+    def labels(self) -> NDArray[Any]:
+        """A label for each virtual item."""
+        columns = [levels[codes] for levels, codes in zip(self.levels, self.codes.T, strict=True)]
+        return np.array([SEPARATOR.join(map(str, row)) for row in zip(*columns, strict=True)], dtype=object)

@@ -1,0 +1,240 @@
+"""The fit of a linear design: what raters, items and properties add to thresholds, with standard errors.
+
+With beta = A eta the steps of `conditional.newton` find eta on the likelihood given the person's total over all
+ratings: abilities drop out, whoever rated whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.chain.regularization import AMPLE_INFORMATION
+from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
+from spectral_irt.conditional.linear import Ridge, linked_parts
+from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, NEWTON, Newton, newton, parameters
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.design import Mask
+from spectral_irt.data.thresholds import Thresholds, rows_of
+from spectral_irt.errors import DesignError, listed
+from spectral_irt.estimators.base import Tell
+from spectral_irt.estimators.estimate import Estimate, convergence, person_weights
+from spectral_irt.estimators.linear_design import ITEMS, DesignMatrix, LinearDesign, Normalization
+
+EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digit
+
+
+def linear_fit(
+    responses: Responses,
+    design: LinearDesign,
+    *,
+    common_offsets: bool = False,
+    regularization: str | float = "auto",
+    weights: Any = None,
+    se: str = "auto",
+    seed: int = 0,
+    progress: Tell | None = None,
+) -> Estimate:
+    """Thresholds of virtual items, and what makes them: severities of raters, difficulties of items, their errors."""
+    tell = progress or (lambda text: None)
+    tell("looking at the design")
+    made = design.of(responses, common_offsets=common_offsets)
+    layout, a = responses.thresholds, made.matrix
+    each = None if weights is None else person_weights(responses, weights)
+    parts = linked_parts(responses)
+    levels, subset = made.open_directions(parts[layout.item])
+    normal = Normalization.of(made, levels, subset)
+    exact = each is None and responses.n_responses <= EXACT_ANSWERS
+    start = np.where(made.fixed, made.value, parameters(a, _pooled(responses, made)))
+    likelihood = ExactLikelihood(responses) if exact else Likelihood(responses, a @ start, weights=each)
+    ridge, tied = _ridge(responses, made, regularization, likelihood, start)
+    fixed = made.fixed if made.fixed.any() else None
+    found = newton(
+        likelihood, start, design=a, fixed=fixed, parts=parts[layout.item], levels=levels, ridge=ridge, tell=tell
+    )
+    tell("standard errors")
+    eta = normal(found.eta)
+    covariance, variance = None, np.full(len(eta), np.nan)
+    if se != "none" and len(eta) <= DENSE_PARAMETERS:
+        information = None
+        if isinstance(likelihood, ExactLikelihood) and likelihood.exact_is_affordable():
+            information = a.T @ (likelihood.information(found.point.beta, exact=True) @ a)
+        factor = None if se in ("dense", "information") else _steadied(responses, made, found)[1]
+        covariance = parameter_covariance(found, se != "information", information, factor)
+        covariance = normal(normal(covariance).T)
+        variance = np.diag(covariance)
+    elif se != "none":
+        variance = parameter_variance(found, normal, *_steadied(responses, made, found), seed)
+    result = DesignResult(made, eta, np.sqrt(np.maximum(variance, 0)), covariance, subset, tied, found, parts)
+    return result.estimate(responses)
+
+
+def _pooled(responses: Responses, made: DesignMatrix) -> Floats:
+    """Where the steps begin: thresholds of the items by how often each category was chosen, whoever rated."""
+    layout, counts = responses.thresholds, np.nan_to_num(responses.category_counts)
+    total = np.zeros((made.real.n_items, counts.shape[1]))
+    np.add.at(total, made.facets.item, counts)
+    real = made.real
+    odds = np.log((total[real.item, real.level - 1] + 0.5) / (total[real.item, real.level] + 0.5))
+    return odds[real.first[made.facets.item][layout.item] + layout.level - 1]
+
+
+def _ridge(
+    responses: Responses, made: DesignMatrix, regularization: str | float, likelihood: Any, start: Floats
+) -> tuple[Ridge | None, Mask]:
+    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others."""
+    a, layout = made.matrix, responses.thresholds
+    met = responses.entries.sum(_met, layout)[layout.item]
+    passed, most = a.T @ likelihood.passed, a.T @ (met * 1.0)
+    plain = np.concatenate([np.full(term.size, term.weight is not None or term.interaction) for term in made.terms])
+    tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
+    if not isinstance(regularization, str) and regularization == 0:
+        loose = plain & ~tied & ~made.fixed
+        if loose.any():
+            names = np.concatenate([term.labels for term in made.terms])[loose]
+            raise DesignError(
+                f"{responses.source}: without a prior no finite value exists where all ratings are the lowest or all "
+                f"are the highest: {listed(names)}. Leave out `regularization=0`, or drop them."
+            )
+        return None, tied
+    alpha = None if isinstance(regularization, str) else float(regularization)
+    ridge = Ridge.of(np.where(made.fixed, -1, made.group), tied, alpha)
+    if alpha is None:
+        told = likelihood.at(a @ start).of_parameters(a).diagonal()
+        if not np.any((ridge.group >= 0) & ((told < AMPLE_INFORMATION) | ~tied)):
+            return None, tied
+    return ridge, tied
+
+
+def _met(block: Block, layout: Thresholds) -> Floats:
+    """How many people without an extreme score answered each item."""
+    rows = rows_of(block, layout)
+    some = np.repeat(rows.informative, rows.counts)
+    return np.bincount(rows.items[some], minlength=layout.n_items).astype(float)
+
+
+def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[Floats, Floats]:
+    """Sums of squared scores of the parameters, and by what to multiply their scores."""
+    layout, a = responses.thresholds, sparse.csr_array(made.matrix)
+    meets = sparse.csr_array((np.abs(a[layout.first]) > 0).astype(np.float64))
+    people = responses.entries.sum(_people, layout, meets)
+    squares = found.point.score_gram(design=a).diagonal()
+    group = np.concatenate([np.full(t.size, k if t.weight is not None else -1) for k, t in enumerate(made.terms)])
+    return squares, steadied(found.matrix.diagonal(), squares, people, group)
+
+
+def _people(block: Block, layout: Thresholds, meets: sparse.csr_array) -> Floats:
+    """How many people without an extreme score met each parameter."""
+    rows = rows_of(block, layout)
+    some = rows.take(np.flatnonzero(rows.informative))
+    ones = np.ones(len(some.items))
+    met = sparse.csr_array((ones, some.items, some.indptr), shape=(some.n_persons, layout.n_items)) @ meets
+    return np.bincount(met.indices, minlength=meets.shape[1]).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class DesignResult:
+    """What a linear design found: the parameters of every term, with errors, and what can be compared."""
+
+    design: DesignMatrix
+    eta: Floats
+    se: Floats
+    covariance: Floats | None
+    subset: Mapping[str, Ints]
+    tied: Mask
+    found: Newton
+    parts: Ints
+
+    def facet(self, name: str) -> dict[str, NDArray[Any]]:
+        """Columns of a facet: its levels, `severity`, `se`, `status`."""
+        term = self.design.term(name)
+        own = term.columns
+        status = np.full(term.size, "ok", dtype=object)
+        status[self.subset[name] > 0] = "unlinked"
+        status[~self.tied[own]] = "extreme"
+        status[self.design.fixed[own]] = "anchored"
+        se = np.where(self.subset[name] > 0, np.inf, self.se[own])
+        return {name: term.labels, "severity": self.eta[own], "se": se, "status": status}
+
+    def item_thresholds(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Thresholds of the items themselves and their errors; their locations and theirs."""
+        real, design = self.design.real, self.design
+        first = np.full(real.n_items, -1)
+        first[design.facets.item[::-1]] = np.arange(len(design.facets.item))[::-1]
+        rows = _first_rows(real, first, design)
+        own = np.concatenate(
+            [
+                np.full(t.size, t.name in (ITEMS, "offsets") or (t.weight is None and not t.interaction))
+                for t in design.terms
+            ]
+        )
+        b = sparse.csr_array(design.matrix[rows] * own)
+        mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
+        beta = b @ self.eta
+        if self.covariance is None:
+            spread = b.multiply(b) @ self.se**2
+            return beta, np.sqrt(spread), mean @ beta, np.sqrt(mean.multiply(mean) @ spread)
+        c = b @ (b @ self.covariance).T
+        location = mean @ (mean @ c).T
+        return beta, np.sqrt(np.maximum(np.diag(c), 0)), mean @ beta, np.sqrt(np.maximum(np.diag(location), 0))
+
+    def findings(self, responses: Responses) -> list[Finding]:
+        found = []
+        for name, subset in self.subset.items():
+            term = self.design.term(name)
+            if subset.max(initial=0) == 0:
+                continue
+            n = int(subset.max()) + 1
+            shown = " | ".join(listed(term.labels[subset == k]) for k in range(min(n, 4)))
+            outside = np.unique(term.labels[subset > 0])
+            found.append(
+                Finding(
+                    "disjoint_subsets",
+                    "warning",
+                    f"The levels of {name!r} fall into {n:,} subsets that nothing links: {shown}"
+                    f"{' | ...' if n > 4 else ''}. Each subset has a mean of zero of its own; values of different "
+                    "subsets cannot be compared.",
+                    "Have some people rated by members of two subsets, anchor one level of each subset, or analyze "
+                    "each subset by itself.",
+                    tuple(outside.tolist()),
+                )
+            )
+        return found
+
+    def estimate(self, responses: Responses) -> Estimate:
+        found, a, layout = self.found, self.design.matrix, responses.thresholds
+        if self.covariance is None:
+            se = np.sqrt(a.multiply(a) @ np.where(np.isfinite(self.se), self.se, 0.0) ** 2)
+        else:
+            c = a @ self.covariance
+            se = np.sqrt(np.maximum(np.asarray(a.multiply(c).sum(axis=1)).ravel(), 0))
+        findings = self.findings(responses)
+        findings += convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
+        loglik = found.point.loglik
+        return Estimate(
+            a @ self.eta,
+            se,
+            np.full(layout.n_items, "ok", dtype=object),
+            found.evaluations,
+            found.move,
+            information=layout.sum(found.information),
+            loglik=loglik if np.isfinite(loglik) else None,
+            findings=tuple(findings),
+            se_method="dense" if self.covariance is not None else "multiplier",
+            solver="linear design" + NEWTON,
+            extra={"design": self},
+        )
+
+
+def _first_rows(real: Thresholds, first: Ints, design: DesignMatrix) -> Ints:
+    """A row of the design for every threshold of the items themselves: that of the first virtual item of each."""
+    highest = real.max_score[design.facets.item]
+    start = np.cumsum(highest) - highest
+    return start[first][real.item] + real.level - 1

@@ -1,0 +1,198 @@
+"""Linear designs: facets and properties of items, against numbers of other programs and against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import spectral_irt as si
+from ratings import ratings, simulated
+from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.linear import linked_parts, subsets, unidentified
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.estimators.linear_fit import linear_fit
+
+REFERENCE = Path(__file__).parents[2] / "reference"
+
+
+def fitted(responses, design=None, **options):
+    estimate = linear_fit(responses, design or LinearDesign(), **options)
+    return estimate, estimate.extra["design"]
+
+
+@pytest.mark.parametrize("name", ["facets_complete", "facets_sparse"])
+def test_raters_are_those_of_conditional_likelihood_elsewhere(name):
+    gold, table = json.loads((REFERENCE / f"{name}.json").read_text()), pl.read_csv(REFERENCE / f"{name}.csv")
+    responses = ratings(table["student"], table["item"], {"rater": table["rater"]}, table["x"])
+    for se, key in (("dense", "severity_se_sandwich"), ("information", "severity_se")):
+        estimate, found = fitted(responses, se=se)
+        rater, items = found.facet("rater"), found.design.facets.items
+        beta, errors, *_ = found.item_thresholds()
+        labels = [str(one) for one in rater["rater"]]
+        np.testing.assert_allclose(beta, np.concatenate([gold["thresholds"][i] for i in items]), atol=1e-6)
+        np.testing.assert_allclose(rater["severity"], [gold["severity"][one] for one in labels], atol=1e-6)
+        np.testing.assert_allclose(rater["se"], [gold[key][one] for one in labels], atol=1e-4)
+        assert estimate.loglik == pytest.approx(gold["loglik"], abs=1e-6)
+    np.testing.assert_allclose(errors, np.concatenate([gold["thresholds_se"][i] for i in items]), atol=1e-4)
+    assert set(rater["status"]) == {"ok"}
+
+
+def test_properties_of_items_are_those_of_erm():
+    gold = json.loads((REFERENCE / "lltm12.json").read_text())
+    responses = si.read(REFERENCE / "lltm12.csv")
+    properties = {name: dict(zip(responses.items, values, strict=True)) for name, values in gold["design"].items()}
+    estimate, found = fitted(responses, LinearDesign("a + b + c", properties), se="information")
+    np.testing.assert_allclose(found.eta, gold["eta"], atol=1e-5)
+    np.testing.assert_allclose(found.se, gold["se"], atol=1e-5)
+    assert estimate.loglik == pytest.approx(gold["loglik"], abs=1e-5)
+    free = si.ConditionalRasch().fit(responses)
+    assert 2 * (free.loglik_ - estimate.loglik) == pytest.approx(gold["lr"], abs=1e-4)
+
+
+# ------------------------------------------------------------------------------------- what is identified
+
+
+def random_design(seed):
+    """A few people, items and raters: crossed, nested, disjoint or by chance."""
+    rng = np.random.default_rng(seed)
+    n_items, n_raters, n = rng.integers(1, 4), rng.integers(2, 5), 14
+    kind = ["crossed", "nested", "disjoint", "chance"][seed % 4]
+    rows = []
+    for person in range(n):
+        for item, rater in itertools.product(range(n_items), range(n_raters)):
+            seen = {
+                "crossed": True,
+                "nested": rater % n_items == item,
+                "disjoint": (person < n // 2) == (rater < n_raters // 2),
+                "chance": rng.random() < 0.35,
+            }[kind]
+            if seen:
+                rows.append((person, item, rater, int(rng.integers(0, 3))))
+    person, item, rater, x = np.array(rows).T
+    return ratings(person, item, {"rater": rater}, x)
+
+
+def threshold_never_in_doubt(information):
+    """Given the scores of all, some threshold is certain to be passed, or to be failed: a prior's business."""
+    return np.diag(information).min() < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_is_left_open_is_what_the_exact_information_does_not_see(seed):
+    responses = random_design(seed)
+    if not responses.kinds_of_people[-1]:
+        pytest.skip("nobody tells anything apart")
+    made = LinearDesign().of(responses)
+    layout = responses.thresholds
+    parts = linked_parts(responses)[layout.item]
+    beta = np.random.default_rng(seed).normal(size=layout.n_entries)
+    met = responses.take_items(responses.item_counts > 0)
+    information = ExactLikelihood(met).information(beta, exact=True)
+    matrix = made.matrix.toarray().T @ information @ made.matrix.toarray()
+    values, vectors = np.linalg.eigh(matrix)
+    blind = vectors[:, values < 1e-9 * values.max()]
+    rater = made.term("rater").columns
+    for term in (None, rater):
+        ours = unidentified(made.matrix, parts, term=term)
+        np.testing.assert_allclose(blind @ (blind.T @ ours), ours, atol=1e-7)
+        assert ours.shape == blind.shape or threshold_never_in_doubt(information)
+    if ours.shape != blind.shape:
+        return
+    compare = subsets(ours[rater])
+    for a, b in itertools.combinations(range(len(compare)), 2):
+        difference = np.zeros(len(matrix))
+        difference[[rater.start + a, rater.start + b]] = 1, -1
+        assert (compare[a] == compare[b]) == (np.abs(blind.T @ difference).max(initial=0) < 1e-7)
+
+
+def test_anchored_levels_are_directions_that_do_not_move():
+    responses = random_design(2)
+    made = LinearDesign(anchors={"rater": {0: 0.5}}).of(responses)
+    parts = linked_parts(responses)[responses.thresholds.item]
+    rater = made.term("rater").columns
+    dense = unidentified(made.matrix, parts, made.fixed)
+    tree = unidentified(made.matrix, parts, made.fixed, rater)
+    np.testing.assert_allclose(dense @ dense.T, tree @ tree.T, atol=1e-9)
+    assert np.abs(dense[rater.start]).max(initial=0) < 1e-12
+
+
+def test_disjoint_raters_are_named_and_not_compared():
+    responses, *_ = simulated([[0, 1]] * 40 + [[2, 3]] * 30 + [[3, 4]] * 30, 3, 3, seed=1)
+    estimate, found = fitted(responses)
+    assert found.subset["rater"].tolist() == [1, 1, 0, 0, 0]
+    rater = found.facet("rater")
+    assert np.isinf(rater["se"][:2]).all()
+    assert np.isfinite(rater["se"][2:]).all()
+    assert rater["status"].tolist() == ["unlinked"] * 2 + ["ok"] * 3
+    (said,) = (finding for finding in estimate.findings if finding.code == "disjoint_subsets")
+    assert said.items == (0, 1)
+    np.testing.assert_allclose([rater["severity"][:2].sum(), rater["severity"][2:].sum()], 0, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------------------ the estimate
+
+
+def test_a_known_severity_gives_the_scale():
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 60, 4, 3, seed=2)
+    _, free = fitted(responses, regularization=0)
+    _, known = fitted(responses, LinearDesign(anchors={"rater": {1: 0.7}}), regularization=0)
+    shift = 0.7 - free.facet("rater")["severity"][1]
+    np.testing.assert_allclose(known.facet("rater")["severity"], free.facet("rater")["severity"] + shift, atol=1e-6)
+    assert known.facet("rater")["status"].tolist() == ["ok", "anchored", "ok"]
+    assert known.facet("rater")["se"][1] == 0
+
+
+def test_interactions_are_zero_in_sum_and_leave_main_effects_as_they_are_compared():
+    meets = [[0, 1], [1, 2], [0, 2]] * 60
+    responses, *_ = simulated(meets, 3, 2, seed=3)
+    _, found = fitted(responses, LinearDesign("items + rater + items:rater"), regularization=0)
+    own = found.design.term("items:rater")
+    table = found.eta[own.columns].reshape(3, 3)
+    np.testing.assert_allclose(table.sum(axis=0), 0, atol=1e-8)
+    np.testing.assert_allclose(table.sum(axis=1), 0, atol=1e-8)
+    assert found.subset["rater"].max() == 0
+    beta = found.design.matrix @ found.eta  # as free as the virtual items themselves
+    np.testing.assert_allclose(beta - beta.mean(), si.ConditionalRasch().fit(responses).difficulty_, atol=1e-6)
+
+
+def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one_has_a_value():
+    meets = [[0, 1], [1, 2], [0, 2]] * 50 + [[3, 0]] * 2
+    responses, *_ = simulated(meets, 3, 4, seed=5, severity=[0.3, -0.3, 0.0, 6.0])
+    estimate, found = fitted(responses)
+    rater = found.facet("rater")
+    assert rater["status"][3] == "extreme"
+    assert 0.5 < rater["severity"][3] < 4
+    assert rater["se"][3] > 2 * rater["se"][0]
+    assert estimate.residual < 0.04
+    with pytest.raises(DesignError, match="without a prior"):
+        fitted(responses, regularization=0)
+
+
+def test_more_parameters_than_are_solved_directly_give_the_same(monkeypatch):
+    rng = np.random.default_rng(1)
+    meets = [rng.choice(12, 2, replace=False).tolist() for _ in range(400)]
+    responses, *_ = simulated(meets, 3, 3, seed=6)
+    _, dense = fitted(responses)
+    for module in ("linear_design", "linear_fit"):
+        monkeypatch.setattr(f"spectral_irt.estimators.{module}.DENSE_PARAMETERS", 0)
+    monkeypatch.setattr("spectral_irt.conditional.newton.DENSE_PARAMETERS", 0)
+    _, steps = fitted(responses)
+    assert steps.covariance is None
+    np.testing.assert_allclose(steps.eta, dense.eta, atol=1e-4)
+    np.testing.assert_allclose(steps.se, dense.se, rtol=0.12)
+
+
+def test_names_that_are_not_there():
+    responses, *_ = simulated([[0, 1]] * 20, 2, 3, seed=7)
+    with pytest.raises(OptionError, match="no column of the answers"):
+        fitted(responses, LinearDesign("items + judge"))
+    with pytest.raises(OptionError, match="levels that the answers do not have"):
+        fitted(responses, LinearDesign(anchors={"rater": {9: 0.0}}))
+    with pytest.raises(OptionError, match="not known of 1 items"):
+        fitted(responses, LinearDesign("length", {"length": {0: 1.0}}))
