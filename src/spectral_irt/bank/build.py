@@ -1,4 +1,4 @@
-"""How a calibration becomes a bank: with what its answers tell, or alone; and a bank with room for more items."""
+"""How a calibration becomes a bank: with what its answers tell, or alone; and a bank with more items."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet, Population, calibration_of
 from spectral_irt.bank.components import groups_of, on_scale
-from spectral_irt.bank.evidence import MATRIX_SIZE, Answers, Evidence, matrix_is_affordable
-from spectral_irt.bank.recognition import NO_RECOGNITION, KnownPeople, Salt
+from spectral_irt.bank.evidence import MATRIX_SIZE, Answers, Evidence, blocks_of, diagonal_of, matrix_is_affordable
+from spectral_irt.bank.recognition import NO_RECOGNITION, KnownPeople, Salt, refuse_again
 from spectral_irt.calibration import Calibration, Provenance
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.labels import label_array
+from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.thresholds import Thresholds
-from spectral_irt.errors import BankError, listed
+from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 
 
@@ -72,11 +73,10 @@ def _check_same(made: Calibration, responses: Responses) -> None:
 def without_data(made: Calibration) -> Bank:
     """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
     layout, prior, known = made.layout, made.prior, made.known[made.layout.item]
-    if layout.binary:
-        information = np.where(known, np.nan_to_num(made.item_information), 0.0)
-    else:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            information = np.nan_to_num(1 / made.threshold_se**2, posinf=0.0)
+    information, blocks = np.where(known, np.nan_to_num(made.item_information)[layout.item], 0.0), None
+    if not layout.binary:
+        blocks = _blocks_of_errors(made)
+        information = diagonal_of(blocks, layout)
     pull = np.zeros(layout.n_entries)
     if prior is not None and prior.kind == "virtual item":
         pull[known] = prior.alpha * (made.thresholds[known] - prior.mean)
@@ -99,8 +99,23 @@ def without_data(made: Calibration) -> Bank:
             pull,
             np.zeros(made.n_items, dtype=np.int64),
             0.0 if prior is None else prior.alpha,
+            0.0 if prior is None else prior.offsets,
+            blocks=blocks,
         ),
     )
+
+
+def _blocks_of_errors(made: Calibration) -> Floats:
+    """Each item's block of the information that its standard errors speak for: those of its thresholds, and that of its
+    location, by a correlation that all thresholds of the item have in common."""
+    layout, k = made.layout, made.layout.max_score
+    se = layout.table(np.where(np.isfinite(made.threshold_se), made.threshold_se, 0.0), 0.0)
+    own, common = (se**2).sum(axis=1), se.sum(axis=1) ** 2 - (se**2).sum(axis=1)
+    total = (k * np.where(np.isfinite(made.se), made.se, 0.0)) ** 2
+    r = np.divide(total - own, common, out=np.zeros(len(k)), where=common > 0)
+    r = np.clip(r, -0.9 / np.maximum(k - 1, 1), 0.9)[:, None, None]
+    full = r * se[:, :, None] * se[:, None, :] + ((1 - r[:, 0]) * se**2 + (se == 0))[:, :, None] * np.eye(layout.widest)
+    return np.linalg.inv(full) * (se[:, :, None] > 0) * (se[:, None, :] > 0)
 
 
 def with_anchors(made: Calibration) -> Floats:
@@ -132,19 +147,23 @@ def evidence_of(responses: Responses, alone: Bank, made: Calibration) -> Evidenc
         return kept
     found = Answers.at(rest, beta)
     level, pull, information = kept.prior_mean.copy(), kept.prior_gradient.copy(), kept.information.copy()
-    others = found.others
-    level[place] = beta - np.divide(found.compared(beta), others, out=np.zeros(len(beta)), where=others > 0)
+    others, locations = found.others, made.difficulty[known]
+    away = np.divide(found.compared(locations), others, out=np.zeros(len(others)), where=others > 0)
+    level[place] = (locations - away)[rest.thresholds.item]
     if made.prior is not None and made.prior.kind == "neighbors":
         pull[place] = found.score
         pull[made.anchored[layout.item]] = 0
-    matrix = None
+    matrix, blocks = None, None
     if matrix_is_affordable(responses):
         matrix = np.zeros((layout.n_entries, layout.n_entries))
         matrix[np.ix_(place, place)] = found.matrix()
     if not layout.binary:
         information = np.zeros(layout.n_entries)
-        information[place] = found.diagonal
-    return replace(kept, information=information, prior_mean=level, prior_gradient=pull, matrix=matrix)
+        information[place] = found.point.information
+    if matrix is None and not layout.binary:
+        blocks = np.zeros((layout.n_items, layout.widest, layout.widest))
+        blocks[known, : rest.thresholds.widest, : rest.thresholds.widest] = found.point.own
+    return replace(kept, information=information, prior_mean=level, prior_gradient=pull, matrix=matrix, blocks=blocks)
 
 
 # ---------------------------------------------------------------------------------------- room for more items
@@ -154,50 +173,134 @@ def with_room(bank: Bank, labels: list[Any], max_score: Ints, codes: Floats) -> 
     """The bank with these items besides, of which nothing is known."""
     if not labels:
         return bank
-    made, kept = bank.calibration, bank.evidence
-    layout = made.layout
-    extra, more = len(labels), int(max_score.sum())
-    width = max(made.codes.shape[1], int(max_score.max()) + 1)
-
-    def longer(values: Any, fill: Any, number: int = extra) -> Any:
-        return np.concatenate([values, np.full(number, fill, dtype=values.dtype)])
-
-    def wider(values: Floats, below: Floats) -> Floats:
-        out = np.full((made.n_items + extra, width), np.nan)
-        out[: made.n_items, : values.shape[1]] = values
-        out[made.n_items :, : min(below.shape[1], width)] = below[:, :width]
-        return out
-
-    size = layout.n_entries + more
-    matrix = None
-    if kept.matrix is not None and size <= MATRIX_SIZE:
-        matrix = np.zeros((size, size))
-        matrix[: layout.n_entries, : layout.n_entries] = kept.matrix
-    binary = layout.binary and int(max_score.max()) == 1
+    made, kept, old = bank.calibration, bank.evidence, bank.calibration.layout
+    counts = np.concatenate([old.max_score, max_score])
+    layout = Thresholds.ones(len(counts)) if counts.max() == 1 else Thresholds(counts)
+    items, entries, table = layout.n_items, layout.n_entries, (layout.n_items, layout.widest + 1)
+    all_codes, category_n = padded(made.codes, table, np.nan), padded(made.category_n, table, np.nan)
+    width = min(table[1], codes.shape[1])
+    all_codes[made.n_items :, :width] = codes[:, :width]
+    category_n[made.n_items :, :width] = np.where(np.isfinite(codes[:, :width]), 0.0, np.nan)
+    matrix, blocks = kept.matrix, None
+    if matrix is not None:
+        matrix = padded(matrix, (entries, entries), 0.0) if entries <= MATRIX_SIZE else None
+    if matrix is None and not layout.binary:
+        blocks = padded(blocks_of(kept.known(old), old), (items, layout.widest, layout.widest), 0.0)
     return replace(
         bank,
         calibration=made.replace(
             labels=label_array([*made.labels.tolist(), *labels]),
-            thresholds=longer(made.thresholds, np.nan, more),
-            threshold_se=longer(made.threshold_se, np.nan, more),
-            layout=Thresholds.ones(made.n_items + extra)
-            if binary
-            else Thresholds(np.concatenate([layout.max_score, max_score])),
-            location_se=None if binary else longer(made.se, np.nan),
-            category_n=wider(made.category_n, np.where(np.isfinite(codes), 0.0, np.nan)),
-            codes=wider(made.codes, codes),
-            status=longer(made.status, "no responses"),
-            n=longer(made.n, 0),
-            score=longer(made.score, 0),
-            item_information=longer(made.item_information, 0.0),
-            further={"anchored": longer(made.anchored, False)} if made.anchored.any() else {},
+            thresholds=padded(made.thresholds, entries, np.nan),
+            threshold_se=padded(made.threshold_se, entries, np.nan),
+            layout=layout,
+            location_se=None if layout.binary else padded(made.se, items, np.nan),
+            category_n=category_n,
+            codes=all_codes,
+            status=padded(made.status, items, "no responses"),
+            n=padded(made.n, items, 0),
+            score=padded(made.score, items, 0),
+            item_information=padded(made.item_information, items, 0.0),
+            further={"anchored": padded(made.anchored, items, False)} if made.anchored.any() else {},
         ),
-        evidence=Evidence(
-            longer(kept.information, 0.0, more),
-            longer(kept.prior_mean, 0.0, more),
-            longer(kept.prior_gradient, 0.0, more),
-            longer(kept.link_group, 0),
-            kept.prior_precision,
-            matrix,
+        evidence=replace(
+            kept,
+            information=padded(kept.information, entries, 0.0),
+            prior_mean=padded(kept.prior_mean, entries, 0.0),
+            prior_gradient=padded(kept.prior_gradient, entries, 0.0),
+            link_group=padded(kept.link_group, items, 0),
+            matrix=matrix,
+            blocks=blocks,
         ),
+    )
+
+
+def padded(values: NDArray[Any], shape: int | tuple[int, ...], fill: Any) -> NDArray[Any]:
+    """An array of this shape that begins with these values."""
+    out = np.full(shape, fill, dtype=values.dtype)
+    out[tuple(map(slice, values.shape))] = values
+    return out
+
+
+# ----------------------------------------------------------------------------- with what was anchored to it
+
+
+def merged(bank: Bank, new: Bank, responses: Responses, salt: Any = None) -> Bank:
+    """The bank with all its items, and those of `new`, which is a calibration of `responses` anchored to it.
+
+    Items that were anchors keep thresholds, standard errors and status. Items that are new to the bank, or had no
+    difficulty on its scale, have what the calibration found. Answers are counted, and what they tell is added, for all.
+    """
+    secret = Salt.of(salt)
+    dataset = DataSet.of(responses, "anchored fit", secret)
+    old = dataset.is_in(bank, responses)
+    if old is not None:
+        refuse_again(old, responses.source, "Keep the new calibration as another bank. Nothing was written.")
+    check = bank.people.salt_check
+    if check and (secret is None or secret.check != check):
+        raise OptionError("the bank recognizes people by a salt; give the one it was made with. Nothing was written.")
+    theirs = new.calibration
+    fresh, own = positions(theirs.labels, bank.items) < 0, theirs.layout.max_score
+    whole = with_room(bank, theirs.labels[fresh].tolist(), own[fresh], theirs.codes[fresh])
+    made, kept, found = whole.calibration, whole.evidence, new.evidence
+    where = positions(theirs.labels, made.labels)
+    other = theirs.labels[made.layout.max_score[where] != own]
+    if len(other):
+        raise BankError(
+            f"{responses.source}: {listed(other)} have another number of categories in the bank. Nothing was written."
+        )
+    estimated = ~theirs.anchored
+    entries = made.layout.of_items(where)
+
+    def placed(ours: NDArray[Any], theirs_: NDArray[Any], of_items: bool = False) -> NDArray[Any]:
+        """Ours, with theirs of what this calibration has estimated itself."""
+        out = ours.copy()
+        into, chosen = (where, estimated) if of_items else (entries, estimated[theirs.layout.item])
+        out[into[chosen]] = theirs_[chosen]
+        return out
+
+    def added(ours: NDArray[Any], theirs_: NDArray[Any], *into: Ints) -> NDArray[Any]:
+        out = ours.copy()
+        out[np.ix_(*into) if len(into) > 1 else into] += theirs_
+        return out
+
+    matrix, blocks = None, None
+    if kept.matrix is not None and found.matrix is not None:
+        matrix = added(kept.matrix, found.matrix, entries, entries)
+    elif not made.layout.binary:
+        blocks = blocks_of(kept.known(made.layout), made.layout).copy()
+        own_blocks, wide = blocks_of(found.known(theirs.layout), theirs.layout), theirs.layout.widest
+        blocks[where, :wide, :wide] += own_blocks
+    group = placed(kept.link_group, found.link_group, of_items=True)
+    unlinked = estimated & (found.link_group > 0)
+    group[where[unlinked]] = int(bank.evidence.link_group.max(initial=0)) + found.link_group[unlinked]  # its own scale
+    category_n = made.category_n.copy()
+    category_n[where, : theirs.category_n.shape[1]] += np.nan_to_num(theirs.category_n)
+    return replace(
+        whole,
+        calibration=made.replace(
+            thresholds=placed(made.thresholds, theirs.thresholds),
+            threshold_se=placed(made.threshold_se, theirs.threshold_se),
+            location_se=None if made.layout.binary else placed(made.se, theirs.se, of_items=True),
+            status=placed(made.status, theirs.status, of_items=True),
+            n=added(made.n, theirs.n, where),
+            score=added(made.score, theirs.score, where),
+            category_n=category_n,
+            item_information=added(made.item_information, theirs.item_information, where),
+            scale=theirs.scale,
+            findings=(*(one for one in made.findings if one not in theirs.findings), *theirs.findings),
+        ),
+        evidence=replace(
+            kept,
+            information=added(kept.information, found.information, entries),
+            prior_mean=placed(kept.prior_mean, found.prior_mean),
+            prior_gradient=placed(kept.prior_gradient, found.prior_gradient),
+            link_group=group,
+            prior_precision=kept.prior_precision or found.prior_precision,
+            offset_precision=kept.offset_precision or found.offset_precision,
+            matrix=matrix,
+            blocks=blocks,
+        ),
+        data=(*bank.data, dataset),
+        population=bank.population or new.population,
+        people=replace(new.people, hashes=np.concatenate([bank.people.hashes, new.people.hashes])),
     )

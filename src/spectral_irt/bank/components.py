@@ -65,7 +65,7 @@ def parts_before(
     """
     from scipy.sparse.csgraph import connected_components
 
-    if information.ndim == 1:
+    if information.ndim == 3:
         return np.where(known, np.where(loose, 1 + group, 0), -1)
     shared = information != 0
     if not layout.binary:

@@ -163,7 +163,8 @@ def _under_model(bank: Bank) -> Floats | None:
 
 def _prior_precisions(bank: Bank) -> Floats:
     """What the prior adds to the information on each threshold."""
-    made, alpha = bank.calibration, bank.evidence.prior_precision
+    made, kept = bank.calibration, bank.evidence
+    alpha = kept.prior_precision if made.layout.binary else kept.offset_precision
     return alpha * fading(bank.evidence.information, on_scale(made.status)[made.layout.item], alpha)
 
 

@@ -1,27 +1,28 @@
 """What data said about thresholds, kept after the data are gone.
 
 Near thresholds beta the conditional log-likelihood of all answers seen is, as a function of the thresholds b,
-g' (b - beta) - (b - beta)' M (b - beta) / 2. M is their information; its diagonal alone is right where answers link all
-items well, and the whole matrix is kept where it is small enough, so that weak links between test forms stay as weak as
-they are. g is the score of the answers: zero without a prior, and where one holds the items it is just what the prior
-pulls with, so that the prior can be taken off, or another put on, without the data.
+g' (b - beta) - (b - beta)' M (b - beta) / 2. M is their information. The whole matrix is kept where it is small enough,
+so that weak links between test forms stay as weak as they are; beyond, the items' blocks of it, which are right where
+answers link all items well. g is the score of the answers: zero without a prior, and where one holds the items it is
+just what the prior pulls with, so that the prior can be taken off, or another put on, without the data.
 
-The prior is that of every calibration (`chain.prior`): a threshold is like those of the other items that its people
-met, up to a deviation d with precision alpha, which fades where the answers know better. Here the others count by the
-information they share with it: d = E^-1 N beta, where N has the entries of M between different items, and a diagonal E
-such that its rows add to zero; where items are right or wrong, N is M. So d is how far a threshold lies from a mean of
-the others. Where only the diagonal is kept, that mean is kept too, one number a threshold: the prior's mean.
+The prior is that of every calibration (`chain.prior`), on the deviation of each location from those of the other items
+that its people met, and on the offsets of its thresholds. Here the other items count by the information that they share
+with it: d = E^-1 N delta, where N = B M B' adds up the thresholds of each item, so that its rows add to zero, and E is
+its diagonal. Where only blocks are kept, the mean of the others is kept too, one number an item: the prior's mean.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.prior import fading, renewed_precision
+from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.prior import LocationPrior, Prior, fading, renewed_precision
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import CERTAIN, centered_within
@@ -47,17 +48,20 @@ class Evidence:
     ----------
     information : float array
         What the answers tell about each threshold, the others given.
-    matrix : float array or None
-        The whole information matrix, kept for up to 2,000 thresholds: what updates and links need where test forms are
-        connected by few items.
     prior_mean, prior_gradient : float arrays
-        The mean of the other thresholds that a threshold's people met, in logits, and what the prior pulls with,
-        against the answers.
-    prior_precision : float
-        Of the deviations from that mean, where answers are few; 0 is no prior.
+        For each threshold the mean location of the other items that its people met, in logits, and what the prior pulls
+        with, against the answers.
     link_group : int array
         Which items are on one scale: those of different groups are linked by no answers. 0 is the group whose items
         have the status "ok".
+    prior_precision, offset_precision : float
+        Of the deviations of locations from that mean, and of thresholds from the offsets of all items, where answers
+        are few; 0 is no prior.
+    matrix : float array or None
+        The whole information matrix, kept for up to 2,000 thresholds: what updates and links need where test forms are
+        connected by few items.
+    blocks : float array, items x levels x levels, or None
+        Of items with several thresholds, where there is no whole matrix: each item's block of it.
     """
 
     information: Floats
@@ -65,28 +69,29 @@ class Evidence:
     prior_gradient: Floats
     link_group: Ints
     prior_precision: float = 0.0
+    offset_precision: float = 0.0
     matrix: Floats | None = None
+    blocks: Floats | None = None
 
     def __post_init__(self) -> None:
-        for name in ("information", "prior_mean", "prior_gradient", "link_group", "matrix"):
-            if (values := getattr(self, name)) is not None:
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
                 object.__setattr__(self, name, fixed(values))
 
-    @property
-    def known(self) -> Floats:
-        """The matrix, or its diagonal where that is all there is."""
-        return self.information if self.matrix is None else self.matrix
+    def known(self, layout: Thresholds) -> Floats:
+        """The matrix, or the items' blocks where that is all there is."""
+        if self.matrix is not None:
+            return self.matrix
+        if self.blocks is not None:
+            return self.blocks
+        return layout.table(self.information, 0.0)[:, :, None] * np.eye(layout.widest)
 
     def scaled(self, shift: float, slope: float) -> Evidence:
         """That of shift + slope * threshold."""
-        return Evidence(
-            self.information / slope**2,
-            shift + slope * self.prior_mean,
-            self.prior_gradient / slope,
-            self.link_group,
-            self.prior_precision / slope**2,
-            None if self.matrix is None else self.matrix / slope**2,
-        )
+        squared = ("information", "prior_precision", "offset_precision", "matrix", "blocks")
+        changes = {name: getattr(self, name) / slope**2 for name in squared if getattr(self, name) is not None}
+        mean, gradient = shift + slope * self.prior_mean, self.prior_gradient / slope
+        return replace(self, prior_mean=mean, prior_gradient=gradient, **changes)
 
 
 def matrix_is_affordable(responses: Responses) -> bool:
@@ -96,21 +101,21 @@ def matrix_is_affordable(responses: Responses) -> bool:
     return size <= MATRIX_SIZE and min(pairs, responses.n_persons * float(size) ** 2 / DENSE_GAIN) <= MATRIX_WORK
 
 
-def diagonal_of(information: Floats) -> Floats:
-    return information if information.ndim == 1 else np.diag(information).copy()
+def diagonal_of(information: Floats, layout: Thresholds) -> Floats:
+    """Of the whole matrix, or of blocks."""
+    if information.ndim == 2:
+        return np.diag(information).copy()
+    return from_levels(layout, np.einsum("ikk->ik", information)).copy()
 
 
-def times(information: Floats, v: Floats) -> Floats:
-    return information * v if information.ndim == 1 else information @ v
-
-
-def between_items(information: Floats, layout: Thresholds) -> Floats:
-    """N of this information: of thresholds of the same item only what makes its rows add to zero."""
-    if information.ndim == 1 or layout.binary:
+def blocks_of(information: Floats, layout: Thresholds) -> Floats:
+    """The items' blocks of the whole matrix, or blocks as they are."""
+    if information.ndim == 3:
         return information
-    own = layout.item[:, None] == layout.item
-    out = np.where(own, 0.0, information)
-    np.fill_diagonal(out, np.where(own, information, 0.0).sum(axis=1))
+    item, level = layout.item, layout.level - 1
+    same = np.nonzero(item[:, None] == item)
+    out = np.zeros((layout.n_items, layout.widest, layout.widest))
+    out[item[same[0]], level[same[0]], level[same[1]]] = information[same]
     return out
 
 
@@ -143,22 +148,16 @@ class Answers:
     def score(self) -> Floats:
         return self.point.gradient
 
-    @property
-    def diagonal(self) -> Floats:
-        return self.point.information
-
-    def __matmul__(self, v: Floats) -> Floats:
-        return self.point @ v
-
-    def compared(self, v: Floats) -> Floats:
-        """N v."""
-        point = self.point
-        return point @ v if point.layout.binary else point @ v - by_blocks(point.layout, point.own, v) + self.others * v
+    def compared(self, location: Floats) -> Floats:
+        """N times this, of items."""
+        layout = self.point.layout
+        return layout.sum(self.point @ location[layout.item])
 
     @cached_property
     def others(self) -> Floats:
         """E, the diagonal of N."""
-        return by_blocks(self.point.layout, self.point.own, np.ones(len(self.score)))
+        layout = self.point.layout
+        return layout.sum(by_blocks(layout, self.point.own, np.ones(layout.n_entries)))
 
     def squares(self) -> Floats:
         """Sums over people of their squared scores."""
@@ -175,8 +174,9 @@ class Answers:
 class Quadratic:
     """What all answers counted so far say near the thresholds beta; see the module's text.
 
-    `information` is M or its diagonal, `gradient` is g; `level` counts only beside a diagonal. `squares` are sums over
-    people of their squared scores, the information if the model holds: what variances are to the model's.
+    `information` is M or its blocks, `gradient` is g; `level`, the mean of the others that each item's people met,
+    counts only beside blocks. `squares` are sums over people of their squared scores, the information if the model
+    holds: what variances are to the model's.
     """
 
     beta: Floats
@@ -185,6 +185,66 @@ class Quadratic:
     level: Floats
     squares: Floats
 
+    def times(self, v: Floats, layout: Thresholds) -> Floats:
+        """M v."""
+        return self.information @ v if self.information.ndim == 2 else by_blocks(layout, self.information, v)
+
+    def between(self, layout: Thresholds) -> Floats:
+        """N; beside blocks its diagonal, as the others are held at their mean."""
+        if self.information.ndim == 3:
+            return np.asarray(self.information.sum(axis=(1, 2)))
+        if layout.binary:
+            return self.information
+        return np.add.reduceat(np.add.reduceat(self.information, layout.first, axis=0), layout.first, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """The items that people met, of what is kept and of the answers at hand: `chain.neighbors`, by information."""
+
+    kept: Floats
+    answers: Answers | None
+
+    def deviation(self, v: Floats) -> Floats:
+        """N v, of items."""
+        return (self.kept * v if self.kept.ndim == 1 else self.kept @ v) + (
+            self.answers.compared(v) if self.answers else 0.0
+        )
+
+    @cached_property
+    def others(self) -> Floats:
+        """E, the diagonal of N."""
+        own = self.kept if self.kept.ndim == 1 else np.diag(self.kept)
+        return own + (self.answers.others if self.answers else 0.0)
+
+    @property
+    def own(self) -> Floats:
+        return 1 - self.others
+
+    def around(self, chosen: Mask) -> Met:
+        return self
+
+    def mean_squares(self, weight: Floats) -> Floats:
+        """Beside blocks the deviations of other items add nothing."""
+        return np.zeros(len(weight))
+
+    def dense(self) -> Floats:
+        return self.kept
+
+
+@dataclass(frozen=True, eq=False)
+class KeptLocations(LocationPrior):
+    """The prior of locations whose others are, as far as blocks are kept, `held` at the mean they had."""
+
+    held: Floats
+
+    def deviation(self, beta: Floats) -> Floats:
+        return self._per_other * (self.neighbors.deviation(beta) - self.held)
+
+    def pull_of_held(self) -> Floats:
+        """What the prior's matrix times beta has too much."""
+        return self.neighbors.deviation(self.alpha * self.fade * self._per_other**2 * self.held)
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -192,8 +252,8 @@ class Posterior:
 
     Attributes
     ----------
-    alpha : float
-        Precision of the prior.
+    precisions : (float, float)
+        Of the prior of locations and of offsets.
     tied : bool array
         Thresholds that answers tie to the scale; for the others the prior does not fade.
     fixed : bool array
@@ -206,120 +266,125 @@ class Posterior:
     kept: Quadratic
     answers: Answers | None
     beta: Floats
-    alpha: float
+    precisions: tuple[float, float]
     tied: Mask
     fixed: Mask
     floating: Ints
 
-    @property
+    @cached_property
     def data(self) -> Floats:
         """What the answers tell about each threshold."""
-        return diagonal_of(self.kept.information) + (self.answers.diagonal if self.answers else 0.0)
+        own = diagonal_of(self.kept.information, self.layout)
+        return own + (self.answers.point.information if self.answers else 0.0)
+
+    @cached_property
+    def location(self) -> KeptLocations:
+        """The prior of the locations."""
+        met = Met(self.kept.between(self.layout), self.answers)
+        held = met.kept * self.kept.level if met.kept.ndim == 1 else np.zeros(len(met.kept))
+        tied = self.layout.sum(self.tied.astype(float)) > 0
+        fade = fading(self.layout.sum(self.data), tied, self.precisions[0])
+        return KeptLocations(cast(Neighbors, met), self.precisions[0], fade, True, held)
+
+    @cached_property
+    def prior(self) -> Prior:
+        """That of locations and offsets."""
+        binary = self.layout.binary
+        fade = np.zeros(len(self.data)) if binary else fading(self.data, self.tied, self.precisions[1])
+        return Prior(self.layout, self.location, self.precisions[1], fade, True)
 
     def _informed(self, v: Floats) -> Floats:
         """M v."""
-        return times(self.kept.information, v) + (self.answers @ v if self.answers else 0.0)
-
-    @cached_property
-    def _between(self) -> Floats:
-        return between_items(self.kept.information, self.layout)
-
-    def _compared(self, v: Floats) -> Floats:
-        """N v."""
-        return times(self._between, v) + (self.answers.compared(v) if self.answers else 0.0)
-
-    @property
-    def _others(self) -> Floats:
-        """E."""
-        return diagonal_of(self._between) + (self.answers.others if self.answers else 0.0)
-
-    def deviation(self) -> Floats:
-        """How far each threshold lies from those of the other items that its people met."""
-        if self.kept.information.ndim == 2:
-            return _over(self._compared(self.beta), self._others)
-        away = self.kept.information * (self.beta - self.kept.level)
-        return _over(away + (self.answers.compared(self.beta) if self.answers else 0.0), self._others)
+        return self.kept.times(v, self.layout) + (self.answers.point @ v if self.answers else 0.0)
 
     def levels(self) -> Floats:
-        """The mean of the others that each was compared with; of one that met none, itself."""
-        return self.kept.level if self.kept.information.ndim == 1 else self.beta - self.deviation()
+        """The mean of the others that each item was compared with; of one that met none, itself."""
+        place = self.layout.mean(self.beta)
+        return self.kept.level if self.kept.information.ndim == 3 else place - self.location.deviation(place)
 
     def gradient(self) -> Floats:
         """Of the log-likelihood of all answers."""
-        kept = self.kept
-        old = kept.gradient - times(kept.information, self.beta - kept.beta)
+        old = self.kept.gradient - self.kept.times(self.beta - self.kept.beta, self.layout)
         return old + (self.answers.score if self.answers else 0.0)
 
     def step(self) -> Floats:
         """Where Newton's method goes next, at most `LONGEST_STEP` for each threshold."""
-        data, others = self.data, self._others
-        fade = fading(data, self.tied, self.alpha)
-        weight = self.alpha * _over(fade, others)
-        down = self.gradient() - self._compared(weight * self.deviation())
+        data, layout, prior = self.data, self.layout, self.prior
+        held = (self.location.pull_of_held() / layout.max_score)[layout.item]
+        down = self.gradient() - prior @ self.beta + held
         down[self.fixed] = 0
 
         def matrix(v: Floats) -> Floats:
-            image = self._informed(v)
-            met = image if self.layout.binary else self._compared(v)
-            image = image + self._compared(_over(weight * met, others))
+            image = self._informed(v) + prior @ v
             image[self.fixed] = 0
             return image
 
-        diagonal = np.where(self.fixed | (data <= 1e-12), 0.0, data + self.alpha * fade)
+        own = (self.location.alpha * self.location.fade / layout.max_score**2)[layout.item] + prior.alpha * prior.fade
+        diagonal = np.where(self.fixed | (data <= 1e-12), 0.0, data + own)
         down = np.where(diagonal > 0, centered_within(down, self.floating), 0.0)
         step, _ = conjugate_gradients(matrix, diagonal, down, tol=SOLVED, centered=False)
         return np.clip(step, -LONGEST_STEP, LONGEST_STEP)
 
     def after(self, step: Floats) -> Quadratic:
         """The evidence of everything, the answers at hand with it, at the thresholds after this step."""
-        kept, new, beta = self.kept, self.answers, self.beta + step
+        kept, new, layout, beta = self.kept, self.answers, self.layout, self.beta + step
         gradient = self.gradient() - self._informed(step)
         if new is None:
             return replace(kept, beta=beta, gradient=gradient)
         if kept.information.ndim == 2:
             squares = kept.squares + new.squares()
             return Quadratic(beta, kept.information + new.matrix(), gradient, kept.level, squares)
-        told = kept.information > 0  # beside a diagonal the ratio also has what weak links add to variances: it stays
-        ratio = np.divide(kept.squares, kept.information, out=np.full(len(told), np.nan), where=told)
+        own = diagonal_of(kept.information, layout)
+        told = own > 0  # beside blocks the ratio also has what weak links add to variances: it stays
+        ratio = np.divide(kept.squares, own, out=np.full(len(told), np.nan), where=told)
         ratio = np.where(told, ratio, np.median(ratio[told]) if told.any() else 1.0)
-        squares = kept.squares + ratio * new.diagonal
-        met = kept.information * kept.level + new.others * beta - new.compared(beta)
-        others = self._others
-        return Quadratic(beta, self.data, gradient, np.where(others > 1e-12, _over(met, others), beta), squares)
+        squares = kept.squares + ratio * new.point.information
+        met, place = cast(Any, self.location.neighbors), layout.mean(beta)
+        level = met.kept * kept.level + new.others * place - new.compared(place)
+        level = np.where(met.others > 1e-12, _over(level, met.others), place)
+        return Quadratic(beta, kept.information + new.point.own, gradient, level, squares)
 
-    def renewed(self, low: Floats, high: Floats) -> float:
-        """The precision of the prior after a step of empirical Bayes, as calibrations take it.
+    def renewed(self, low: Floats, high: Floats) -> tuple[float, float]:
+        """The precisions of the prior after a step of empirical Bayes, as calibrations take it.
 
         `low` and `high` are the answers in the categories below and above each threshold.
         """
+        layout, data = self.layout, self.data
         share = _over(high + self.gradient(), low + high)
-        data = self.data
-        known = np.where(self.fixed, CERTAIN, data)
-        chosen = data > 1e-12
-        return renewed_precision(self.deviation()[chosen], known[chosen], share[chosen], self.alpha)
+        if layout.binary:
+            known, chosen = np.where(self.fixed, CERTAIN, data), data > 1e-12
+            d = self.location.deviation(self.beta)
+            return renewed_precision(d[chosen], known[chosen], share[chosen], self.precisions[0]), 0.0
+        own = blocks_of(self.kept.information, layout) + (self.answers.point.own if self.answers else 0.0)
+        sure = self.fixed & (data > 1e-12)
+        own[layout.item[sure], layout.level[sure] - 1, layout.level[sure] - 1] = CERTAIN
+        new = self.prior.renewed(self.beta, own, share)
+        return cast(LocationPrior, new.location).alpha, new.alpha
 
     def ratio(self) -> Floats:
         """What variances are to the model's; where the prior counts, answers that look too regular do not count."""
         data, squares = self.data, self.kept.squares
-        squares = squares + fading(data, self.tied, self.alpha) * np.maximum(data - squares, 0)
+        squares = squares + self.prior.counts * np.maximum(data - squares, 0)
         return np.where(data > 1e-12, _over(squares, data), 1.0)
 
     def variance(self) -> tuple[Floats, Floats]:
         """Of each threshold that is not fixed, and of each location, within its part, under the model and the prior."""
-        data, layout = self.data, self.layout
-        fade = fading(data, self.tied, self.alpha)
-        if self.kept.information.ndim == 1:
-            total = data + self.alpha * fade
-            own = np.where(self.fixed, 0.0, _over(data + self.alpha * fade**2, total**2))
-            return own, own if layout.binary else layout.sum(own) / layout.max_score**2
-        free = np.flatnonzero(~self.fixed)
-        m, n, others = self.kept.information, self._between, self._others
-        bread, meat = (m + self.alpha * (n * _over(weight, others**2)) @ n for weight in (fade, fade**2))
-        square = np.ix_(free, free)
-        inverse = centered_inverse(bread[square], self.floating[free])
-        out = np.zeros(len(data))
+        layout, m = self.layout, self.kept.information
+        if m.ndim == 3:
+            free = layout.table((~self.fixed & (self.data > 1e-12)).astype(float), 0.0)
+            both = free[:, :, None] * free[:, None, :]
+            bread, meat = (m + self.prior.within()) * both, (m + self.prior.spread_within()) * both
+            ridge = np.where(free > 0, 1e-10 * np.einsum("ikk->ik", bread), 1.0)
+            inverse = np.linalg.inv(bread + ridge[:, :, None] * np.eye(layout.widest)) * both
+            full = inverse @ meat @ inverse
+            return from_levels(layout, np.einsum("ikk->ik", full)), full.sum(axis=(1, 2)) / layout.max_score**2
+        chosen = np.flatnonzero(~self.fixed)
+        bread, meat = (m + each for each in self.prior.dense())
+        square = np.ix_(chosen, chosen)
+        inverse = centered_inverse(bread[square], self.floating[chosen])
+        out = np.zeros(len(m))
         if layout.binary:
-            out[free] = np.maximum(((inverse @ meat[square]) * inverse).sum(axis=1), 0)
+            out[chosen] = np.maximum(((inverse @ meat[square]) * inverse).sum(axis=1), 0)
             return out, out
         full = np.zeros_like(m)
         full[square] = inverse @ meat[square] @ inverse

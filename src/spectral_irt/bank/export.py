@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of
-from spectral_irt.bank.file_format import readable
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.block import Ints
-from spectral_irt.data.labels import positions
+from spectral_irt.data.labels import positions, readable
 from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.tables import guarded

@@ -14,12 +14,13 @@ import io
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.file_format import (
@@ -28,8 +29,7 @@ from spectral_irt.bank.file_format import (
     VERSION,
     SchemaError,
     bank_of,
-    check_record,
-    check_tables,
+    check_files,
     record_from_4,
     record_of,
     tables_from_4,
@@ -37,9 +37,6 @@ from spectral_irt.bank.file_format import (
 )
 from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
 from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, uninterrupted, written
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
@@ -55,27 +52,27 @@ TRIES = 20  # at reading a bank that others keep replacing meanwhile
 def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = None) -> Path:
     """Write the bank to this folder; see the module's text for what happens when that fails."""
     target = Path(folder)
-    remove_leftovers(target.parent)
     remove_leftovers(target)
-    new = _old_files(target) is None
+    new = not _is_bank(target)
     tables = {name: _parquet(frame) for name, frame in tables_of(bank).items()}
-    named = {name: (f"{name}.{_sha(content)[:12]}.parquet", content) for name, content in tables.items()}
-    files = {name: {"file": file, "sha256": _sha(content)} for name, (file, content) in named.items()}
+    files = {name: {"file": f"{name}.{_sha(each)[:12]}.parquet", "sha256": _sha(each)} for name, each in tables.items()}
     manifest, seal = _sealed({"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": files})
+    contents = {files[name]["file"]: content for name, content in tables.items()}
+    missing = [path for path in (target, *target.parents) if not path.exists()]
     try:
-        if new:
-            with uninterrupted():
-                _write_new(target, dict(named.values()), manifest)
-                written.append(target)
-        else:
-            with locked(target, tell=tell), uninterrupted():
-                old = _old_files(target) or set()
-                _check_not_stale(bank, target)
-                _replace(target, dict(named.values()), manifest, old)
-                written.append(target)
-    except OutputError:
-        raise
-    except OSError as error:
+        target.mkdir(parents=True, exist_ok=True)
+        with locked(target, tell=tell), uninterrupted():
+            if new and _is_bank(target):
+                raise OutputError(f"the bank {str(target)!r} has just been written by another program, and stays.")
+            _check_not_stale(bank, target)
+            _replace(target, contents, manifest)
+            written.append(target)
+    except BaseException as error:
+        for path in missing:
+            with suppress(OSError):
+                path.rmdir()
+        if not isinstance(error, OSError) or isinstance(error, OutputError):
+            raise
         raise OutputError(
             f"the bank {str(target)!r} cannot be written: {error.strerror or error}. "
             f"{'Nothing was written.' if new else 'The bank that was there is unchanged.'}"
@@ -84,27 +81,26 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     return target
 
 
-def _old_files(target: Path) -> set[str] | None:
-    """Names of the tables of the bank in this place; None if there is nothing. What is no bank is not written over."""
+def _is_bank(target: Path) -> bool:
+    """Whether there is a bank in this place; False if there is nothing, but for what a killed writer left. What is no
+    bank is not written over."""
     if not target.exists() and not target.is_symlink():
-        return None
+        return False
     if not target.is_dir():
         raise OutputError(f"{str(target)!r} is a file, not a folder; choose another place. Nothing was written.")
-    present = sorted(path.name for path in target.iterdir() if path.name != LOCK)
+    present = sorted(path.name for path in target.iterdir() if path.name != LOCK and not OURS.fullmatch(path.name))
     if not present:
-        return set()
+        return False
     try:
-        found = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-        ours = found["kind"] == KIND
-        names = {entry["file"] for entry in found["tables"].values()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        ours = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["kind"] == KIND
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         ours = False
     if not ours:
         raise OutputError(
             f"{str(target)!r} is a folder with other files ({listed(present)}), not a bank; choose another place. "
             "Nothing was written."
         )
-    return {name for name in names if isinstance(name, str) and OURS.fullmatch(name)}
+    return True
 
 
 def _check_not_stale(bank: Bank, target: Path) -> None:
@@ -123,44 +119,23 @@ def _check_not_stale(bank: Bank, target: Path) -> None:
         )
 
 
-def _write_new(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
-    """A folder beside the target, which gets its name when it is complete."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = draft_beside(target)
-    try:
-        draft.mkdir()
-        for name, content in files.items():
-            _put(draft / name, content)
-        _put(draft / MANIFEST, manifest)
-        os.rename(draft, target)
-    except BaseException as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        if isinstance(error, OSError) and target.exists():
-            raise OutputError(
-                f"the bank {str(target)!r} has just been written by another program, and is left as it is. Nothing was "
-                "written."
-            ) from error
-        raise
-
-
-def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, old: set[str]) -> None:
+def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
     """New tables beside the old ones; the manifest changes in one step, and then the old tables go.
 
     With them goes what a writer left who was killed on the way: whoever holds the lock is the only one.
     """
+    before = {path.name for path in target.iterdir()}
+    kept = before
     try:
         for name, content in files.items():
             _put(target / name, content)
         _put(target / MANIFEST, manifest)
-    except BaseException:
-        for name in set(files) - old:
-            with suppress(OSError):
-                (target / name).unlink(missing_ok=True)
-        raise
-    for path in list(target.iterdir()):
-        if OURS.fullmatch(path.name) and path.name not in files:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        kept = set(files)
+    finally:
+        for path in list(target.iterdir()):
+            if OURS.fullmatch(path.name) and path.name not in kept:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
 
 def _put(path: Path, content: bytes) -> None:
@@ -273,13 +248,10 @@ class _MissingTable(BankError):
 def _understood(place: Path, record: dict[str, Any], seal: str) -> Bank:
     old = record["format_version"] == 4
     try:
-        if old:
-            record = record_from_4(record)
-        check_record(record, {"items"} if old else {"items", "categories"})
+        record = record_from_4(record) if old else record
+        check_files(record, {"items"} if old else {"items", "categories"})
         tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
-        tables = tables_from_4(tables) if old else tables
-        check_tables(tables, record["counts"])
-        return bank_of(record, tables, (str(place.resolve()), seal))
+        return bank_of(record, tables_from_4(tables) if old else tables, (str(place.resolve()), seal))
     except BankError:
         raise
     except SchemaError as error:  # a sealed manifest that lies; nothing of it is used
@@ -326,8 +298,6 @@ def _manifest(place: Path) -> tuple[dict[str, Any], str]:
 
 
 def _table(place: Path, entry: Mapping[str, str]) -> pl.DataFrame:
-    import polars as pl
-
     name = entry["file"]
     path = place / name
     if Path(name).name != name:

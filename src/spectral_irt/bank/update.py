@@ -1,8 +1,7 @@
 """A bank after new answers, without the old ones.
 
 What the old data said is kept as a quadratic (`evidence.py`). Newton's method solves the equations of the conditional
-likelihood of all new answers together with it. The prior is that of calibrations, on the deviation of each threshold
-from those of the other items that its people met.
+likelihood of all new answers together with it. The prior is that of calibrations.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from spectral_irt.bank.recognition import (
     refuse_again,
     without_repeats,
 )
-from spectral_irt.chain.prior import fading
+from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.newton import RENEWALS
 from spectral_irt.data import Block, Finding, Responses
@@ -120,26 +119,40 @@ class _Job:
         self.low = self.category_n[item, made.layout.level - 1]
         self.high = self.category_n[item, made.layout.level]
         self.status, self.group = self._status()
-        information = np.where(known[item], kept.information, 0.0) if kept.matrix is None else kept.matrix
+        information = kept.known(made.layout)
+        if information.ndim == 3:
+            information = information * known[:, None, None]
         together = parts_before(information, made.layout, kept.link_group, known, np.isinf(made.se))
         self.scale = known & ~np.isinf(made.se)  # the items that the scale is known by
         self.old_part = numbered_from(self.scale, together)
         self.part = numbered_from(self.scale, parts_of(answers, together))
         start = np.where(known[item], made.thresholds, mean_met(answers, made.difficulty, known)[item])
-        level = np.where(known[item], kept.prior_mean, start)
+        level = np.where(known, made.layout.mean(kept.prior_mean), made.layout.mean(start))
         self.before = Quadratic(start, information, kept.prior_gradient, level, np.zeros(len(start)))
         self.before = replace(self.before, squares=self._squares())
-        self.alpha = kept.prior_precision or self._precision(self._before(1.0))
+        self.precisions = self._kept_precisions()
+        if not all(self.precisions[: 1 if made.layout.binary else 2]):
+            found = self._renewed(self._before((1.0, 1.0)))
+            self.precisions = (self.precisions[0] or found[0], self.precisions[1] or found[1])
 
-    def _before(self, alpha: float) -> Posterior:
+    def _kept_precisions(self) -> tuple[float, float]:
+        return self.bank.evidence.prior_precision, self.bank.evidence.offset_precision
+
+    def _before(self, precisions: tuple[float, float]) -> Posterior:
         """The bank as it was."""
-        kept, tied = self.before, on_scale(self.made.status)[self.item]
+        kept, tied = self.before, self._tied(self.made)
         fixed = ~(self.free & self.known)[self.item]
-        return Posterior(self.layout, kept, None, kept.beta, alpha, tied, fixed, self._floating(True))
+        return Posterior(self.layout, kept, None, kept.beta, precisions, tied, fixed, self._floating(True))
 
     def _with(self, kept: Quadratic, new: Answers | None, beta: Floats) -> Posterior:
-        tied, fixed = on_scale(self.status)[self.item], ~self.free[self.item]
-        return Posterior(self.layout, kept, new, beta, self.alpha, tied, fixed, self._floating())
+        tied, fixed = self._tied(self), ~self.free[self.item]
+        return Posterior(self.layout, kept, new, beta, self.precisions, tied, fixed, self._floating())
+
+    def _tied(self, of: Calibration | _Job) -> NDArray[np.bool_]:
+        """Thresholds that answers tie to the scale: of an item with an empty category those beside none."""
+        counts = of.category_n
+        seen = (counts[self.item, self.layout.level - 1] > 0) & (counts[self.item, self.layout.level] > 0)
+        return (on_scale(of.status)[self.item]) | ((of.status == "empty category")[self.item] & seen)
 
     def _floating(self, before: bool = False) -> Ints:
         """Parts with a mean that nothing says anything about; a diagonal alone holds every item where it is."""
@@ -147,10 +160,10 @@ class _Job:
         loose = self.free & ~np.isin(parts, parts[anchored]) & (self.bank.evidence.matrix is not None)
         return np.where(loose, parts, -1)[self.item]
 
-    def _precision(self, here: Posterior) -> float:
+    def _renewed(self, here: Posterior) -> tuple[float, float]:
         for _ in range(RENEWALS):
-            here = replace(here, alpha=here.renewed(self.low, self.high))
-        return here.alpha
+            here = replace(here, precisions=here.renewed(self.low, self.high))
+        return here.precisions
 
     def solved(self) -> Quadratic:
         """Newton's steps on the new answers and what was known, until nothing moves; then the prior is settled."""
@@ -169,9 +182,9 @@ class _Job:
         """Under the prior that all deviations speak for; there is none where every item tells enough by itself."""
         for _ in range(RENEWALS):
             here = self._with(state, None, state.beta)
-            needed = fading(here.data, here.tied, self.alpha)[~here.fixed].any()
-            self.alpha = here.renewed(self.low, self.high) if needed else 0.0
-            step = replace(here, alpha=self.alpha).step()
+            needed = here.prior.counts[~here.fixed].any()
+            self.precisions = here.renewed(self.low, self.high) if needed else (0.0, 0.0)
+            step = replace(here, precisions=self.precisions).step()
             state = here.after(step)
             if np.max(np.abs(step) * np.sqrt(here.data), initial=0.0) < SETTLED:
                 break
@@ -187,7 +200,7 @@ class _Job:
         here = self._with(state, None, state.beta)
         drift = self._drift(state.beta)[item]
         variance, of_locations = self._variance(here)
-        findings = [*findings, *self._findings(variance * (here.data + self.alpha), here.data, state.gradient)]
+        findings = [*findings, *self._findings(here, variance, state.gradient)]
         outdated = (*OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
         found = np.where(self.active[item], state.beta - drift, np.nan)
         information, location_se = here.data, None
@@ -210,11 +223,12 @@ class _Job:
             ),
             evidence=Evidence(
                 here.data,
-                here.levels() - drift,
+                here.levels()[item] - drift,
                 np.where(self.free[item], state.gradient, 0.0),
                 self.group,
-                self.alpha,
+                *self.precisions,
                 state.information if state.information.ndim == 2 else None,
+                None if state.information.ndim == 2 or self.layout.binary else state.information,
             ),
             data=(*bank.data, dataset),
             people=bank.people.and_more(hashes, secret),
@@ -230,7 +244,7 @@ class _Job:
 
     def _squares(self) -> Floats:
         """Squared scores of the bank's own answers, such that its standard errors come out."""
-        here = self._before(self.bank.evidence.prior_precision)
+        here = self._before(self._kept_precisions())
         if self.linked:  # what its errors have beyond the model's is the link's
             return here.data
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -247,22 +261,18 @@ class _Job:
         model, location = here.variance()
         after = model * here.ratio()
         if self.linked:  # answers do not lessen the link's error
-            before = self._before(self.bank.evidence.prior_precision).variance()[0]
+            before = self._before(self._kept_precisions()).variance()[0]
             added = np.where((self.known & self.free)[item], made.threshold_se**2 - before, np.nan)
             after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
         with np.errstate(divide="ignore", invalid="ignore"):
             location = location * self.layout.mean(after / model)
-            if here.kept.information.ndim == 1:  # thresholds of an item go together as they did in the bank
-                together = made.se**2 * self.layout.max_score**2 / self.layout.sum(made.threshold_se**2)
-                told = np.isfinite(together) & self.free
-                location *= np.where(told, together, np.median(together[told]) if told.any() else 1.0)
         nothing = here.data <= 0  # nothing new
         after[nothing] = made.threshold_se[nothing] ** 2
         location = np.where(self.layout.sum(nothing.astype(float)) > 0, made.se**2, location)
         unlinked = np.where(np.isin(self.part, self.part[anchored]), 0, self.part + anchored.any())
         if unlinked[self.free].any():
             equal_means = bool(made.provenance.settings.get("assume_equal_means"))
-            unknown = between_parts(unlinked, self.alpha or 1.0, equal_means)
+            unknown = between_parts(unlinked, self.precisions[0] or 1.0, equal_means)
             after, location = after + unknown[item], location + unknown
         return np.where(self.free[item], after, np.nan), np.where(self.free, location, np.nan)
 
@@ -290,8 +300,9 @@ class _Job:
         status[made.anchored] = "anchored"
         return status, group
 
-    def _findings(self, inflation: Floats, information: Floats, pull: Floats) -> list[Finding]:
-        out, items, item = [], self.made.labels, self.item
+    def _findings(self, here: Posterior, variance: Floats, pull: Floats) -> list[Finding]:
+        out, items, item, information = [], self.made.labels, self.item, here.data
+        inflation = variance * (information + self.precisions[0])
         fresh = self.active & ~self.known
         if fresh.any():
             names = items[fresh]
@@ -317,13 +328,16 @@ class _Job:
                     "Fit all data at once if they are at hand.",
                 )
             )
-        if self.alpha:
-            tied = on_scale(self.status)[item]
-            acts = (fading(information, tied, self.alpha) > 0) & self.free[item]
-            step = np.divide(pull, information, out=np.zeros(len(acts)), where=information > 1e-9)
+        if any(self.precisions):
+            prior = here.prior
+            step = np.divide(pull, information, out=np.zeros(len(pull)), where=information > 1e-9)
             what = "item" if self.layout.binary else "threshold"
-            plan = Regularization("neighbors", FEW_ANSWERS.format(what), self.alpha, True)
-            plan = acted(plan, acts, tied, step, (self.low, self.high), self._name)
+            plan = Regularization("neighbors", FEW_ANSWERS.format(what), here.location.alpha, True)
+            if prior.alpha:
+                located = int(np.sum((here.location.fade > 0) & self.free))
+                plan = replace(plan, offsets=prior.alpha, offset_sd=float(prior.alpha**-0.5), located=located)
+            acts = (prior.counts > 0) & self.free[item]
+            plan = acted(plan, acts, here.tied, step, (self.low, self.high), self._name)
             out.append(Finding("regularization", "note", plan.sentence))
         return out
 

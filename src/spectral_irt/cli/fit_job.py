@@ -409,7 +409,7 @@ class FitJob:
 
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
         from spectral_irt.bank import to_bank
-        from spectral_irt.bank.merge import merged
+        from spectral_irt.bank.build import merged
 
         calibration = study.calibration.replace(findings=study.findings(parts))
         bank = to_bank(calibration, study.responses, self.wanted.salt_file)

@@ -191,6 +191,11 @@ def text_of(label: Any) -> str:
 # ------------------------------------------------------------------------------------- missing labels
 
 
+def readable(labels: NDArray[Any]) -> list[str]:
+    """Each label as text that every reader can show."""
+    return [str(label).encode("utf-8", "replace").decode("utf-8") for label in labels.tolist()]
+
+
 def item_label(name: Any) -> Any:
     """A column's name as the label of an item; a missing name (None, NaN) becomes the text for it."""
     return str(name) if is_missing(name) else name

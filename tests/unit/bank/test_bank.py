@@ -61,9 +61,9 @@ def test_the_information_matrix_is_the_negative_slope_of_the_score(data: Respons
         slope = -(moved[0] - moved[1]) / (2 * step)
         assert slope[k] == pytest.approx(matrix[k, k], rel=0.1)
         assert np.delete(slope, k) == pytest.approx(np.delete(matrix[k], k), abs=0.1 * matrix[k, k])
-    np.testing.assert_allclose(here.diagonal, np.diag(matrix))
+    np.testing.assert_allclose(here.point.information, np.diag(matrix))
     v = np.random.default_rng(0).standard_normal(8)
-    np.testing.assert_allclose(here @ v, matrix @ v)
+    np.testing.assert_allclose(here.point @ v, matrix @ v)
 
 
 def test_other_responses_are_refused(data: Responses) -> None:

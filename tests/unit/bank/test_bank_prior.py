@@ -10,7 +10,7 @@ import pytest
 from changed_bank import changed
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
-from spectral_irt.bank.merge import merged
+from spectral_irt.bank.build import merged
 from spectral_irt.data import Responses
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from changed_bank import changed
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError
@@ -82,6 +83,24 @@ def test_without_the_matrix_well_mixed_data_do_as_well() -> None:
         bank = bank.update(piece)
     assert bank.evidence.matrix is None
     assert distance(bank, fit) < CLOSE
+
+
+@pytest.mark.parametrize("size", [2000, 0])
+def test_ordered_answers_whole_or_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """The outer thresholds of rare categories rest on the prior of a fit, not on one that draws to the middle."""
+    monkeypatch.setattr("spectral_irt.bank.evidence.MATRIX_SIZE", size)
+    monkeypatch.setattr("spectral_irt.bank.build.MATRIX_SIZE", size)
+    responses = simulate.partial_credit(1200, 60, categories=5, design="sampled", p=0.3, seed=2).responses
+    fit = SpectralPartialCredit().fit(responses).calibration_
+    first, *rest = pieces(responses, 3)
+    bank = Bank.from_fit(SpectralPartialCredit().fit(first), first)
+    for piece in rest:
+        bank = Bank.load(bank.update(piece).save(tmp_path / "bank"))
+    assert (bank.evidence.matrix is None, bank.evidence.blocks is None) == (size == 0, size > 0)
+    made = bank.calibration
+    assert np.sqrt(np.mean(((made.thresholds - fit.thresholds) / fit.threshold_se) ** 2)) < CLOSE
+    assert np.median(made.threshold_se / fit.threshold_se) == pytest.approx(1, abs=0.05)
+    assert np.median(made.se / fit.se) == pytest.approx(1, abs=0.05)
 
 
 def test_without_the_matrix_weak_links_are_said() -> None:
