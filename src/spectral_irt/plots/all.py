@@ -13,8 +13,8 @@ from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.inference.dimensions.q3 import LocalDependence
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.inference.groups.dif import Differential
+from spectral_irt.inference.items.distractors import STRATA as CURVE
 from spectral_irt.inference.items.distractors import has_options
-from spectral_irt.inference.items.option_curves import STRATA as CURVE
 from spectral_irt.plots.base import PROGRAM, write_figure
 from spectral_irt.plots.compare import Agreement
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.items.distractors import require_options
-from spectral_irt.inference.items.option_curves import STRATA, option_curves
+from spectral_irt.inference.items.distractors import STRATA, option_curves, require_options
 from spectral_irt.plots.base import Display, item_position, known_abilities
 from spectral_irt.plots.curves import SHEET, dress_small, item_title, sheet_of
 from spectral_irt.plots.labels import apart, as_is, shown

@@ -10,7 +10,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.data import Responses
-from spectral_irt.inference.items.option_curves import option_curves
+from spectral_irt.inference.items.distractors import option_curves
 
 OPTIONS = np.array(list("ABCD"))
 

@@ -23,7 +23,7 @@ def gamma_of_pairs(ones, zeros):
 def test_complete_data_pair_by_pair():
     table = simulate.rasch(60, 6, seed=1).responses.to_dense()
     beta = np.linspace(-1, 1, 6)
-    found = rest_score(Responses.from_wide(table), beta)
+    gamma, expected, _, _ = rest_score(Responses.from_wide(table), beta)
     block = Responses.from_wide(table).blocks[0]
     P = np.empty((60, 6))
     P[block.person_of_response(), block.items] = conditional_probabilities(block, beta)
@@ -32,10 +32,10 @@ def test_complete_data_pair_by_pair():
         x = table[:, item]
         ones = [(s - 1, 1.0) for s, right in zip(score, x, strict=True) if right]
         zeros = [(s, 1.0) for s, right in zip(score, x, strict=True) if not right]
-        np.testing.assert_allclose(found.gamma[item], gamma_of_pairs(ones, zeros))
+        np.testing.assert_allclose(gamma[item], gamma_of_pairs(ones, zeros))
         ones = [(s - 1, p) for s, p in zip(score, P[:, item], strict=True)]
         zeros = [(s, 1 - p) for s, p in zip(score, P[:, item], strict=True)]
-        np.testing.assert_allclose(found.expected[item], gamma_of_pairs(ones, zeros))
+        np.testing.assert_allclose(expected[item], gamma_of_pairs(ones, zeros))
 
 
 def rest_measure(row, item, beta):
@@ -48,15 +48,15 @@ def rest_measure(row, item, beta):
 
 def test_awkward_data_pair_by_pair():
     beta = np.linspace(-1, 1, 7)
-    found = rest_score(Responses.from_wide(AWKWARD), beta)
+    gamma, _, _, n = rest_score(Responses.from_wide(AWKWARD), beta)
     for item in range(7):
         persons = [
             u for u in range(len(AWKWARD)) if not np.isnan(AWKWARD[u, item]) and np.sum(~np.isnan(AWKWARD[u])) > 1
         ]
-        assert found.n[item] == len(persons)
+        assert n[item] == len(persons)
         rest = [(rest_measure(AWKWARD[u], item, beta), 1.0, AWKWARD[u, item]) for u in persons]
         expected = gamma_of_pairs([r[:2] for r in rest if r[2]], [r[:2] for r in rest if not r[2]])
-        np.testing.assert_allclose(found.gamma[item], expected)
+        np.testing.assert_allclose(gamma[item], expected)
 
 
 def test_table():

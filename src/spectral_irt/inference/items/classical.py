@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,8 +130,7 @@ def item_analysis(responses: Responses, thresholds: Floats) -> ItemAnalysis:
     """The classical analysis of every item; thresholds only tell how able the other answers make a person."""
     layout, beta = responses.thresholds, checked(responses, thresholds)
     location = beta if layout.binary else layout.mean(beta)
-    kernel = _sums_of_right_and_wrong if layout.binary else _sums
-    (n, x, xx, r, rr, xr), by_category = responses.entries.sum(kernel, beta, location, layout)
+    (n, x, xx, r, rr, xr), by_category = responses.entries.sum(_sums, beta, location, layout)
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt(np.maximum(n * xx - x * x, 0)) * np.sqrt(np.maximum(n * rr - r * r, 0))
         item_rest = np.where(spread > FLAT * np.maximum(n, 1), (n * xr - x * r) / spread, np.nan)
@@ -142,49 +141,61 @@ def _sums(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> t
     """Over the answers with a rest, by item: 1, x, x^2, r, r^2, x r. By item and category, over the answers to items
     with a difficulty: 1, the ability by the others, its square."""
     m, width = layout.n_items, layout.widest + 1
-    _, item, x, points, most, _, _ = _rests(block, location, layout)
-    r = points / most
-    values = (None, x, x * x, r, r * r, x * r)
-    rest = np.array([np.bincount(item, weights=each, minlength=m) for each in values], dtype=np.float64)
-    _, item, x, points, most, mean, spread = _rests(answers_with_difficulty(block, beta), location, layout)
-    ability = prox(mean, spread, np.log((points + 0.5) / (most - points + 0.5)))
-    slot = item.astype(np.int64) * width + x.astype(np.int64)
-    sums = [np.bincount(slot, weights=each, minlength=m * width) for each in (None, ability, ability**2)]
-    return rest, np.array(sums, dtype=np.float64).reshape(3, m, width)
+    total, groups = np.zeros((6, m)), np.zeros((3, m * width))
+    for _, _, rest, known in runs(block, beta, location, layout):
+        x, r = rest.x, rest.points / rest.most
+        for row, value in zip(total, (None, x, x * x, r, r * r, x * r), strict=True):
+            row += np.bincount(rest.item, weights=value, minlength=m)
+        ability = known.ability(known.points)
+        slot = known.item.astype(np.int64) * width + known.x.astype(np.int64)
+        for row, value in zip(groups, (None, ability, ability**2), strict=True):
+            row += np.bincount(slot, weights=value, minlength=m * width)
+    return total, groups.reshape(3, m, width)
 
 
-def _rests(block: Block, location: Floats, layout: Thresholds) -> tuple[Any, ...]:
-    """Of every answer with others: person, item and answer; the points and the highest score on the others; and the
-    mean and the variance of their locations."""
+# ------------------------------------------------------------------------------------ the rest of an answer
+
+
+class Rest(NamedTuple):
+    """Answers of people who have others: the block that they are in, item and answer, the points of the person on the
+    other items and how many could be had there, and mean and variance of the locations of these items."""
+
+    block: Block
+    item: NDArray[np.int32]
+    x: Floats
+    points: Floats
+    most: Floats
+    mean: Floats
+    spread: Floats
+
+    def ability(self, points: Floats) -> Floats:
+        """PROX by the other items, with these points on them."""
+        return np.asarray(prox(self.mean, self.spread, np.log((points + 0.5) / (self.most - points + 0.5))))
+
+
+def rest_of(block: Block, location: Floats, layout: Thresholds) -> Rest:
+    """The answers of a block that have a rest: somebody with a single answer has none."""
     rows = rows_of(block, layout)
+    if (rows.counts < 2).any():
+        block = block.take(np.flatnonzero(rows.counts > 1))
+        rows = rows_of(block, layout)
     _, item, category = answered_items(block, layout)
-    person = np.repeat(np.arange(block.n_persons), rows.counts)
-    kept = rows.counts[person] > 1
-    person, item, x = person[kept], item[kept], category[kept].astype(float)
-    others = rows.counts[person] - 1
-    own = location[rows.items]
-    total, squares = rows.sums(own), rows.sums(own**2)
-    mean = (total[person] - location[item]) / others
-    spread = np.maximum((squares[person] - location[item] ** 2) / others - mean**2, 0.0)
-    most = (rows.max_scores[person] - layout.max_score[item]).astype(float)
-    return person, item, x, rows.scores[person] - x, most, mean, spread
+    own, others = location[item], np.repeat(rows.counts - 1.0, rows.counts)
+    mean = (np.repeat(rows.sums(own), rows.counts) - own) / others
+    spread = (np.repeat(rows.sums(own * own), rows.counts) - own * own) / others - mean * mean
+    most = others if layout.binary else np.repeat(rows.max_scores, rows.counts) - layout.max_score[item].astype(float)
+    x = category.astype(np.float64)
+    return Rest(block, item, x, np.repeat(rows.scores, rows.counts) - x, most, mean, np.maximum(spread, 0.0))
 
 
-def _sums_of_right_and_wrong(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> tuple[Floats, Floats]:
-    m = layout.n_items
-    rest_sums, groups = np.zeros((6, m)), np.zeros((3, m, 2))
-    for _, _, rest, known in runs(block, beta):
-        if rest.n_persons:
-            right, share = rest.right().astype(np.float64), rest_shares(rest)
-            for k, value in ((0, None), (1, right), (3, share), (4, share**2), (5, right * share)):
-                rest_sums[k] += np.bincount(rest.items, weights=value, minlength=m)
-        if known.n_persons:
-            ability = own_rest_ability(known, beta)
-            slot = 2 * known.items.astype(np.int64) + known.right()
-            for total, value in zip(groups, (None, ability, ability**2), strict=True):
-                total += np.bincount(slot, weights=value, minlength=2 * m).reshape(m, 2)
-    rest_sums[2] = rest_sums[1]  # x^2 is x
-    return rest_sums, groups
+def runs(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> Iterator[tuple[Ints, Block, Rest, Rest]]:
+    """People in runs that fit the cache: positions, all their answers, the rest of these, and that of their answers to
+    items with a difficulty, by these items alone."""
+    location = np.where(np.isfinite(location), location, np.nan)
+    for start, stop in person_chunks(block.indptr, CACHED):
+        part = block.span(start, stop)
+        known, rest = answers_with_difficulty(part, beta), rest_of(part, location, layout)
+        yield np.arange(start, stop), part, rest, rest if known is part else rest_of(known, location, layout)
 
 
 # ------------------------------------------------------------------------------------------------- alpha
@@ -286,58 +297,3 @@ def reversed_findings(
             "calibrate again."
         )
     return (Finding("reversed_items", "warning", what, remedy, tuple(labels[hit].tolist())),)
-
-
-# ---------------------------------------------------------------------- the rest of right and wrong answers
-
-
-def rest_ability(block: Block, difficulty: Floats, rest: Floats) -> Floats:
-    """PROX of every answer's rest: all other items of the person, `rest` of them right.
-
-    Every item has a difficulty, and everybody two answers or more.
-    """
-    n = np.repeat(block.counts, block.counts) - 1
-    return _prox(block, difficulty, np.log((rest + 0.5) / (n - rest + 0.5)))
-
-
-def _prox(block: Block, difficulty: Floats, logit: Floats) -> Floats:
-    b, starts = difficulty[block.items], block.indptr[:-1]
-    n = np.repeat(block.counts, block.counts) - 1
-    mean = (np.repeat(np.add.reduceat(b, starts), block.counts) - b) / n
-    spread = (np.repeat(np.add.reduceat(b * b, starts), block.counts) - b * b) / n - mean**2
-    return np.asarray(prox(mean, np.maximum(spread, 0), logit))
-
-
-def rest_shares(block: Block) -> Floats:
-    """The share of the person's other answers that are right, for every answer; everybody has two answers or more."""
-    return _of_halves(block, block.scores - 1, block.scores) / (np.repeat(block.counts, block.counts) - 1)
-
-
-def own_rest_ability(block: Block, difficulty: Floats) -> Floats:
-    """`rest_ability` with what the person did answer to the other items."""
-    n, right = block.counts - 1, block.scores
-    logits = [np.log((np.clip(rest, 0, n) + 0.5) / (n - np.clip(rest, 0, n) + 0.5)) for rest in (right - 1, right)]
-    return _prox(block, difficulty, _of_halves(block, *logits))
-
-
-def _of_halves(block: Block, if_right: Floats | Ints, if_wrong: Floats | Ints) -> Floats:
-    """For every answer what its person has for right answers, or for wrong ones."""
-    each = np.empty(2 * block.n_persons)
-    each[0::2], each[1::2] = if_right, if_wrong
-    return np.repeat(each, np.diff(block.bounds))
-
-
-def with_rest(block: Block) -> Block:
-    """The people who have two answers or more: somebody with a single one has no rest."""
-    return block if (block.counts > 1).all() else block.take(np.flatnonzero(block.counts > 1))
-
-
-def runs(block: Block, difficulty: Floats) -> Iterator[tuple[Ints, Block, Block, Block]]:
-    """People in runs that fit the cache: positions, all their answers, those with a rest, and of these those to items
-    with a difficulty."""
-    for start, stop in person_chunks(block.indptr, CACHED):
-        persons = np.arange(start, stop)
-        part = block.span(start, stop)
-        rest = with_rest(part)
-        known = answers_with_difficulty(part, difficulty)
-        yield persons, part, rest, rest if known is part else with_rest(known)

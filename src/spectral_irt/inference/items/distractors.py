@@ -26,22 +26,19 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.choices import BLANK, KEY, OTHER
 from spectral_irt.data.labels import positions
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import NAMED, OptionError, listed
-from spectral_irt.inference.items.classical import (
-    FEWEST,
-    Groups,
-    ItemAnalysis,
-    abler,
-    own_rest_ability,
-    rest_shares,
-    runs,
-)
+from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
+from spectral_irt.inference.items.classical import FEWEST, Groups, ItemAnalysis, abler, rest_of, runs
 from spectral_irt.inference.results import EACH
+from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns
 
 MOST = 10_000_000  # items times options: some tens of bytes each
 THAN_KEY = 0.05  # level of the comparison with the key: it is asked only of options that passed the first one
 SIZES = 8  # sums for every item and option
+STRATA = 6  # few enough that options have people in each, many enough to show where a curve turns
+GRID = 120  # cells of equal numbers of people, of which strata are made
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +93,7 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
             f"{m:,} items times {k:,} options are too many for a table; up to {MOST:,} are counted. Look at some of "
             "the items with responses.take_items(...)."
         )
-    sums = responses.sum(_sums, calibration.difficulty, k, persons=(ability,))
+    sums = responses.sum(_sums, calibration.difficulty, responses.thresholds, k, persons=(ability,))
     n, of_ability, known, with_a_rest, share, rest_n, rest, rest2 = sums.reshape(SIZES, m, k)
     item, code, text = _rows(n, responses)
     chose = Groups.of(rest_n, rest, rest2)
@@ -121,36 +118,24 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
     return Distractors(columns, suspect, _findings(columns, suspect, item))
 
 
-def _sums(block: Block, ability: Floats, difficulty: Floats, k: int) -> Floats:
+def _sums(block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, k: int) -> Floats:
     """Of every item and option: answers; abilities, and how many; answers with a rest, and their r; answers with a rest
     ability, these, and their squares."""
     size = len(difficulty) * k
     total = np.zeros((SIZES, size))
     if block.options is None:
         return total
-    for persons, part, rest, known in runs(block, difficulty):
-        slot, theta = _slots(part, k), np.repeat(ability[persons], part.counts)
-        counts = np.bincount(slot, minlength=size)
+    for persons, part, rest, known in runs(block, difficulty, difficulty, layout):
+        theta = np.repeat(ability[persons], part.counts)
         finite = np.isfinite(theta)
-        if finite.all():
-            total[:3] += counts, np.bincount(slot, weights=theta, minlength=size), counts
-        else:
-            own, theta = slot[finite], theta[finite]
-            sums = (np.bincount(own, weights=value, minlength=size) for value in (theta, None))
-            total[:3] += counts, *sums
-        if rest.n_persons:
-            slot, counts = (slot, counts) if rest is part else _counted(rest, k, size)
-            total[3:5] += counts, np.bincount(slot, weights=rest_shares(rest), minlength=size)
-        if known.n_persons:
-            slot, counts = (slot, counts) if known is rest else _counted(known, k, size)
-            measure = own_rest_ability(known, difficulty)
-            total[5:] += counts, *(np.bincount(slot, weights=w, minlength=size) for w in (measure, measure**2))
+        slot = _slots(part, k)
+        total[0] += np.bincount(slot, minlength=size)
+        total[1:3] += [np.bincount(slot[finite], weights=w, minlength=size) for w in (theta[finite], None)]
+        slot = _slots(rest.block, k)
+        total[3:5] += [np.bincount(slot, weights=w, minlength=size) for w in (None, rest.points / rest.most)]
+        slot, measure = _slots(known.block, k), known.ability(known.points)
+        total[5:] += [np.bincount(slot, weights=w, minlength=size) for w in (None, measure, measure**2)]
     return total
-
-
-def _counted(block: Block, k: int, size: int) -> tuple[Ints, Ints]:
-    slot = _slots(block, k)
-    return slot, np.bincount(slot, minlength=size)
 
 
 def _slots(block: Block, k: int) -> Ints:
@@ -232,3 +217,80 @@ def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple
             tuple(labels),
         ),
     )
+
+
+# -------------------------------------------------------------------- options by stratum of ability
+
+
+def option_curves(
+    responses: Responses, difficulty: Floats, ability: Floats, items: Ints, strata: int = STRATA
+) -> list[Columns]:
+    """Of each of these items a row for every option and stratum: `item, option, key, stratum, n, chose, share, ci_low,
+    ci_high, ability`.
+
+    `n` people in the stratum, `chose` of them this option; `ability` is their mean, by the other items; intervals are
+    Wilson's, 95%.
+
+    Parameters
+    ----------
+    responses : Responses
+        Read with a key; item codes are positions in `difficulty`.
+    ability : float array, one per person
+        Only says where the people are, so that strata have about equal numbers of them.
+    items : int array
+        Positions of the items wanted.
+    """
+    k = len(require_options(responses))
+    assert responses.raw is not None
+    options, key = responses.raw.options, responses.raw.key
+    known = np.sort(ability[np.isfinite(ability)])
+    edges = np.unique(np.quantile(known, np.arange(1, GRID) / GRID)) if len(known) else np.zeros(0)
+    place = np.full(len(difficulty), -1)
+    place[items] = np.arange(len(items))
+    sums = responses.sum(_grid_sums, difficulty, responses.thresholds, place, edges, k)
+    labels = responses.items[items].tolist()
+    return [
+        _curve(one, strata, label, np.array([options[0], key.get(label, ""), *options[2:]], dtype=object))
+        for label, one in zip(labels, sums.transpose(1, 0, 2, 3), strict=True)
+    ]
+
+
+def _grid_sums(block: Block, difficulty: Floats, layout: Thresholds, place: Ints, edges: Floats, k: int) -> Floats:
+    """Of every wanted item, cell and option: people, and their abilities by the other items."""
+    cells, wanted = len(edges) + 1, int(place.max()) + 1
+    total = np.zeros((2, wanted * cells * k))
+    if block.options is not None:
+        rest = rest_of(answers_with_difficulty(block, difficulty), difficulty, layout)
+        chosen = np.flatnonzero(place[rest.item] >= 0)
+        measure, option = rest.ability(rest.points)[chosen], np.asarray(rest.block.options)[chosen]
+        slot = (place[rest.item[chosen]] * cells + np.searchsorted(edges, measure)) * k + option
+        total[0] += np.bincount(slot, minlength=total.shape[1])
+        total[1] += np.bincount(slot, weights=measure, minlength=total.shape[1])
+    return total.reshape(2, wanted, cells, k)
+
+
+def _curve(sums: Floats, strata: int, label: Any, texts: NDArray[Any]) -> Columns:
+    """Neighboring cells of one item put together, and a row for each option that was chosen, and for the key."""
+    of_cell = stratum_of_cells(sums[0].sum(axis=1), strata)
+    joined = np.array([sums[:, of_cell == k].sum(axis=1) for k in range(strata)]).transpose(1, 0, 2)
+    counts, totals = joined[0], joined[1].sum(axis=1)
+    there = np.flatnonzero(counts.sum(axis=1) > 0)
+    codes = np.flatnonzero((counts.sum(axis=0) > 0) | (np.arange(sums.shape[2]) == KEY))
+    codes = np.array(sorted(codes.tolist(), key=lambda code: (code in (BLANK, OTHER), natural(str(texts[code])))))
+    chose = counts[np.ix_(there, codes)].T.ravel()
+    people = np.tile(counts[there].sum(axis=1), len(codes))
+    low, high = wilson_interval(chose, people)
+    item = np.empty(len(chose), dtype=object)
+    item[:] = [label] * len(chose)
+    return {
+        "item": item,
+        "option": np.repeat(texts[codes], len(there)),
+        "key": np.repeat(codes == KEY, len(there)),
+        "stratum": np.tile(np.arange(1, len(there) + 1), len(codes)),
+        "n": people.astype(np.int64),
+        "chose": chose.astype(np.int64),
+        "share": chose / people,
+        "ci_low": low,
+        "ci_high": high,
+        "ability": np.tile(totals[there] / counts[there].sum(axis=1), len(codes)),
+    }

@@ -10,7 +10,6 @@ on the other items. On complete data it has the order of the rest score, so noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.items.classical import rest_ability, with_rest
+from spectral_irt.inference.items.classical import rest_of
 from spectral_irt.inference.probability import two_sided
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import answers_with_difficulty
@@ -29,16 +29,6 @@ from spectral_irt.tables import Columns
 
 MOST_RESPONSES = 10_000_000  # all of an item's answers are needed at once: some 40 bytes each
 DIGITS = 9  # rest measures that agree to so many decimals are ties
-
-
-@dataclass(frozen=True, eq=False)
-class RestScore:
-    """What `rest_score` found, one number an item."""
-
-    n: NDArray[np.int64]
-    gamma: Floats
-    expected: Floats
-    se: Floats
 
 
 def restscore_columns(
@@ -73,26 +63,19 @@ def restscore_columns(
             f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "
             f"are {responses.n_responses:,}. Say `sample=`, for example `sample=10000` people."
         )
-    found = rest_score(responses, calibration.difficulty)
+    gamma, expected, se, n = rest_score(responses, calibration.difficulty)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = (found.gamma - found.expected) / found.se
+        z = (gamma - expected) / se
     z[~np.isfinite(z)] = np.nan
-    return {
-        "item": calibration.labels,
-        "n": found.n,
-        "gamma": found.gamma,
-        "gamma_expected": found.expected,
-        "se": found.se,
-        "z": z,
-        "p": two_sided(z),
-    }
+    columns: Columns = {"item": calibration.labels, "n": n, "gamma": gamma, "gamma_expected": expected, "se": se}
+    return columns | {"z": z, "p": two_sided(z)}
 
 
-def rest_score(responses: Responses, difficulty: Floats) -> RestScore:
-    """Item-restscore gamma of every item, observed and expected, and the standard error of their difference."""
+def rest_score(responses: Responses, difficulty: Floats) -> tuple[Floats, Floats, Floats, Ints]:
+    """Gamma of every item, observed and expected, the standard error of their difference, and how many answers."""
     m = len(difficulty)
     gamma, expected, se = (np.full(m, np.nan) for _ in range(3))
-    items, right, p, if_right, if_wrong = responses.gather(_positions, difficulty)
+    items, right, p, if_right, if_wrong = responses.gather(_positions, difficulty, responses.thresholds)
     order = np.argsort(items, kind="stable")
     limits = np.searchsorted(items[order], np.arange(m + 1))
     for item in range(m):
@@ -110,20 +93,15 @@ def rest_score(responses: Responses, difficulty: Floats) -> RestScore:
         v, h = p[rows] * (1 - p[rows]), by_one[one] - by_zero[zero]
         if v.sum() > 0:
             se[item] = np.sqrt(max(v @ h**2 - (v @ h) ** 2 / v.sum(), 0))
-    return RestScore(np.diff(limits), gamma, expected, se)
+    return gamma, expected, se, np.diff(limits)
 
 
-def _positions(block: Block, difficulty: Floats) -> tuple[NDArray[Any], ...]:
+def _positions(block: Block, difficulty: Floats, layout: Thresholds) -> tuple[NDArray[Any], ...]:
     """Of every answer: its item, whether it is right, P(right | score), and the rest measure if right and if wrong."""
-    block = answers_with_difficulty(block, difficulty)
-    block = with_rest(block)
-    if not block.n_persons:
-        nothing = np.empty(0)
-        return np.empty(0, dtype=np.int32), np.empty(0, dtype=bool), nothing, nothing, nothing
-    score = np.repeat(block.scores, block.counts)
-    most = np.repeat(block.counts, block.counts) - 1
-    measures = [np.round(rest_ability(block, difficulty, np.clip(score - less, 0, most)), DIGITS) for less in (1, 0)]
-    return block.items, block.right(), conditional_probabilities(block, difficulty), measures[0], measures[1]
+    rest = rest_of(answers_with_difficulty(block, difficulty), difficulty, layout)
+    score = rest.points + rest.x
+    measures = [np.round(rest.ability(np.clip(score - less, 0, rest.most)), DIGITS) for less in (1, 0)]
+    return rest.item, rest.x > 0, conditional_probabilities(rest.block, difficulty), measures[0], measures[1]
 
 
 def gamma_with_slopes(ones: Floats, zeros: Floats) -> tuple[float, Floats, Floats]:
