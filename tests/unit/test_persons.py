@@ -10,12 +10,20 @@ from scipy.optimize import brentq
 from dense import AWKWARD, probabilities, wilson_hilferty
 from spectral_irt import Analysis, Responses, SpectralRasch, simulate
 from spectral_irt import ability as module
-from spectral_irt.ability import likelihoods, score_abilities, solve
+from spectral_irt.ability import score_abilities, solve
+from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.persons import abilities, align, person_mean_squares
-from spectral_irt.total_score import Answers
+from spectral_irt.persons.abilities import likelihoods
+
+
+def rows_of_items(indptr, items, scores):
+    """Rows of right and wrong answers, and their layout."""
+    counts = np.diff(indptr)
+    return Rows(indptr.astype(np.int64), items, counts, scores, counts), Thresholds.ones(int(items.max()) + 1)
+
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
 
@@ -322,12 +330,9 @@ def test_warm_takes_the_higher_of_two_maxima():
     people = list(people_beside_gaps(1))
     beta = np.concatenate([b for b, _ in people])
     ends = np.cumsum([len(b) for b, _ in people])
-    answers = Answers(
-        np.concatenate([[0], ends]).astype(np.int32),
-        np.arange(len(beta), dtype=np.int32),
-        np.array([score for _, score in people]),
-    )
-    theta, information = solve(answers, beta, warm=True)
+    scores = np.array([score for _, score in people])
+    answers = rows_of_items(np.concatenate([[0], ends]), np.arange(len(beta), dtype=np.int32), scores)
+    theta, information = solve(*answers, beta, warm=True)
     several = 0
     for k, (b, score) in enumerate(people):
         grid = np.linspace(b.min() - 6, b.max() + 6, 20_001)
@@ -362,13 +367,13 @@ def test_no_gap_that_makes_two_maxima_is_overlooked(monkeypatch):
     tables = [rng.choice(60, rng.integers(2, 9), replace=False) for _ in range(3000)]
     indptr = np.concatenate([[0], np.cumsum([len(t) for t in tables])]).astype(np.int32)
     scores = np.array([rng.integers(0, len(t) + 1) for t in tables])
-    answers = Answers(indptr, np.concatenate(tables).astype(np.int32), scores)
-    screened = solve(answers, beta, warm=True)
+    answers = rows_of_items(indptr, np.concatenate(tables).astype(np.int32), scores)
+    screened = solve(*answers, beta, warm=True)
     everybody = np.arange(len(tables))
-    chosen = module._beside_a_gap(answers, beta)
+    chosen = module.beside_a_gap(*answers, beta)
     assert 0 < len(chosen) < len(tables) / 2
-    monkeypatch.setattr(module, "_beside_a_gap", lambda answers, beta: everybody)
-    np.testing.assert_allclose(solve(answers, beta, warm=True)[0], screened[0], atol=1e-6)
+    monkeypatch.setattr(module, "beside_a_gap", lambda rows, layout, beta: everybody)
+    np.testing.assert_allclose(solve(*answers, beta, warm=True)[0], screened[0], atol=1e-6)
 
 
 # ------------------------------------------------------------- maximum and weighted likelihood at once
@@ -386,8 +391,8 @@ def test_both_likelihoods_solve_their_equations(items: int, longest: int, spread
         [(rng.random(len(s)) < 1 / (1 + np.exp(beta[s] - t))).sum() for s, t in zip(sets, theta, strict=True)]
     )
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    answers = Answers(indptr, np.concatenate(sets).astype(np.int32), scores)
-    ml, ml_information, warm, warm_information = likelihoods(answers, beta)
+    answers = rows_of_items(indptr, np.concatenate(sets).astype(np.int32), scores)
+    ml, ml_information, warm, warm_information = likelihoods(*answers, beta)
     for person, chosen in enumerate(sets):
         for ability, information, weighted in (
             (ml[person], ml_information[person], False),
@@ -402,7 +407,7 @@ def test_both_likelihoods_solve_their_equations(items: int, longest: int, spread
             pull = scores[person] - p.sum() + (v * (1 - 2 * p)).sum() / (2 * v.sum()) * weighted
             assert abs(pull / v.sum()) < 1e-6 if weighted else abs(pull / v.sum()) < 1e-9
             assert information == pytest.approx(v.sum(), rel=1e-6)
-    step_by_step = solve(answers, beta, warm=True)[0]
+    step_by_step = solve(*answers, beta, warm=True)[0]
     np.testing.assert_allclose(warm, step_by_step, atol=1e-6)  # the same of two maxima, too
 
 

@@ -22,7 +22,6 @@ ROOMS = [
     "reading",
     "eval_logs",
     "terminal",
-    "total_score",
     "ability",
     "chain",
     "conditional",

@@ -6,13 +6,12 @@ Right and wrong answers are the case of one threshold for each item, its difficu
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.regularization import Regularization
@@ -23,7 +22,6 @@ from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import ConvergenceWarning, OptionError, listed, stopped
-from spectral_irt.sparse_kernels import csr
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
@@ -230,20 +228,6 @@ def keep_estimable(responses: Responses) -> Kept:
 
 
 # --------------------------------------------------------------------- sums over answers
-
-
-def person_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:
-    """Consecutive runs of at most `limit` people of a block."""
-    for start in range(0, block.n_persons, max(1, limit)):
-        yield start, min(start + max(1, limit), block.n_persons)
-
-
-def answered(block: Block, start: int, stop: int, n_items: int, values: Floats | None = None) -> sparse.csr_array:
-    """People `start` to `stop` of a block x items: 1 (or the given value) where there is an answer."""
-    first, last = block.indptr[start], block.indptr[stop]
-    indptr = (block.indptr[start : stop + 1] - first).astype(np.int32)
-    data = np.ones(last - first) if values is None else values
-    return csr(indptr, np.asarray(block.items[first:last]), data, n_items)
 
 
 def by_item(items: NDArray[np.int32], values: Floats, n_items: int) -> Floats:

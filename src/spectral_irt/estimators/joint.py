@@ -12,18 +12,11 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import (
-    DENSE_ITEMS,
-    Estimate,
-    answered,
-    by_item,
-    by_person,
-    convergence,
-    keep_estimable,
-)
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, by_item, by_person, convergence, keep_estimable
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
+from spectral_irt.sparse_kernels import csr
 
 ABILITY_TOL = 1e-9  # abilities are solved to this within every pass, so the likelihood is a function of difficulty
 HALVINGS = 20
@@ -46,10 +39,8 @@ class Part:
     @classmethod
     def of(cls, block: Block, beta: Floats) -> Part:
         block = block.take(np.flatnonzero(block.informative))
-        empty = np.zeros(0)
-        return cls(
-            block, block.person_of_response(), block.right().astype(float), prox_ability(block, beta), empty, empty
-        )
+        right, start, empty = block.right().astype(float), prox_ability(block, beta), np.zeros(0)
+        return cls(block, block.person_of_response(), right, start, empty, empty)
 
 
 def solve_abilities(part: Part, beta: Floats) -> tuple[Part, tuple[Floats, Floats, float]]:
@@ -92,7 +83,7 @@ def profile_information(part: Part, direction: Floats) -> Floats:
 def dense_information(part: Part, n_items: int) -> Floats:
     """H itself: diag(sum_l v_l) - sum_l v_l v_l^T / V_l."""
     scaled = part.v / np.sqrt(part.information)[part.person]
-    total = -gram(answered(part.block, 0, part.block.n_persons, n_items, scaled))
+    total = -gram(csr(part.block.indptr.astype(np.int32), np.asarray(part.block.items), scaled, n_items))
     total[np.diag_indices(n_items)] += by_item(part.block.items, part.v, n_items)
     return total
 
@@ -169,11 +160,6 @@ class JointRasch(RaschEstimator):
 
     Attributes
     ----------
-    ability_, ability_se_ : arrays, one number per person
-        Maximum-likelihood abilities given the difficulties; plus or minus infinity for people with all answers right or
-        all wrong, NaN for people without answers.
-    correction_ : float
-        The factor by which difficulties were multiplied; 1 without correction.
     loglik_ : float
         Joint log-likelihood at the maximum, before any correction.
 
@@ -204,48 +190,19 @@ class JointRasch(RaschEstimator):
         kept = keep_estimable(responses)
         rest = kept.responses
         fit = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
-        parts = fit.parts
         if rest.n_items <= DENSE_ITEMS:
-            se = np.sqrt(np.diag(centered_inverse(parts.sum(dense_information, rest.n_items))))
+            se = np.sqrt(np.diag(centered_inverse(fit.parts.sum(dense_information, rest.n_items))))
         else:
             se = 1 / np.sqrt(fit.diagonal)
-        factor = shrink_factor(parts) if self.correction else 1.0
-        difficulty = factor * fit.difficulty
-        if self.correction:
-            parts, _ = parts.map_and_sum(solve_abilities, difficulty)
-        ability, ability_se = _abilities(rest, parts)
+        factor = shrink_factor(fit.parts) if self.correction else 1.0
         findings = convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.residual, self.tol)
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
         if not self.correction and n < 30:
-            findings.append(
-                Finding(
-                    "joint_bias",
-                    "warning",
-                    f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between "
-                    f"difficulties are about {100 / (n - 1):.0f}% too large.",
-                    "Use a consistent method: `SpectralRasch` or `ConditionalRasch`.",
-                )
+            sentence = (
+                f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between difficulties "
+                f"are about {100 / (n - 1):.0f}% too large."
             )
-        return kept.estimate(
-            difficulty,
-            factor * se,
-            fit.n_iter,
-            fit.residual,
-            loglik=fit.loglik,
-            findings=findings,
-            extra={"ability": ability, "ability_se": ability_se, "correction": factor},
-        )
-
-
-def _abilities(responses: Responses, parts: Prepared) -> tuple[Floats, Floats]:
-    """One ability for every person of the data, the extreme ones included."""
-    counts, scores = responses.counts, responses.scores
-    ability = np.select([counts == 0, scores == 0, scores == counts], [np.nan, -np.inf, np.inf], 0.0)
-    se = np.where(counts == 0, np.nan, np.inf)
-    inside = np.isfinite(ability)
-    ability[inside], se[inside] = parts.gather(_theta_and_error)
-    return ability, se
-
-
-def _theta_and_error(part: Part) -> tuple[Floats, Floats]:
-    return part.theta, 1 / np.sqrt(part.information)
+            remedy = "Use a consistent method: `SpectralRasch` or `ConditionalRasch`."
+            findings.append(Finding("joint_bias", "warning", sentence, remedy))
+        found = factor * fit.difficulty, factor * se, fit.n_iter, fit.residual
+        return kept.estimate(*found, loglik=fit.loglik, findings=findings)

@@ -13,10 +13,11 @@ from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, answered, by_item, convergence, keep_estimable
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, by_item, convergence, keep_estimable
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, gram
+from spectral_irt.sparse_kernels import csr
 
 PAIRS = 2_000_000  # pairs of answers laid out at a time
 
@@ -80,20 +81,12 @@ class _Pairs:
     def loglik(self, beta: Floats) -> float:
         return float(-(self.y.data @ np.logaddexp(0, beta[self.right] - beta[self.wrong])))
 
-    def information(self, beta: Floats) -> Floats:
+    def information(self, beta: Floats) -> sparse.csr_array:
         """Minus the second derivatives, m x m: a Laplacian with weights (Y_ij + Y_ji) pi_i pi_j / (pi_i + pi_j)^2."""
-        weights = sparse.csr_array((self._curvature(beta), self.wrong, self.y.indptr), shape=self.y.shape).toarray()
-        weights += weights.T
-        return np.diag(weights.sum(axis=1)) - weights
-
-    def diagonal(self, beta: Floats) -> Floats:
-        weights = self._curvature(beta)
-        m = len(beta)
-        return by_item(self.right, weights, m) + by_item(self.wrong, weights, m)
-
-    def _curvature(self, beta: Floats) -> Floats:
         p = sigmoid(beta[self.wrong] - beta[self.right])
-        return self.y.data * p * (1 - p)
+        weights = sparse.csr_array((self.y.data * p * (1 - p), self.wrong, self.y.indptr), shape=self.y.shape)
+        weights = weights + weights.T
+        return sparse.csr_array(sparse.diags_array(weights.sum(axis=1)) - weights)
 
 
 # ------------------------------------------------------------------------ sandwich, by person
@@ -130,16 +123,13 @@ def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_arra
         out[low:high] += np.bincount(j - low, weights=share, minlength=high - low)
         out[low:high] -= np.bincount(i - low, weights=share, minlength=high - low)
         start = stop
-    return answered(block, 0, block.n_persons, m, out)
+    return csr(block.indptr.astype(np.int32), np.asarray(block.items), out, m)
 
 
-def _meat(block: Block, beta: Floats, weighting: str) -> Floats:
-    return gram(person_scores(block, beta, weighting))
-
-
-def _squares(block: Block, beta: Floats, weighting: str) -> Floats:
+def score_squares(block: Block, beta: Floats, weighting: str, dense: bool) -> Floats:
+    """The sum over people of g g', or its diagonal."""
     g = person_scores(block, beta, weighting)
-    return by_item(g.indices, g.data**2, len(beta))
+    return gram(g) if dense else by_item(g.indices, g.data**2, len(beta))
 
 
 def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, beta: Floats, weighting: str) -> Floats:
@@ -147,11 +137,12 @@ def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, bet
 
     Beyond 5,000 items J is taken for its diagonal.
     """
-    pairs = _Pairs(sparse.csr_array(counts))
-    if len(beta) > DENSE_ITEMS:
-        return np.sqrt(responses.sum(_squares, beta, weighting)) / pairs.diagonal(beta)
-    omega = responses.sum(_meat, beta, weighting)
-    inverse = centered_inverse(pairs.information(beta))
+    dense = len(beta) <= DENSE_ITEMS
+    information = _Pairs(sparse.csr_array(counts)).information(beta)
+    omega = responses.sum(score_squares, beta, weighting, dense)
+    if not dense:
+        return np.sqrt(omega) / information.diagonal()
+    inverse = centered_inverse(information.toarray())
     return np.sqrt(np.maximum(np.einsum("ij,ij->i", inverse @ omega, inverse), 0))
 
 
@@ -213,13 +204,8 @@ class PairwiseRasch(RaschEstimator):
         what = "the pairwise likelihood"
         findings = convergence(what, fit.n_iter, "iterations", "a last step of", fit.residual, self.tol)
         if rest.n_items > DENSE_ITEMS:
-            findings.append(
-                Finding(
-                    "approximate_se",
-                    "note",
-                    f"With more than {DENSE_ITEMS:,} items standard errors use the diagonal of the information.",
-                    "They are too small where groups of items are weakly linked.",
-                )
-            )
+            sentence = f"With more than {DENSE_ITEMS:,} items standard errors use the diagonal of the information."
+            remedy = "They are too small where groups of items are weakly linked."
+            findings.append(Finding("approximate_se", "note", sentence, remedy))
         se = pairwise_errors(rest, counts, fit.difficulty, self.weighting)
         return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, loglik=fit.loglik, findings=findings)

@@ -17,15 +17,11 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate
+from spectral_irt.estimators.estimate import Estimate, Kept
 
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
-NO_ERRORS = Finding(
-    "no_standard_errors",
-    "note",
-    "The methods of the reciprocal matrix have no standard errors here.",
-    "`PairwiseRasch`, `ConditionalRasch` and `SpectralRasch` have them.",
-)
+NO_ERRORS = "The methods of the reciprocal matrix have no standard errors here."
+THEY_HAVE = "`PairwiseRasch`, `ConditionalRasch` and `SpectralRasch` have them."
 
 
 def reciprocal_matrix(counts: Floats) -> Floats:
@@ -86,16 +82,10 @@ class _ReciprocalRasch(RaschEstimator):
         matrix = reciprocal_matrix(complete_counts(responses))
         difficulty, n_iter, residual = self._solve(matrix)
         design = examine(responses)
-        return Estimate(
-            difficulty,
-            np.full(len(difficulty), np.nan),
-            design.status(),
-            n_iter,
-            residual,
-            findings=(*design.findings, NO_ERRORS),
-            se_method="none",
-            extra={"reciprocal": matrix},
-        )
+        findings = (*design.findings, Finding("no_standard_errors", "note", NO_ERRORS, THEY_HAVE))
+        kept = Kept(responses, design.answered, design.status(), findings, responses.thresholds)
+        extra = {"reciprocal": matrix}
+        return kept.estimate(difficulty, None, n_iter, residual, se_method="none", extra=extra)
 
 
 def complete_counts(responses: Responses) -> Floats:

@@ -9,7 +9,6 @@ import numpy as np
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine
-from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import Estimate, Kept, by_item, by_person, convergence
 from spectral_irt.estimators.spectral_fit import start_thresholds
@@ -133,64 +132,6 @@ def update_items(items: Items, sums: tuple[Floats, ...]) -> tuple[Items, float]:
     return Items(mean, var, mu, float(tau_b), float(tau)), -float(centre)
 
 
-# ------------------------------------------------------------------------------- algorithm
-
-
-@dataclass(frozen=True, eq=False)
-class VariationalFit:
-    """What `variational_difficulty` found; abilities are on the scale on which they average zero."""
-
-    items: Items
-    parts: Prepared
-    elbo: Floats
-    n_iter: int
-    residual: float
-
-
-def variational_difficulty(
-    responses: Responses, *, start: Floats, tol: float = 1e-5, max_iter: int = 500
-) -> VariationalFit:
-    """The best approximation of the posterior by independent normals, by coordinate ascent on the evidence bound.
-
-    X_li ~ Bernoulli(logistic(theta_l - b_i)),  theta_l ~ N(0, 1/tau),  b_i ~ N(mu, 1/tau_b)
-
-    mu and the precisions are at their maximum too (empirical Bayes). Every iteration is one pass. Anderson's
-    acceleration proposes; a proposal that lowers the bound is replaced by the plain update, which cannot. Stops when
-    no difficulty, log standard deviation or hyperparameter moves by more than `tol`.
-    """
-    n_items = responses.item_counts
-    items = Items(start, 1 / (1 + n_items / 5), 0.0, 1.0, 1.0)
-    x, shift = items.pack(), 0.0
-    parts = responses.prepare(Part.of)
-    safe = (x, parts, shift)
-    accelerate = Anderson()
-    trace: list[float] = []
-    good = (items, parts)
-    passes, change = 0, np.inf
-    while passes < max_iter:
-        items = Items.unpack(x)
-        there, sums = parts.map_and_sum(bound_pass, items, shift)
-        passes += 1
-        bound = float(sums[3][0]) + item_bound(items)
-        if trace and bound < trace[-1]:
-            if x is safe[0] and parts is safe[1]:
-                break  # the plain update: what it lost is rounding, and there is nothing more to gain
-            accelerate.forget()
-            x, parts, shift = safe
-            continue
-        trace.append(bound)
-        parts = there
-        good = (items, parts)
-        new, shift = update_items(items, sums)
-        image = new.pack()
-        safe = (image, parts, shift)
-        change = float(np.abs(image - x).max())
-        if change <= tol:
-            break
-        x = np.clip(accelerate.next(x, image), image - 2, image + 2)
-    return VariationalFit(good[0], good[1], np.array(trace), passes, change)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class VariationalRasch(RaschEstimator):
     """Posterior mean and standard deviation of every difficulty and ability under hierarchical normal priors (VB).
@@ -213,8 +154,6 @@ class VariationalRasch(RaschEstimator):
     ----------
     difficulty_, se_ : arrays
         Posterior means (shrunk towards the mean difficulty) and standard deviations, which are too small: see Notes.
-    ability_, ability_se_ : arrays, one number per person
-        The same for abilities; people without answers have the prior's.
     elbo_ : array
         The bound after each accepted pass; never decreases.
     sigma_, sigma_b_, mu_ : float
@@ -222,25 +161,13 @@ class VariationalRasch(RaschEstimator):
 
     Notes
     -----
+    Coordinate ascent on the bound, each update closed-form, in one pass an iteration. Anderson's acceleration proposes;
+    a proposal that lowers the bound is replaced by the plain update, which cannot.
+
     The approximation pulls the spread of abilities, and with it all differences, towards zero on short tests. That bias
-    does not shrink as people are added, while the intervals do: the more data, the less they cover. Coverage of 95%
-    intervals in simulations, and how much differences were too small:
-
-    ============  ==========  ==========  ============  ============  ===============
-    answers each  ability sd  300 people  1,000 people  5,000 people  differences
-    ============  ==========  ==========  ============  ============  ===============
-    5             1.0                92%           80%           50%  9 to 11% small
-    5             1.5                83%           65%           36%  13 to 15% small
-    10            1.0                90%           84%           65%  6 to 9% small
-    10            1.5                88%           81%           56%  7 to 10% small
-    20            1.0                91%           91%           79%  4 to 6% small
-    20            1.5                89%           88%           78%  4 to 6% small
-    60            1.0                92%           92%           91%  1 to 3% small
-    60            1.5                91%           91%           90%  1 to 3% small
-    ============  ==========  ==========  ============  ============  ===============
-
-    (`python benchmarks/variational.py`; SpectralRasch covered 93 to 97% in all of them.) Every fit says so in its
-    findings (`approximate_intervals`). For numbers to rely on use SpectralRasch or ConditionalRasch.
+    does not shrink as people are added, while the intervals do: the more data, the less they cover (from 92% down to
+    36% for 5 answers each, docs/explanation/rivals.md). Every fit says so in its findings (`approximate_intervals`).
+    For numbers to rely on use SpectralRasch or ConditionalRasch.
 
     References
     ----------
@@ -263,40 +190,38 @@ class VariationalRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
         rest = responses.take_items(design.answered) if design.unanswered.any() else responses
-        fit = variational_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
-        centre = fit.items.mean.mean()
-        ability, ability_se = _abilities(rest, fit)
+        items = Items(start_thresholds(rest), 1 / (1 + rest.item_counts / 5), 0.0, 1.0, 1.0)
+        x, parts, shift = safe = items.pack(), rest.prepare(Part.of), 0.0
+        accelerate, good = Anderson(), items
+        trace: list[float] = []
+        passes, change = 0, np.inf
+        while passes < self.max_iter:
+            items = Items.unpack(x)
+            there, sums = parts.map_and_sum(bound_pass, items, shift)
+            passes += 1
+            bound = float(sums[3][0]) + item_bound(items)
+            if trace and bound < trace[-1]:
+                if x is safe[0] and parts is safe[1]:
+                    break  # the plain update: what it lost is rounding, and there is nothing more to gain
+                accelerate.forget()
+                x, parts, shift = safe
+                continue
+            trace.append(bound)
+            good, parts = items, there
+            new, shift = update_items(items, sums)
+            image = new.pack()
+            safe = (image, parts, shift)
+            change = float(np.abs(image - x).max())
+            if change <= self.tol:
+                break
+            x = np.clip(accelerate.next(x, image), image - 2, image + 2)
+        centre = good.mean.mean()
         # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
         findings = [finding for finding in design.findings if finding.code != "silent_persons"]
         findings.append(INTERVALS)
-        if fit.n_iter >= self.max_iter:
-            what = "the variational fit"
-            findings += convergence(what, fit.n_iter, "passes", "a last step of", fit.residual, self.tol)
+        if passes >= self.max_iter:
+            findings += convergence("the variational fit", passes, "passes", "a last step of", change, self.tol)
         kept = Kept(rest, design.answered, design.status(), tuple(findings), responses.thresholds)
-        return kept.estimate(
-            fit.items.mean - centre,
-            np.sqrt(fit.items.var),
-            fit.n_iter,
-            fit.residual,
-            extra={
-                "ability": ability - centre,
-                "ability_se": ability_se,
-                "elbo": fit.elbo,
-                "sigma": float(fit.items.tau**-0.5),
-                "sigma_b": float(fit.items.tau_b**-0.5),
-                "mu": -float(centre),
-            },
-        )
-
-
-def _abilities(responses: Responses, fit: VariationalFit) -> tuple[Floats, Floats]:
-    """Every person's ability and its standard deviation; the prior's for people without answers."""
-    mean = np.zeros(responses.n_persons)
-    sd = np.full(responses.n_persons, fit.items.tau**-0.5)
-    present = responses.counts > 0
-    mean[present], sd[present] = fit.parts.gather(_mean_and_sd)
-    return mean, sd
-
-
-def _mean_and_sd(part: Part) -> tuple[Floats, Floats]:
-    return part.mean, np.sqrt(part.var)
+        hyper = {"sigma": float(good.tau**-0.5), "sigma_b": float(good.tau_b**-0.5), "mu": -float(centre)}
+        extra = {"elbo": np.array(trace), **hyper}
+        return kept.estimate(good.mean - centre, np.sqrt(good.var), passes, change, extra=extra)

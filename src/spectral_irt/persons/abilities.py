@@ -9,14 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import likelihoods, score_abilities, solve
+from spectral_irt.ability import (
+    MOST_STEPS,
+    STEP,
+    beside_a_gap,
+    cached_runs,
+    score_abilities,
+    score_cumulants,
+    solve,
+    with_answers,
+)
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.same_items import SharedSets, same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import OptionError, check_option
+from spectral_irt.model import prox
 from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
-from spectral_irt.total_score import Answers, cached_runs
+from spectral_irt.sparse_kernels import row_sums, shared_ones
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
@@ -196,8 +206,8 @@ def _likelihood(block: Block, beta: Floats, layout: Thresholds, warm: bool) -> F
     rows = known_rows(block, beta, layout)
     some, who = _distinct(rows, beta, layout)
     ability, se = np.full(some.n_persons, np.nan), np.full(some.n_persons, np.nan)
-    for persons, answers in cached_runs(some, layout):
-        ability[persons], information = solve(answers, beta, warm=warm)
+    for persons, run in cached_runs(some, layout):
+        ability[persons], information = solve(run, layout, beta, warm=warm)
         with np.errstate(divide="ignore"):
             se[persons] = 1 / np.sqrt(information)
     return ability[who], se[who], *_about(rows)
@@ -210,11 +220,10 @@ def _likelihoods(
     some, who = _distinct(rows, beta, layout)
     found = np.full((4, some.n_persons), np.nan)
     if not layout.binary:
-        for persons, answers in cached_runs(some, layout):
-            found[:, persons] = likelihoods(answers, beta)
+        for persons, run in cached_runs(some, layout):
+            found[:, persons] = likelihoods(run, layout, beta)
     elif len(there := np.flatnonzero(some.counts)):
-        bounds = np.append(some.indptr[there], some.indptr[-1]).astype(np.int32)
-        found[:, there] = likelihoods(Answers(bounds, some.items, some.scores[there]), beta)
+        found[:, there] = likelihoods(with_answers(some), layout, beta)
     with np.errstate(divide="ignore"):
         errors = 1 / np.sqrt(found[1::2])
     ml, ml_se, wle, wle_se = (values[who] for values in (found[0], errors[0], found[2], errors[1]))
@@ -225,8 +234,8 @@ def _posterior(block: Block, beta: Floats, layout: Thresholds, mean: float, sd: 
     rows = known_rows(block, beta, layout)
     some, who = _distinct(rows, beta, layout)
     ability, se = np.full(some.n_persons, float(mean)), np.full(some.n_persons, float(sd))
-    for persons, answers in cached_runs(some, layout):
-        ability[persons], se[persons] = posterior_moments(answers, beta, mean, sd)
+    for persons, run in cached_runs(some, layout):
+        ability[persons], se[persons] = posterior_moments(run, layout, beta, mean, sd)
     return ability[who], se[who], *_about(rows)
 
 
@@ -267,3 +276,85 @@ def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses
     if known.all():
         return responses, thresholds
     return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]
+
+
+# --------------------------------------------------------------------- maximum and weighted likelihood at once
+
+NEAR = 0.01  # logits within which the series below is good to the last digits
+BOLD = 1.0  # logits that one evaluation may be trusted to tell about
+ROUNDS = 8  # evaluations; two are usual for people with many answers, and whoever needs more goes step by step
+
+
+def likelihoods(rows: Rows, layout: Thresholds, beta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Maximum likelihood and Warm's estimate of these people, each with the information at it: what `solve` gives.
+
+    One evaluation at theta gives the cumulants k1 to k6 of the score there, and with them the whole neighborhood:
+
+        sum p at theta + d = k1 + k2 d + k3 d^2 / 2 + ... + k6 d^5 / 120,    V = k2 + k3 d + ...,    J = dV / d theta.
+
+    Both equations are solved in that series, without looking at the answers again, and the next evaluation is where
+    they lead; one within a hundredth of a logit is final. Ordered answers take steps of their own for each.
+    """
+    if not layout.binary:
+        return *solve(rows, layout, beta), *solve(rows, layout, beta, warm=True)
+    n, s = rows.counts, rows.scores
+    theta = _prox(rows, beta)
+    found = np.full((4, len(n)), np.nan)  # ability and information: maximum likelihood, then Warm's
+    endless = (s == 0) | (s == n)
+    found[0, endless], found[1, endless] = np.where(s[endless] > 0, np.inf, -np.inf), 0.0
+    persons, mine = np.arange(len(n)), rows
+    for _ in range(ROUNDS):
+        k = score_cumulants(mine, layout, beta, 6)(theta)
+        there = [theta]
+        for row, warm in ((0, False), (2, True)):
+            d, v = _solved_near(mine.scores, k, warm)
+            close = (np.abs(d) <= NEAR) & np.isnan(found[row, persons])
+            found[row, persons[close]], found[row + 1, persons[close]] = (theta + d)[close], v[close]
+            there.append(theta + d)
+        ml, warm_one = (np.isnan(found[row, persons]) for row in (0, 2))
+        left = np.flatnonzero(ml | warm_one)
+        if not len(left):
+            break
+        # Where one evaluation can serve both it is between them.
+        halfway = ml & warm_one & (np.abs(there[1] - there[2]) < NEAR)
+        theta = np.where(halfway, (there[1] + there[2]) / 2, np.where(ml, there[1], there[2]))[left]
+        if len(left) < len(persons):
+            persons, mine = persons[left], mine.take(left)
+    for row, warm in ((0, False), (2, True)):
+        slow = np.flatnonzero(np.isnan(found[row]))
+        if len(slow):
+            found[row, slow], found[row + 1, slow] = solve(rows.take(slow), layout, beta, warm=warm)
+    several = beside_a_gap(rows, layout, beta)
+    if len(several):
+        found[2, several], found[3, several] = solve(rows.take(several), layout, beta, warm=True)
+    return found[0], found[1], found[2], found[3]
+
+
+def _prox(rows: Rows, beta: Floats) -> Floats:
+    n, s = rows.counts, rows.scores
+    cells = len(n), rows.indptr.astype(np.int32), rows.items
+    mean, square = (row_sums(cells, shared_ones(len(rows.items)), values) / n for values in (beta, beta * beta))
+    return np.asarray(prox(mean, np.maximum(square - mean**2, 0), np.log((s + 0.4) / (n - s + 0.4))))
+
+
+def _solved_near(s: Ints, k: Floats, warm: bool) -> tuple[Floats, Floats]:
+    """How far away the estimate is, at most `BOLD`, and the information there."""
+    k1, k2, k3, k4, k5, k6 = k
+    d = np.zeros(len(s))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for _ in range(MOST_STEPS):
+            missing = s - (k1 + d * (k2 + d / 2 * (k3 + d / 3 * (k4 + d / 4 * (k5 + d / 5 * k6)))))
+            v = k2 + d * (k3 + d / 2 * (k4 + d / 3 * (k5 + d / 4 * k6)))
+            slope = -v
+            if warm:
+                lean = k3 + d * (k4 + d / 2 * (k5 + d / 3 * k6))
+                missing = missing + lean / (2 * v)
+                bent = slope + ((k4 + d * (k5 + d / 2 * k6)) / v - (lean / v) ** 2) / 2
+                slope = np.where(bent < slope / 2, bent, slope)
+            step = -missing / slope
+            step = np.clip(np.where(np.isfinite(step), step, 0.0), -BOLD - d, BOLD - d)
+            d = d + step
+            if np.all((np.abs(step) <= STEP) | (np.abs(d) > 2 * NEAR)):
+                break
+        v = k2 + d * (k3 + d / 2 * (k4 + d / 3 * (k5 + d / 4 * k6)))
+    return np.where(np.isfinite(d), d, 0.0), v

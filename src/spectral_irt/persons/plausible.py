@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.ability import cached_runs
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import checked, known_rows, population
@@ -23,7 +24,6 @@ from spectral_irt.persons.posterior import (
     settle,
 )
 from spectral_irt.tables import Columns
-from spectral_irt.total_score import Answers, cached_runs
 
 # The density is computed at nodes 0.4 standard deviations apart until it has fallen by exp(-20), its logarithm is
 # interpolated by cubics to cells a quarter as wide, and a value is drawn from the cells: their width adds 0.1^2 / 12 =
@@ -118,15 +118,15 @@ def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, layout: Thre
 
     # Of people about whom nothing is known but their population.
     values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
-    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
-        values[persons] = posterior_draws(answers, beta, mean[persons], sd, chance[persons])
+    for persons, rows in cached_runs(known_rows(block, beta, layout), layout):
+        values[persons] = posterior_draws(rows, layout, beta, mean[persons], sd, chance[persons])
     return values
 
 
-def posterior_draws(answers: Answers, beta: Floats, mean: Floats, sd: float, chance: Floats) -> Floats:
+def posterior_draws(rows: Rows, layout: Thresholds, beta: Floats, mean: Floats, sd: float, chance: Floats) -> Floats:
     """Abilities at these points of each person's posterior distribution (0 to 1), people x draws."""
-    mode, width = mode_and_step(answers, beta, mean, sd, STEP)
-    log_density = log_posterior(answers, beta, mean, sd)
+    mode, width = mode_and_step(rows, layout, beta, mean, sd, STEP)
+    log_density = log_posterior(rows, layout, beta, mean, sd)
     top = log_density(mode)
     sides: dict[int, list[Floats]] = {-1: [], 1: []}
     for side, heights in sides.items():
@@ -140,8 +140,8 @@ def posterior_draws(answers: Answers, beta: Floats, mean: Floats, sd: float, cha
     first = 1 - len(sides[-1])  # the node, counted from the mode, at which the first cell starts
     values = np.empty_like(chance)
     for start in range(0, len(mode), ROWS):
-        rows = slice(start, start + ROWS)
-        values[rows] = mode[rows, None] + width[rows, None] * quantiles(nodes[rows], chance[rows], first)
+        some = slice(start, start + ROWS)
+        values[some] = mode[some, None] + width[some, None] * quantiles(nodes[some], chance[some], first)
     return values
 
 
@@ -197,8 +197,8 @@ def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Fl
 
 def _moments(block: Block, mean: Floats, beta: Floats, layout: Thresholds, sd: float) -> tuple[Floats, Floats]:
     ability, error = mean.copy(), np.full(block.n_persons, sd)
-    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
-        ability[persons], error[persons] = posterior_moments(answers, beta, mean[persons], sd)
+    for persons, rows in cached_runs(known_rows(block, beta, layout), layout):
+        ability[persons], error[persons] = posterior_moments(rows, layout, beta, mean[persons], sd)
     return ability, error
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spectral_irt.ability import solve
+from spectral_irt.ability import log_likelihood, solve
 from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.numerics import Anderson
-from spectral_irt.total_score import Answers, log_likelihood
 
 # Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal
 # posterior. Under a wide prior a step is at most 0.6 logits: the logistic function itself has poles pi from the real
@@ -22,13 +22,15 @@ NARROWEST = 0.01  # standard deviation of a population in which abilities do not
 CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
 
 
-def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> tuple[Floats, Floats]:
+def posterior_moments(
+    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float
+) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of these people's abilities under a normal prior.
 
     `mean` may have a number for each of them.
     """
-    mode, width = mode_and_step(answers, beta, mean, sd, STEP)
-    log_density = log_posterior(answers, beta, mean, sd)
+    mode, width = mode_and_step(rows, layout, beta, mean, sd, STEP)
+    log_density = log_posterior(rows, layout, beta, mean, sd)
     top = log_density(mode)
     mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
     for side in (-1, 1):
@@ -46,17 +48,18 @@ def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: 
 
 
 def mode_and_step(
-    answers: Answers, beta: Floats, mean: float | Floats, sd: float, step: float
+    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float, step: float
 ) -> tuple[Floats, Floats]:
     """Where each posterior is highest, and a step for looking at it that is `step` of its standard deviation there."""
-    mode, information = solve(answers, beta, mean=mean, precision=sd**-2)
-    widest = WIDEST if answers.ordered is None else WIDEST / answers.ordered.widest
-    return mode, np.minimum(step / np.sqrt(information + sd**-2), widest)
+    mode, information = solve(rows, layout, beta, mean=mean, precision=sd**-2)
+    return mode, np.minimum(step / np.sqrt(information + sd**-2), WIDEST / layout.widest)
 
 
-def log_posterior(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> Callable[[Floats], Floats]:
+def log_posterior(
+    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float
+) -> Callable[[Floats], Floats]:
     """Logarithm of the posterior density of each person's ability, but for a constant, as a function of abilities."""
-    likelihood = log_likelihood(answers, beta)
+    likelihood = log_likelihood(rows, layout, beta)
     return lambda theta: likelihood(theta) - ((theta - mean) / sd) ** 2 / 2
 
 

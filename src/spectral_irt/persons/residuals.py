@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.ability import answer_moments
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.packing import CACHED, person_chunks
@@ -31,7 +32,6 @@ from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.tables import Columns
-from spectral_irt.total_score import answer_moments
 
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
 FARTHEST = 300.0  # logits of a person or an item from 0: two such are still finitely far apart

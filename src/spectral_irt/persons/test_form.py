@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import every_score, score_abilities, solve
+from spectral_irt.ability import complete_rows, every_score, score_abilities, solve
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
@@ -22,7 +22,6 @@ from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
 from spectral_irt.persons.abilities import checked, known_rows
 from spectral_irt.persons.posterior import posterior_moments
-from spectral_irt.total_score import Answers
 
 FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
 SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them
@@ -75,10 +74,8 @@ class Form:
     def ends(self) -> tuple[float, float]:
         """Warm's abilities of the lowest and the highest score on all items with an estimate."""
         form = self.take(self.known)
-        m = form.layout.n_items
-        items, indptr = np.tile(np.arange(m, dtype=np.int32), 2), np.array([0, m, 2 * m], dtype=np.int32)
-        answers = Answers(indptr, items, np.array([0, form.max_score]), form.layout)
-        low, high = solve(answers, form.thresholds, warm=True)[0].tolist()
+        rows = complete_rows(form.layout, np.array([0, form.max_score]))
+        low, high = solve(rows, form.layout, form.thresholds, warm=True)[0].tolist()
         return low, high
 
     def abilities(self, method: str = "wle", prior: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
@@ -91,8 +88,9 @@ class Form:
             return score_abilities(self.thresholds, self.layout, warm=method == "wle")
         assert prior is not None
         ability, se = np.empty(self.max_score + 1), np.empty(self.max_score + 1)
-        for scores, answers in every_score(self.layout):
-            ability[scores], se[scores] = posterior_moments(answers, self.thresholds, *prior)
+        for rows in every_score(self.layout):
+            found = posterior_moments(rows, self.layout, self.thresholds, *prior)
+            ability[rows.scores], se[rows.scores] = found
         return ability, se
 
     def chances(self, theta: Floats) -> Floats:

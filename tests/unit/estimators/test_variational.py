@@ -91,8 +91,6 @@ def test_equals_plain_dense_coordinate_ascent(p):
     fit = VariationalRasch(tol=1e-8, max_iter=2000).fit(X)
     np.testing.assert_allclose(fit.difficulty_, b - b.mean(), atol=1e-5)
     np.testing.assert_allclose(fit.se_, np.sqrt(c), rtol=1e-5)
-    np.testing.assert_allclose(fit.ability_, mean - b.mean(), atol=1e-4)
-    np.testing.assert_allclose(fit.ability_se_, np.sqrt(var), rtol=1e-5)
     assert fit.sigma_ == pytest.approx(tau**-0.5, rel=1e-5)
     assert fit.sigma_b_ == pytest.approx(tau_b**-0.5, rel=1e-5)
     bound = dense_bound(X, mean, var, b, c, mu, tau_b, tau)
@@ -154,12 +152,10 @@ def test_extreme_items_get_an_estimate_from_the_prior():
     assert np.nanmean(fit.difficulty_) == pytest.approx(0, abs=1e-12)
 
 
-def test_users_without_answers_have_the_prior():
+def test_people_without_answers_add_nothing():
     X = rasch(60, 6, seed=4).responses.to_dense()
     X[7] = np.nan
     fit = VariationalRasch().fit(X)
-    assert fit.ability_[7] == pytest.approx(fit.mu_)
-    assert fit.ability_se_[7] == pytest.approx(fit.sigma_)
     without = VariationalRasch().fit(np.delete(X, 7, axis=0))
     np.testing.assert_allclose(fit.difficulty_, without.difficulty_, atol=1e-8)
 
@@ -171,12 +167,11 @@ def test_long_tests_recover_the_truth():
     slope = fit.difficulty_ @ data.difficulty / (data.difficulty @ data.difficulty)
     assert 0.92 < slope < 1.0
     assert np.mean(((fit.difficulty_ - data.difficulty) / fit.se_) ** 2) < 2
-    assert np.corrcoef(fit.ability_, data.ability)[0, 1] > 0.93
 
 
 @pytest.mark.slow
 def test_intervals_are_as_narrow_as_said():
-    """The docstring says 65% for 5 answers, sd 1.5 and 1,000 people, and differences 13% too small; and so does a fit.
+    """The page says 65% for 5 answers, sd 1.5 and 1,000 people, and differences 13% too small; and so does a fit.
 
     Twelve replicates of five items, whose errors go together: the standard error of the coverage is about .07.
     """

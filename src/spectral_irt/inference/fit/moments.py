@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.ability import central_moments
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, part_given
 from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.data import Block, Responses
@@ -24,7 +25,6 @@ from spectral_irt.data.thresholds import Rows, Thresholds, answered_items, rows_
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds
 from spectral_irt.persons.residuals import LEAST
-from spectral_irt.total_score import central_moments
 
 
 class Answers(NamedTuple):

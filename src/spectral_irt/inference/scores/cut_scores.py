@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectral_irt.ability import cached_runs, score_cumulants
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -37,7 +38,6 @@ from spectral_irt.persons.abilities import Abilities, abilities, checked, known_
 from spectral_irt.persons.posterior import log_spread, settle
 from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
-from spectral_irt.total_score import cached_runs, score_cumulants
 
 EQUAL = 1e-6  # logits: an ability that is the cut but for rounding is at the cut
 NODES, WIDE = 801, 6.0  # of the grid of abilities, over so many standard deviations either way
@@ -302,8 +302,8 @@ def _same_class(
     given the ability, scores are normal but for their whole numbers.
     """
     out = np.full(block.n_persons, np.nan)
-    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
-        n, moments = len(persons), score_cumulants(answers, beta)
+    for persons, rows in cached_runs(known_rows(block, beta, layout), layout):
+        n, moments = len(persons), score_cumulants(rows, layout, beta)
         needed = []
         for cut in cuts.tolist():
             expected, variance, lean, _ = moments(np.full(n, cut))
@@ -325,8 +325,8 @@ def _same_class(
 
 def _inverse_information(block: Block, beta: Floats, layout: Thresholds, cuts: Floats) -> tuple[Floats, int]:
     sums, people = np.zeros(len(cuts)), 0
-    for persons, answers in cached_runs(known_rows(block, beta, layout), layout):
-        moments = score_cumulants(answers, beta, False)
+    for persons, rows in cached_runs(known_rows(block, beta, layout), layout):
+        moments = score_cumulants(rows, layout, beta, 2)
         sums += [np.sum(1 / moments(np.full(len(persons), cut))[1]) for cut in cuts.tolist()]
         people += len(persons)
     return sums, people
