@@ -24,7 +24,7 @@ SERIOUS = ("serious", "critical")
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    with App(tmp_path_factory.mktemp("app") / "temporary", "--limit", "1MB") as one:
+    with App(tmp_path_factory.mktemp("app") / "temporary") as one:
         yield one
         assert one.end() == (0, "")
         assert list(one.folder.iterdir()) == []
@@ -149,19 +149,7 @@ def test_from_a_file_to_the_report(browser: Browser, app: App, answers: Path) ->
     assert app.job_folders() == []
 
 
-def test_a_bad_file_and_one_that_is_too_large(browser: Browser, app: App, tmp_path: Path) -> None:
-    (tmp_path / "large.csv").write_bytes(b"1,0\n" * 600_000)
-    upload(browser, tmp_path / "large.csv")
-    assert "larger than 1 MB" in browser.run("document.querySelector('#answers').validationMessage")
-    assert "/job/" not in browser.run("location.pathname")
-    # Without the program of the page the server says the same.
-    browser.run("document.querySelector('#answers').setCustomValidity('')")
-    press(browser, "Look at the file")
-    browser.wait(f"{READY} && location.pathname.endsWith('/upload')")
-    assert "larger than 1 MB" in browser.run("document.querySelector('main').innerText")
-    browser.complaints[:] = [one for one in browser.complaints if "413" not in one]  # the browser notes the status
-    press(browser, "Go back")
-    browser.wait(f"{READY} && document.querySelector('#answers') !== null")
+def test_a_bad_file(browser: Browser, app: App, tmp_path: Path) -> None:
     (tmp_path / "words.csv").write_text("Dear colleague,\nplease find the answers below.\n", encoding="utf-8")
     upload(browser, tmp_path / "words.csv")
     page = rest(browser)

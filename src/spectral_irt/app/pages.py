@@ -10,7 +10,6 @@ from starlette.responses import HTMLResponse
 
 from spectral_irt import __version__
 from spectral_irt.report.page import own_text, policy, templates
-from spectral_irt.text import size_text
 
 HERE = Path(__file__).parent
 STYLE = (HERE.parent / "report" / "page.css", HERE / "app.css")
@@ -20,8 +19,8 @@ PROGRAM = HERE / "app.js"
 class Pages:
     """Templates filled in; `base` is where addresses begin."""
 
-    def __init__(self, base: str, limit: int) -> None:
-        self._always = {"base": base, "limit": limit, "limit_text": size_text(limit), "version": __version__}
+    def __init__(self, base: str) -> None:
+        self._always = {"base": base, "version": __version__}
 
     def show(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """A page made of a template."""

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
+from spectral_irt.app.detect import GROUP, ITEM, MOST_SHOWN, PERSON, RESPONSE, UNUSED
 from spectral_irt.app.guard import Guard
-from spectral_irt.app.jobs import BusyError, FullError, Job, Jobs
-from spectral_irt.app.look import GROUP, ITEM, MOST_SHOWN, PERSON, RESPONSE, UNUSED
 from spectral_irt.app.pages import Pages
-from spectral_irt.app.uploads import ENDINGS, TooLargeError, checked_name, file_in, form_of, keep
+from spectral_irt.app.runs import BusyError, Job
 from spectral_irt.errors import ReadError, SpectralIrtError, for_shell
+from spectral_irt.reading.formats import FORMATS
 
-LOOK_OFTEN = 60.0  # seconds between two looks for jobs that nobody needs any more
+FIELDS = 100_000  # of a form: one for each column
+LONGEST_NAME = 100  # characters, so that none is too long for a disk
+ENDINGS = tuple(ending for family, kind in FORMATS.items() if family != "json" for ending in kind.endings)
 ROLES = {"wide": (ITEM, PERSON, GROUP, UNUSED), "long": (ITEM, PERSON, RESPONSE, GROUP, UNUSED)}
 ROLE_WORDS = {PERSON: "names the person", GROUP: "group to compare", UNUSED: "not used"}
 GONE = "This file has been closed, and nothing of it was kept. Begin again."
@@ -33,11 +37,11 @@ GONE = "This file has been closed, and nothing of it was kept. Begin again."
 class Site:
     """The app of one address. `quit` ends the program."""
 
-    def __init__(self, folder: Path, token: str, port: int, limit: int, quit: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, token: str, port: int, quit: Callable[[], None]) -> None:
         self.base = f"/{token}"
-        self.limit = limit
-        self.pages = Pages(self.base, limit)
-        self.jobs = Jobs(folder, limit)
+        self.folder = folder
+        self.pages = Pages(self.base)
+        self.jobs: dict[str, Job] = {}
         self._quit = quit
         routes = [
             Route("/", self.start),
@@ -63,28 +67,20 @@ class Site:
             },
         )
         # A page for those who may not ask knows no address of ours.
-        self.asgi: ASGIApp = Guard(site, token, port, Pages("", limit))
+        self.asgi: ASGIApp = Guard(site, token, port, Pages(""))
 
     @asynccontextmanager
     async def living(self, app: Any) -> AsyncIterator[None]:
-        """While the server runs, idle files are removed; when it ends, all of them."""
-        sweeping = asyncio.create_task(self._sweep())
-        try:
-            yield
-        finally:
-            sweeping.cancel()
-            await self.jobs.close_all()
-
-    async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_OFTEN)
-            await self.jobs.close_idle()
+        """When the server ends, all files go."""
+        yield
+        for job in self.jobs.values():
+            await job.close()
 
     # --------------------------------------------------------------------------------- what goes wrong
 
     async def problem(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, SpectralIrtError)
-        status = {TooLargeError: 413, BusyError: 409, FullError: 409}.get(type(error), 400)
+        status = 409 if isinstance(error, BusyError) else 400
         return self.pages.message("That did not work", for_shell(str(error)), status=status, back=self._back(request))
 
     async def not_there(self, request: Request, error: Exception) -> Response:
@@ -100,7 +96,7 @@ class Site:
         return self.pages.message("That did not work", text, status=500, back=self._back(request))
 
     def _back(self, request: Request) -> str:
-        job = self.jobs.find(request.path_params.get("id", ""))
+        job = self.jobs.get(request.path_params.get("id", ""))
         return f"{self.base}/" if job is None else self._address(job)
 
     def _address(self, job: Job) -> str:
@@ -113,7 +109,7 @@ class Site:
         """An answer about the job that the address names."""
 
         async def found(request: Request) -> Response:
-            job = self.jobs.find(request.path_params["id"])
+            job = self.jobs.get(request.path_params["id"])
             if job is None:
                 raise HTTPException(404)
             return await answer(request, job)
@@ -123,7 +119,7 @@ class Site:
     # ------------------------------------------------------------------------------------------- pages
 
     async def start(self, request: Request) -> Response:
-        jobs = [(self._address(job), job) for job in self.jobs.all()]
+        jobs = [(self._address(job), job) for job in self.jobs.values()]
         return self.pages.show("start.html", title="Calibrate a test", jobs=jobs, accept=",".join(ENDINGS))
 
     async def show(self, request: Request, job: Job) -> Response:
@@ -152,43 +148,45 @@ class Site:
     # ----------------------------------------------------------------------------------------- actions
 
     async def upload(self, request: Request) -> Response:
-        async with form_of(request, self.limit) as form:
+        async with request.form(max_fields=FIELDS) as form:
             answers = file_in(form, "answers")
             if answers is None:
                 raise ReadError("No file was chosen. Choose a file with the answers.")
-            job = self.jobs.new(checked_name(answers))
+            job = Job(self.folder, checked_name(answers))
             try:
-                await keep(answers, job.inputs, job.name, self.limit)
+                await keep(answers, job.inputs / job.name)
                 await self._keep_key(job, form)
             except BaseException:
-                await self.jobs.close(job)
+                await job.close()
                 raise
-        job.start("check", job.look, job.check)
-        return self._to(job)
+        return self._begin(job)
 
     async def example(self, request: Request) -> Response:
         """The quiz that comes with the package, to try the page with."""
         from spectral_irt.datasets.bundled import OMITTED, quiz_files
 
         answers, key = quiz_files()
-        job = self.jobs.new(answers.name)
+        job = Job(self.folder, answers.name)
         for path in (answers, key):
             await asyncio.to_thread(shutil.copy, path, job.inputs)
         job.choice = replace(job.choice, key=key.name, missing=OMITTED)
-        job.start("check", job.look, job.check)
+        return self._begin(job)
+
+    def _begin(self, job: Job) -> Response:
+        self.jobs[job.id] = job
+        job.start("check", job.detect, job.check)
         return self._to(job)
 
-    async def _keep_key(self, job: Job, form: Any) -> None:
+    async def _keep_key(self, job: Job, form: FormData) -> None:
         key = file_in(form, "key")
         if key is not None:
             name = f"key_{checked_name(key)}" if checked_name(key) == job.name else checked_name(key)
-            await keep(key, job.inputs, name, self.limit)
+            await keep(key, job.inputs / name)
             job.choice = replace(job.choice, key=name)
 
     async def columns(self, request: Request, job: Job) -> Response:
-        async with form_of(request, self.limit) as form:
-            if job.work is not None:
-                raise BusyError(f"{job.name} is being worked on. Wait until that is done, or cancel it.")
+        async with request.form(max_fields=FIELDS) as form:
+            job.check_idle()
             before = job.choice.layout()
             job.choice = job.choice.changed({name: value for name, value in form.items() if isinstance(value, str)})
             if "no_key" in form:
@@ -199,7 +197,7 @@ class Site:
         if wants_fit and not anew:
             job.start("fit", job.fit)
         else:
-            job.start("check", *([job.look] if anew else []), job.check)
+            job.start("check", *([job.detect] if anew else []), job.check)
         return self._to(job)
 
     async def cancel(self, request: Request, job: Job) -> Response:
@@ -207,24 +205,23 @@ class Site:
         return self._to(job)
 
     async def score(self, request: Request, job: Job) -> Response:
-        async with form_of(request, self.limit) as form:
+        async with request.form(max_fields=FIELDS) as form:
             answers = file_in(form, "answers")
             if answers is None:
                 raise ReadError("No file was chosen. Choose a file with the answers of the people to score.")
             if job.results is None:
                 raise ReadError("There is no bank yet; run the calibration first.")
-            if job.work is not None:
-                raise BusyError(f"{job.name} is being worked on. Wait until that is done, or cancel it.")
+            job.check_idle()
             name = checked_name(answers)
             if (job.inputs / name).exists():
                 name = f"second_{name}"
-            await keep(answers, job.inputs, name, self.limit)
+            await keep(answers, job.inputs / name)
             ignore = "ignore_unknown" in form
         job.start("score", lambda: job.score(name, ignore_unknown=ignore))
         return self._to(job)
 
     async def close(self, request: Request, job: Job) -> Response:
-        await self.jobs.close(job)
+        await self.jobs.pop(job.id).close()
         return RedirectResponse(f"{self.base}/", 303)
 
     async def quit(self, request: Request) -> Response:
@@ -262,8 +259,50 @@ async def _zipped(folder: Path) -> Path:
     """A folder as a zip file beside it, which holds the folder."""
     target = folder.with_suffix(".zip")
     if not target.is_file():
-        draft = folder.with_name(f"{folder.name}-draft")
-        with suppress(FileExistsError):
-            await asyncio.to_thread(shutil.make_archive, str(draft), "zip", folder.parent, folder.name)
-        draft.with_suffix(".zip").replace(target)
+        draft = folder.with_name(secrets.token_hex(4))  # two downloads may be at it
+        made = await asyncio.to_thread(shutil.make_archive, str(draft), "zip", folder.parent, folder.name)
+        Path(made).replace(target)
     return target
+
+
+# --------------------------------------------------------------------------------------------- uploads
+
+
+def file_in(form: FormData, name: str) -> UploadFile | None:
+    """The file in a field of the form, if one was chosen."""
+    found = form.get(name)
+    return found if isinstance(found, UploadFile) and found.filename else None
+
+
+def safe_name(filename: str | None) -> str:
+    r"""The name of an uploaded file without folders and without what a disk or a terminal could take amiss.
+
+    >>> [safe_name(name) for name in ("C:\\school\\Class 5.xlsx", "../../etc/test.csv", "a\n<b>.csv", ".csv")]
+    ['Class 5.xlsx', 'test.csv', 'a__b_.csv', '_.csv']
+    """
+    name = PureWindowsPath(PurePosixPath(filename or "").name).name
+    name = "".join("_" if sign in '<>:"|?*' or not sign.isprintable() else sign for sign in name).strip()
+    path = PurePosixPath(f"_{name}" if name.startswith(".") else name)
+    stem = path.name[: -len(path.suffix)] if path.suffix else path.name
+    return stem[: LONGEST_NAME - len(path.suffix)] + path.suffix[:10]
+
+
+def checked_name(upload: UploadFile) -> str:
+    """The name of the file; an error when it is not of a kind that is read."""
+    name = safe_name(upload.filename)
+    if not name.lower().endswith(ENDINGS):
+        raise ReadError(
+            f"{name or 'The file'} is not a kind of file that this page takes. Give it a CSV file or a workbook "
+            "(.csv, .tsv, .xlsx, .xls, .ods), or one of SPSS (.sav), Stata (.dta) or Parquet."
+        )
+    return name
+
+
+async def keep(upload: UploadFile, path: Path) -> None:
+    """Write an uploaded file to this place."""
+
+    def copy() -> None:
+        with path.open("wb") as target:
+            shutil.copyfileobj(upload.file, target, 1 << 20)
+
+    await asyncio.to_thread(copy)

@@ -13,12 +13,11 @@ def app(
     port: Annotated[
         int, typer.Option(metavar="NUMBER", min=0, max=65535, show_default=False, help="A free one by default.")
     ] = 0,
-    limit: Annotated[str, typer.Option(metavar="SIZE", help="The largest file to take.")] = "200MB",
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", show_default=False, help="Open the page in a browser (default).")
     ] = True,
 ) -> None:
-    """A page on this machine that does the work of check, fit, report and score, without a terminal.
+    """A page on this machine that does the work of check, fit and score, without a terminal.
 
     Drop a CSV file or a workbook, see what was recognized in it and correct
     that, read what is odd, run, read the report, download tables, workbook and
@@ -32,7 +31,7 @@ def app(
     \b
     Examples
       spectral-irt app
-      spectral-irt app --port 8050 --no-browser --limit 1GB
+      spectral-irt app --port 8050 --no-browser
     """
     try:
         import python_multipart  # noqa: F401
@@ -42,7 +41,6 @@ def app(
         raise OptionError(
             f'the page needs {error.name}, which is not installed: pip install "spectral-irt[app]"'
         ) from None
-    from spectral_irt.app.serve import serve
-    from spectral_irt.text import in_bytes
+    from spectral_irt.app.server import serve
 
-    serve(port=port, limit=in_bytes(limit, "limit"), browser=browser, say=lambda text: print(text, flush=True))
+    serve(port=port, browser=browser, say=lambda text: print(text, flush=True))

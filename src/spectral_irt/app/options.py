@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spectral_irt.app.look import GROUP, ITEM, PERSON, RESPONSE, UNUSED
+from spectral_irt.app.detect import GROUP, ITEM, PERSON, RESPONSE, UNUSED
 from spectral_irt.errors import OptionError
 
 FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("persons", "items"), ("error", "first", "last")
@@ -52,13 +52,9 @@ class Choice:
         }
         return replace(self, **said, roles=roles)
 
-    def layout(self) -> tuple[str, ...]:
+    def layout(self) -> dict[str, str]:
         """What decides how columns are recognized."""
-        return tuple(getattr(self, name) for name in LAYOUT)
-
-    def recognized_anew(self) -> Choice:
-        """Without roles of columns, which were those of another layout."""
-        return replace(self, roles={})
+        return {name: getattr(self, name) for name in LAYOUT}
 
     # ------------------------------------------------------------------------------------- as options
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spectral_irt.app.choices import Choice
-from spectral_irt.app.look import GROUP, ITEM, PERSON, RESPONSE, UNUSED, look
+from spectral_irt.app.detect import GROUP, ITEM, PERSON, RESPONSE, UNUSED, detect
+from spectral_irt.app.options import Choice
 from spectral_irt.cli.main import main
 from spectral_irt.errors import OptionError
 
@@ -41,7 +41,7 @@ def test_columns_that_are_chosen_are_the_items(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], left_out: list[str]
 ) -> None:
     path = table(tmp_path / "t.csv", NAMES)
-    columns = look({"file": str(path)})["columns"]
+    columns = detect({"file": str(path)})["columns"]
     roles = {k: UNUSED if name in left_out else ITEM for k, name in enumerate(NAMES)}
     roles[0] = UNUSED if "student" in left_out else PERSON
     words = Choice(roles=roles).fit_words(columns, "wide")
@@ -49,7 +49,7 @@ def test_columns_that_are_chosen_are_the_items(
 
 
 def test_what_was_recognized_needs_no_words(tmp_path: Path) -> None:
-    columns = look({"file": str(table(tmp_path / "t.csv", NAMES))})["columns"]
+    columns = detect({"file": str(table(tmp_path / "t.csv", NAMES))})["columns"]
     assert [column["role"] for column in columns[:4]] == [PERSON, UNUSED, ITEM, ITEM]
     assert Choice().fit_words(columns, "wide") == []
     assert Choice(roles={1: GROUP}).fit_words(columns, "wide") == ["--group", "sex"]
@@ -62,7 +62,7 @@ def test_a_long_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path = tmp_path / "long.csv"
     lines = [f"{k},i{j},{(k + j) % 2}" for k in range(30) for j in range(3)]
     path.write_text("\n".join(["wer,was,-wie", *lines]) + "\n", encoding="utf-8")
-    seen = look({"file": str(path), "format": "long"})
+    seen = detect({"file": str(path), "format": "long"})
     assert "no column seems to hold the person" in seen["error"]
     choice = Choice(format="long", roles={0: PERSON, 1: ITEM, 2: RESPONSE})
     words = choice.fit_words(seen["columns"], seen["format"])

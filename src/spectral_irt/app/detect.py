@@ -1,6 +1,6 @@
 """What a file seems to hold: its columns, and what each was taken for. Run in a process of its own.
 
-    echo '{"file": "answers.csv"}' | python -m spectral_irt.app.look
+    echo '{"file": "answers.csv"}' | python -m spectral_irt.app.detect
 
 The recognition is that of `read`; nothing is decided here but which attributes are offered as groups.
 """
@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
-import zipfile
-import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import ReadError, SpectralIrtError, for_shell, printable
-from spectral_irt.reading.text_pieces import MAX_UNPACKED, unpacking_within, zip_fits
 
 if TYPE_CHECKING:
     from spectral_irt.reading.columns import Long, Wide
@@ -31,18 +27,16 @@ MOST_SHOWN = 300  # columns with their values; of the others only the role is to
 MOST_GROUPS = 6  # an attribute with more values is not offered as groups
 FEWEST_PEOPLE = 30  # in each group, below which no comparison is made
 BOOKLETS = {"form", "booklet"}  # attributes of the test: people of different forms met different items
-PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstandard: what they unpack to cannot be told beforehand
 
 
-def look(asked: Mapping[str, Any]) -> dict[str, Any]:
+def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a file and their roles; where these are not clear, an error beside the columns."""
     from spectral_irt.reading.formats import find_files
     from spectral_irt.reading.frame import polars_errors_named
     from spectral_irt.reading.text_pieces import read_as_written
 
     path = Path(asked["file"])
-    check_packing(path, asked.get("unpacked", MAX_UNPACKED))
-    files = find_files(path, encoding=asked.get("encoding"))
+    files = find_files(path, encoding=asked.get("encoding") or None)
     if files[0].family == "json":
         raise ReadError(f"{path.name} is JSON, which this page does not take; 'spectral-irt fit' in a terminal does.")
     sheets = _sheets(files[0])
@@ -56,26 +50,6 @@ def look(asked: Mapping[str, Any]) -> dict[str, Any]:
                 raise
             found = {"error": for_shell(str(error)), "columns": [], "format": ""}
     return {**found, "sheets": sheets}
-
-
-def check_packing(path: Path, most: float) -> None:
-    """Refuse what would unpack to more than so many bytes, or cannot say how much."""
-    with path.open("rb") as file:
-        start = file.read(4)
-    if start.startswith(PACKED):
-        raise ReadError(f"{path.name} is packed; unpack it first, or use 'spectral-irt fit' in a terminal.")
-    if start == b"PK\x03\x04":
-        fits = True
-        with (
-            unpacking_within(int(most)),
-            suppress(zipfile.BadZipFile, zlib.error, OSError),
-        ):  # the reader has words for it
-            fits = zip_fits(path)
-        if not fits:
-            raise ReadError(
-                f"{path.name} would unpack to more than {most / 1e9:.3g} GB; it was not opened. If it is what you "
-                "mean, save the sheet as CSV, or use 'spectral-irt fit' in a terminal."
-            )
 
 
 def _sheets(file: File) -> list[str]:
@@ -95,7 +69,7 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
     how = LayoutOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
     roles, error, layout = [UNUSED] * len(table.columns), "", None
     try:
-        key = scoring_of(key=asked.get("key")).key or ()
+        key = scoring_of(key=asked.get("key") or None).key or ()
         layout = find_layout(table, how, key)
         roles = _roles(table, layout)
     except SpectralIrtError as problem:
@@ -175,7 +149,7 @@ def main() -> int:
     """The answer goes to stdout; an error to stderr, in one line."""
     asked = json.load(sys.stdin)
     try:
-        answer = look(asked)
+        answer = detect(asked)
     except SpectralIrtError as error:
         print(f"error: {printable(for_shell(str(error)))}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Jobs without a server: what is idle goes, what goes wrong is a page."""
+"""The site without a server: one piece of work at a time, and what goes wrong is a page."""
 
 from __future__ import annotations
 
@@ -9,53 +9,38 @@ from typing import Any
 
 import pytest
 
-from spectral_irt.app.jobs import MOST_JOBS, BusyError, FullError, Jobs
+from spectral_irt.app.runs import BusyError, Job
 from spectral_irt.app.site import Site
 
 
-def test_what_nobody_looks_at_any_more_is_removed(tmp_path: Path) -> None:
+def test_one_piece_of_work_at_a_time_and_nothing_when_closed(tmp_path: Path) -> None:
     async def run() -> None:
-        jobs = Jobs(tmp_path, 1e6)
-        old, new = jobs.new("old.csv"), jobs.new("new.csv")
-        old.touched -= 100
+        job = Job(tmp_path, "a.csv")
         started = asyncio.Event()
 
         async def forever() -> None:
             started.set()
             await asyncio.sleep(1000)
 
-        old.start("check", forever)
+        job.start("check", forever)
         await started.wait()
         with pytest.raises(BusyError, match="Wait until that is done, or cancel it"):
-            old.start("fit", forever)
-        await jobs.close_idle(50)
-        assert old.work is None
-        assert jobs.all() == [new]
-        assert list(tmp_path.iterdir()) == [new.folder]
-        assert jobs.find(old.id) is None
-        new.touched -= 100
-        assert jobs.find(new.id) is new  # a page asks for it
-        await jobs.close_idle(50)
-        assert jobs.all() == [new]
+            job.start("fit", forever)
+        await job.close()
+        assert job.work is None
+        assert list(tmp_path.iterdir()) == []
 
     asyncio.run(run())
 
 
-def test_not_more_files_than_can_be_overseen(tmp_path: Path) -> None:
-    jobs = Jobs(tmp_path, 1e6)
-    for k in range(MOST_JOBS):
-        jobs.new(f"{k}.csv")
-    with pytest.raises(FullError, match="close one of them first"):
-        jobs.new("more.csv")
-
-
 def test_our_own_mistake_is_a_page_without_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = Site(tmp_path, "token", 8000, 10**6, quit=lambda: None)
+    site = Site(tmp_path, "token", 8000, quit=lambda: None)
 
-    def broken() -> None:
-        raise ZeroDivisionError("secret of /home/somebody")
+    class Broken(dict[str, Job]):
+        def values(self) -> Any:
+            raise ZeroDivisionError("secret of /home/somebody")
 
-    monkeypatch.setattr(site.jobs, "all", broken)
+    monkeypatch.setattr(site, "jobs", Broken())
     status, text = asyncio.run(asked(site.asgi, "/token/"))
     assert status == 500
     assert "Internal error: ZeroDivisionError. This is our mistake" in text

@@ -25,13 +25,13 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 PATIENCE = 2  # seconds for requests that are being answered at the end
 
 
-def serve(*, port: int, limit: int, browser: bool, say: Callable[[str], None]) -> None:
+def serve(*, port: int, browser: bool, say: Callable[[str], None]) -> None:
     """Answer until a signal or the page says to stop; then nothing is left."""
     with listening(port) as listener, temporary_folder() as folder:
         number = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
         server: Server
-        site = Site(folder, token, number, limit, quit=lambda: server.stop())
+        site = Site(folder, token, number, quit=lambda: server.stop())
         config = uvicorn.Config(
             site.asgi, log_config=None, log_level="critical", access_log=False, server_header=False, ws="none",
             http="h11", loop="asyncio", timeout_graceful_shutdown=PATIENCE,

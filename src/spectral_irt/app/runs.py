@@ -1,0 +1,283 @@
+"""Files that were given to the page, each with a folder, an id and one piece of work at a time: a command in a process
+of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spectral_irt.app.options import Choice, shown_command
+from spectral_irt.errors import OptionError, SpectralIrtError, for_shell
+
+COMMAND, DETECT = "spectral_irt", "spectral_irt.app.detect"
+LONGEST_LINE = 1 << 24  # bytes that a process may say at once
+REMEMBERED = 20  # lines that it said
+
+Tell = Callable[[str, float | None], None]
+
+
+class BusyError(SpectralIrtError):
+    """Something else is being done with this file."""
+
+
+@dataclass
+class Work:
+    """What is being done, and how far it is."""
+
+    title: str
+    doing: str = "starting"
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that is complete: the file, the folder of what it wrote, its record, and the same in a terminal."""
+
+    name: str
+    folder: Path
+    words: Sequence[str]
+    command: str
+    record: dict[str, Any]
+
+
+class Job:
+    """A file of answers, what was recognized in it, what was said about it, and what came of it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.id = secrets.token_urlsafe(9)
+        self.folder = folder / secrets.token_hex(8)
+        self.inputs = self.folder / "in"  # what was uploaded
+        self.name = name
+        self.choice = Choice()
+        self.seen: dict[str, Any] = {}
+        self.checked: dict[str, Any] = {}
+        self.results: Done | None = None
+        self.scored: Done | None = None  # people of a second file
+        self.problems: dict[str, str] = {}  # what could not be done, by what it was
+        self.work: Work | None = None
+        self.version = 0  # grows when a page that shows the job is out of date
+        self._task: asyncio.Task[None] | None = None
+        self._checked_with: list[str] = []
+        self.inputs.mkdir(parents=True)
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        return list(self.seen.get("columns", ()))
+
+    @property
+    def kind(self) -> str:
+        return str(self.seen.get("format", ""))
+
+    # ------------------------------------------------------------------------------------------- work
+
+    def check_idle(self) -> None:
+        if self.work is not None:
+            raise BusyError(f"{self.name} is being worked on. Wait until that is done, or cancel it.")
+
+    def start(self, title: str, *steps: Callable[[], Awaitable[None]]) -> None:
+        """Do these steps one after the other, until one of them fails."""
+        self.check_idle()
+        self.work = Work(title)
+        self.problems.clear()
+        self.version += 1
+        self._task = asyncio.create_task(self._do(title, steps))
+
+    async def _do(self, title: str, steps: tuple[Callable[[], Awaitable[None]], ...]) -> None:
+        try:
+            for step in steps:
+                await step()
+        except SpectralIrtError as error:
+            self.problems[title] = for_shell(str(error))
+        except asyncio.CancelledError:
+            self.problems[title] = "Canceled; nothing came of it."
+        except OSError as error:
+            self.problems[title] = f"The disk or the system refused: {error.strerror or error}."
+        finally:
+            self.work = None
+            self.version += 1
+
+    async def cancel(self) -> None:
+        """Stop what is being done: its process is ended before this returns."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=10)
+
+    def _tell(self, doing: str, share: float | None = None) -> None:
+        if self.work is not None:
+            self.work.doing, self.work.share = doing, share
+
+    async def close(self) -> None:
+        """Stop the work, and remove everything."""
+        await self.cancel()
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+    # ------------------------------------------------------------------------------------------ steps
+
+    async def detect(self) -> None:
+        """What the columns are."""
+        self.seen, self.checked = {}, {}
+        self.choice = replace(self.choice, roles={})  # those of another layout
+        self.seen = await self._columns_of(self.name)
+        if self.seen.get("error"):
+            raise OptionError(self.seen["error"])
+
+    async def _columns_of(self, name: str) -> dict[str, Any]:
+        self._tell(f"looking at {name}")
+        found: dict[str, Any] = json.loads(
+            await run(DETECT, [], self.inputs, self._tell, {"file": name, **self.choice.layout()})
+        )
+        return found
+
+    async def check(self) -> None:
+        """What is odd in the answers."""
+        self.checked = {}
+        self._checked_with = words = self.choice.fit_words(self.columns, self.kind)
+        self._tell(f"reading {self.name}")
+        self.version += 1  # the columns can be shown while all the answers are read
+        said = await run(COMMAND, ["check", _path(self.name), *words, "--json"], self.inputs, self._tell)
+        self.checked = json.loads(said)
+
+    async def fit(self) -> None:
+        """Calibrate; earlier results go when there are new ones."""
+        words = self.choice.fit_words(self.columns, self.kind)
+        if not self.checked or words != self._checked_with:
+            await self.check()
+        words = [*words, *(["--list-persons"] if self.choice.list_persons else [])]
+        places = {"-o": "results", "--report": "report.html", "--bank": "bank"}
+        done = await self._command("fit", self.name, words, places, "results/fit.json")
+        for earlier in (self.results, self.scored):
+            if earlier is not None:
+                shutil.rmtree(earlier.folder, ignore_errors=True)
+        self.results, self.scored = done, None
+
+    async def score(self, name: str, *, ignore_unknown: bool = False) -> None:
+        """Score the people of a second file with the bank."""
+        assert self.results is not None
+        try:
+            words = [*await self._second_words(name), *(["--ignore-unknown"] if ignore_unknown else [])]
+            bank = ["--bank", str(self.results.folder / "bank")]
+            self.scored = await self._command("score", name, words, {"-o": "scores"}, "scores/score.json", bank)
+        finally:
+            (self.inputs / name).unlink(missing_ok=True)
+
+    async def _second_words(self, name: str) -> list[str]:
+        """How a second file is to be read: like the first, as far as it has the same columns."""
+        seen = await self._columns_of(name)
+        recognized = {column["name"]: column["role"] for column in seen["columns"]}
+        roles = self.choice.now(self.columns)
+        known = [(column["name"], roles[k]) for k, column in enumerate(self.columns) if column["name"] in recognized]
+        columns = [{"name": name, "role": recognized[name]} for name, _ in known]
+        like_first = replace(self.choice, roles={k: role for k, (_, role) in enumerate(known)})
+        own = like_first.layout_words(columns, seen["format"]) if known and seen["format"] == self.kind else []
+        return [*own, *self.choice.scoring_words()]
+
+    async def _command(
+        self,
+        command: str,
+        name: str,
+        words: Sequence[str],
+        places: Mapping[str, str],
+        record: str,
+        bank: Sequence[str] = (),
+    ) -> Done:
+        """Run a command that writes to these places, in a folder of its own that goes if it fails."""
+        folder = self.folder / secrets.token_hex(4)
+        folder.mkdir()
+        to = [word for flag, place in places.items() for word in (flag, str(folder / place))]
+        try:
+            await run(COMMAND, [command, _path(name), *words, *bank, *to], self.inputs, self._tell)
+            found = json.loads((folder / record).read_text(encoding="utf-8"))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shown = [word for flag, place in places.items() for word in (flag, place)]
+        said = shown_command(command, name, *words, *(["--bank", "bank"] if bank else []), *shown)
+        return Done(name, folder, words, said, found)
+
+    async def workbook(self) -> Path:
+        """The tables as a workbook, by the same command, when it is first asked for."""
+        assert self.results is not None
+        target = self.results.folder / "results.xlsx"
+        if not target.is_file():
+            words = [word for word in self.results.words if word != "--list-persons"]
+            await run(COMMAND, ["fit", _path(self.name), *words, "-o", str(target)], self.inputs, lambda *_: None)
+        return target
+
+
+def _path(name: str) -> str:
+    """A file of the folder, whatever it is called."""
+    return f"./{name}" if name.startswith("-") else name
+
+
+# --------------------------------------------------------------------------------------------- processes
+
+
+async def run(module: str, words: Sequence[str], folder: Path, tell: Tell, said: object = None) -> str:
+    """What a module with these arguments says on stdout, run in the folder; `said` goes to its stdin as JSON.
+
+    An error where it fails, in its words. When the task that waits for it is canceled, the process is ended.
+    """
+    # -P: files in the folder are data, whatever they are called, and never imported.
+    own = {"SPECTRAL_IRT_PROGRESS": "json", "NO_COLOR": "1", "PYTHONUTF8": "1", "TMPDIR": str(folder)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", module, *words,
+        cwd=folder, env={**os.environ, **own}, limit=LONGEST_LINE, start_new_session=True,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        with suppress(OSError):
+            process.stdin.write(b"" if said is None else json.dumps(said).encode())
+            process.stdin.close()
+        out, lines = await asyncio.gather(process.stdout.read(), _heard(process.stderr, tell))
+        code = await process.wait()
+    finally:
+        with suppress(OSError):
+            if process.returncode is None:
+                _end(process)
+        await process.communicate()  # until it is gone, also when it was stopped
+    if code:
+        raise SpectralIrtError(_problem(code, lines))
+    return out.decode("utf-8", "replace")
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+
+
+async def _heard(stream: asyncio.StreamReader, tell: Tell) -> list[str]:
+    """What was said on stderr, but for progress, which is told."""
+    lines: list[str] = []
+    while line := await stream.readline():
+        text = line.decode("utf-8", "replace").strip()
+        try:
+            progress = json.loads(text)
+            tell(progress["doing"], progress["share"])
+        except (ValueError, TypeError, KeyError):
+            lines = [*lines, text][-REMEMBERED:]
+    return lines
+
+
+def _problem(code: int, lines: Sequence[str]) -> str:
+    said = [line for line in lines if line.partition(":")[0] in ("error", "internal error")]
+    if said:
+        kind, _, text = said[-1].partition(": ")
+        return text if kind == "error" else said[-1]
+    if code == -getattr(signal, "SIGKILL", 9):
+        return "The work was ended by the operating system, probably because there was not enough memory."
+    return f"The work ended unexpectedly (code {code}). This is our mistake; please report it."
