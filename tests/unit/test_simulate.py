@@ -220,13 +220,13 @@ def test_sampled_extremes() -> None:
     assert simulate.rasch(50, 4, design=Sampled(1e-300), seed=1).responses.n_responses == 0
 
 
-@pytest.mark.parametrize(("fewest", "most"), [(2, None), (20, 60), (0, 30), (25, 25)])
-def test_popularity_counts(fewest: int, most: int | None) -> None:
-    design = Popularity(n_responses=25 * 400, fewest=fewest, most=most, activity_sd=1.2)
+@pytest.mark.parametrize("each", [2, 25, 99])
+def test_popularity_counts(each: int) -> None:
+    design = Popularity(n_responses=each * 400 + 1, activity_sd=1.2)
     counts = simulate.rasch(400, 100, design=design, seed=5).responses.counts
-    assert counts.sum() == 25 * 400
-    assert counts.min() >= fewest
-    assert counts.max() <= (100 if most is None else most)
+    assert counts.sum() == each * 400 + 1
+    assert counts.min() >= 2
+    assert counts.max() <= 100
 
 
 def test_popularity_limits_can_be_met_exactly() -> None:
@@ -236,7 +236,7 @@ def test_popularity_limits_can_be_met_exactly() -> None:
 
 
 def test_popularity_activity_is_lognormal() -> None:
-    counts = Popularity(10_000_000, activity_sd=0.5, fewest=0).counts(np.random.default_rng(1), 20_000, 100_000)
+    counts = Popularity(10_000_000, activity_sd=0.5).counts(np.random.default_rng(1), 20_000, 100_000)
     log = np.log(counts)
     assert abs(log.std() - 0.5) < WIDE * 0.5 / np.sqrt(2 * 20_000)
     skewness = np.mean(((log - log.mean()) / log.std()) ** 3)
@@ -245,12 +245,12 @@ def test_popularity_activity_is_lognormal() -> None:
 
 @pytest.mark.parametrize("exponent", [0.0, 0.7, 1.5])
 def test_popularity_is_as_skewed_as_said(exponent: float) -> None:
-    """People with one answer: the item is drawn in proportion to rank^-exponent."""
+    """Of the first answer of a person, the item is drawn in proportion to rank^-exponent."""
     n_persons, n_items = 40_000, 50
-    design = Popularity(n_persons, exponent=exponent, fewest=1)
     shares = np.arange(1, n_items + 1) ** -exponent
     expected = n_persons * shares / shares.sum()
-    item_counts = simulate.rasch(n_persons, n_items, design=design, seed=3).responses.item_counts
+    shown = designs.successive(np.random.default_rng(3), shares, np.ones(n_persons, dtype=np.int64))
+    item_counts = np.bincount(shown, minlength=n_items)
     assert np.abs((item_counts - expected) / np.sqrt(expected)).max() < WIDE
 
 
@@ -426,7 +426,6 @@ def test_adaptive_tests_of_ordered_items_never_make_users_x_items() -> None:
         ({"n_persons": 5, "n_items": 5, "design": "sampled", "p": np.nan}, "`p` is nan"),
         ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 9}, "give 10 to 25"),
         ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 26}, "give 10 to 25"),
-        ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "most": 6}, "`most` is 6"),
         ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "exponent": -1}, "`exponent` is -1"),
         ({"n_persons": 5, "n_items": 5, "design": "booklets", "booklets": 6}, "`booklets` is 6"),
         ({"n_persons": 5, "n_items": 9, "design": "booklets", "booklets": 4, "length": 2}, "`length` is 2; .* 3 to 9"),

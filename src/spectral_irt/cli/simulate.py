@@ -102,7 +102,7 @@ def simulate(
     check_option("model", model, MODELS)
     if model == "rasch" and categories is not None:
         raise OptionError("--categories is for ordered answers; say --model pcm or --model rsm.")
-    make: Any = {"rasch": draw.rasch, "pcm": draw.partial_credit, "rsm": draw.rating_scale}[model]
+    models: dict[str, Any] = {"rasch": draw.rasch, "pcm": draw.partial_credit, "rsm": draw.rating_scale}
     more = {} if model == "rasch" else {"categories": 5 if categories is None else categories}
     targets = [path for path in (output, truth) if path is not None]
     for path in targets:
@@ -110,7 +110,7 @@ def simulate(
             raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
-        data = make(
+        data = models[model](
             persons,
             items,
             design=design,

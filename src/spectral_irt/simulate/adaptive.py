@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid
-from spectral_irt.simulate.designs import CHUNK, DESIGNS, Design, as_count
+from spectral_irt.simulate.designs import CHUNK, DESIGNS, Design
 
 Given = tuple[Ints, NDArray[np.int32], Ints]
 NODES = np.linspace(-4, 4, 41)  # abilities among which an adaptive test looks for that of a person
@@ -104,9 +104,6 @@ class Adaptive(Responsive):
 
     length: int = 20
 
-    def __post_init__(self) -> None:
-        as_count("length", self.length)
-
     def check(self, n_persons: int, n_items: int) -> None:
         if self.length > n_items:
             raise OptionError(f"`length` is {self.length}; there are {n_items} items.")
@@ -143,9 +140,6 @@ class TwoStage(Responsive):
 
     routing: int = 10
 
-    def __post_init__(self) -> None:
-        as_count("routing", self.routing)
-
     def check(self, n_persons: int, n_items: int) -> None:
         if self.routing > n_items - 2:
             raise OptionError(
@@ -174,9 +168,6 @@ class Stopping(Responsive):
     """
 
     wrong: int = 3
-
-    def __post_init__(self) -> None:
-        as_count("wrong", self.wrong)
 
     def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
         order = np.argsort(items.difficulty, kind="stable")

@@ -19,11 +19,21 @@ Shown = tuple[Ints, NDArray[np.int32]]
 CHUNK = 500_000
 # Standard deviations in logits and exponents of popularity beyond this are slips of the pen, and would overflow.
 WIDEST = 10
+FEWEST = 2  # answers of a person under `Popularity`
 
 
 @dataclass(frozen=True)
 class Design:
     """Which items each person is shown, independently of ability and difficulty (missing completely at random)."""
+
+    def __post_init__(self) -> None:
+        """Numbers of something are whole and above 0, of anchors from 0 on; other numbers are spreads."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None and str(each.type).startswith("int"):
+                as_count(each.name, value, least=0 if each.name == "anchors" else 1)
+            elif value is not None:
+                check_spread(each.name, value)
 
     @property
     def n_items(self) -> int | None:
@@ -82,8 +92,9 @@ class Popularity(Design):
     """Some items are seen by many, most by few; some people answer much, most little. Ratings and logs look like this.
 
     Person `l` is shown n_l items. n_l is lognormal, scaled so that the total is exactly `n_responses`, and kept between
-    `fewest` and `most`. The items come by successive sampling: one after the other, each time with probability
-    proportional to `rank^-exponent` among the items the person has not been shown yet. Item 0 has rank 1.
+    2, since a single answer carries no information, and all items. The items come by successive sampling: one after the
+    other, each time with probability proportional to `rank^-exponent` among the items the person has not been shown
+    yet. Item 0 has rank 1.
 
     Time follows `n_responses` while most people see a small part of the items and the exponent is moderate (below 1,
     say); people for whom this fails cost the time of one number per item each, and no more memory.
@@ -97,35 +108,17 @@ class Popularity(Design):
         the most popular tenth of the items.
     activity_sd : float
         Standard deviation of log n_l before the limits apply. 1: the busiest tenth give about 40% of the answers.
-    fewest, most : int
-        Limits of n_l. `fewest` is 2 because a single answer carries no information; `most` is all items.
     """
 
     n_responses: int
     exponent: float = 0.7
     activity_sd: float = 1.0
-    fewest: int = 2
-    most: int | None = None
-
-    def __post_init__(self) -> None:
-        as_count("n_responses", self.n_responses)
-        as_count("fewest", self.fewest, least=0)
-        if self.most is not None:
-            as_count("most", self.most)
-        check_spread("exponent", self.exponent)
-        check_spread("activity_sd", self.activity_sd)
 
     def check(self, n_persons: int, n_items: int) -> None:
-        most = n_items if self.most is None else self.most
-        if not self.fewest <= most <= n_items:
+        if not n_persons * FEWEST <= self.n_responses <= n_persons * n_items:
             raise OptionError(
-                f"`fewest` is {self.fewest} and `most` is {most}; they must be in this order, and at most "
-                f"{n_items}, all items."
-            )
-        if not n_persons * self.fewest <= self.n_responses <= n_persons * most:
-            raise OptionError(
-                f"`n_responses` is {self.n_responses:,}; {n_persons:,} people with {self.fewest} to {most} answers "
-                f"each give {n_persons * self.fewest:,} to {n_persons * most:,}."
+                f"`n_responses` is {self.n_responses:,}; {n_persons:,} people with {FEWEST} to {n_items} answers each "
+                f"give {n_persons * FEWEST:,} to {n_persons * n_items:,}."
             )
 
     def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
@@ -136,19 +129,18 @@ class Popularity(Design):
 
     def counts(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Ints:
         """n_l: lognormal, between the limits, summing to `n_responses`."""
-        most = n_items if self.most is None else self.most
         activity = np.exp(self.activity_sd * rng.standard_normal(n_persons))
-        low, high = 0.0, max(most, 1) / activity.min()
+        low, high = 0.0, n_items / activity.min()
         for _ in range(64):  # bisect for the scale until the total is right to a small part of one response
             scale = (low + high) / 2
-            if np.clip(scale * activity, self.fewest, most).sum() < self.n_responses:
+            if np.clip(scale * activity, FEWEST, n_items).sum() < self.n_responses:
                 low = scale
             else:
                 high = scale
-        wanted = np.clip(high * activity, self.fewest, most)
+        wanted = np.clip(high * activity, FEWEST, n_items)
         counts = np.floor(wanted).astype(np.int64)
         short = self.n_responses - int(counts.sum())
-        rest = np.where(counts < most, wanted - counts, -1.0)
+        rest = np.where(counts < n_items, wanted - counts, -1.0)
         counts[np.argsort(-rest, kind="stable")[: max(short, 0)]] += 1
         return counts
 
@@ -173,11 +165,6 @@ class Booklets(Design):
 
     def _length(self, n_items: int) -> int:
         return min(n_items, -(-3 * n_items // (2 * self.booklets))) if self.length is None else self.length
-
-    def __post_init__(self) -> None:
-        as_count("booklets", self.booklets)
-        if self.length is not None:
-            as_count("length", self.length)
 
     def check(self, n_persons: int, n_items: int) -> None:
         if self.booklets > n_items:
@@ -217,12 +204,8 @@ class LinkedForms(Design):
     def n_items(self) -> int:
         return self.forms * self.length - (self.forms - 1) * self.anchors
 
-    def __post_init__(self) -> None:
-        as_count("forms", self.forms)
-        as_count("length", self.length)
-        as_count("anchors", self.anchors, least=0, most=self.length - 1)
-
     def check(self, n_persons: int, n_items: int) -> None:
+        as_count("anchors", self.anchors, least=0, most=self.length - 1)
         if n_items != self.n_items:
             raise OptionError(
                 f"`n_items` is {n_items:,}; {self.forms} forms of {self.length} items with {self.anchors} anchors "

@@ -129,7 +129,7 @@ def rasch(
 
     given = None if difficulty is None else np.size(difficulty)
     people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
-    return _drawn(n_persons, n_items, truth, given, design, options, seed, slopes, **people)
+    return _drawn(n_persons, n_items, truth, given, design=design, slopes=slopes, seed=seed, **people, **options)
 
 
 def partial_credit(
@@ -138,13 +138,8 @@ def partial_credit(
     *,
     categories: int | Sequence[int] = 4,
     thresholds: Sequence[ArrayLike] | None = None,
-    design: str | Design = "complete",
-    ability: ArrayLike | None = None,
-    ability_mean: float = 0.0,
-    ability_sd: float = 1.0,
     difficulty_sd: float = 1.0,
     threshold_sd: float = 0.5,
-    seed: Seed = None,
     **options: Any,
 ) -> Simulated:
     """Responses under the partial credit model, with the truth behind them.
@@ -159,8 +154,8 @@ def partial_credit(
     thresholds : sequence of arrays, optional
         The thresholds of each item; by default a logit apart around a normal location (`difficulty_sd`), each with a
         normal deviation (`threshold_sd`). They are shifted with the abilities so that the mean location is zero.
-    design, ability, ability_mean, ability_sd, seed, options
-        As for `simulate.rasch`.
+    **options
+        `design` with its parameters, `ability`, `ability_mean`, `ability_sd` and `seed`, as for `simulate.rasch`.
 
     Examples
     --------
@@ -181,9 +176,7 @@ def partial_credit(
         apart = layout.level - (layout.max_score[layout.item] + 1) / 2
         return layout, location[layout.item] + apart + threshold_sd * rng.standard_normal(layout.n_entries)
 
-    given = None if thresholds is None else len(thresholds)
-    people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
-    return _drawn(n_persons, n_items, truth, given, design, options, seed, **people)
+    return _drawn(n_persons, n_items, truth, None if thresholds is None else len(thresholds), **options)
 
 
 def rating_scale(
@@ -194,40 +187,37 @@ def rating_scale(
     difficulty: ArrayLike | None = None,
     thresholds: ArrayLike | None = None,
     difficulty_sd: float = 1.0,
-    seed: Seed = None,
     **options: Any,
 ) -> Simulated:
     """Responses under the rating scale model, beta_ik = delta_i + tau_k: all items share the distances of thresholds.
 
     Parameters
     ----------
+    n_persons, n_items : int
     difficulty : array, optional
         delta_i; normal by default.
     thresholds : array, optional
         tau_k, the same for all items; by default one logit apart, with mean zero.
+    **options
+        As for `simulate.rasch`.
 
-    The others are as for `partial_credit`.
-
+    Examples
+    --------
     >>> data = rating_scale(100, 4, categories=3, seed=1)
     >>> bool(np.ptp(np.diff(data.thresholds.reshape(4, 2))) < 1e-12)
     True
     """
-    if thresholds is None:
-        k = as_count("categories", categories, least=2, most=MOST_CATEGORIES) - 1
-        tau = np.arange(k) - (k - 1) / 2
-    else:
-        tau = np.atleast_1d(np.asarray(thresholds, dtype=float))
-    if n_items is None and difficulty is not None:
-        n_items = np.size(difficulty)
-    if n_items is None:
-        raise OptionError("`n_items` is missing; say how many items there are.")
-    n_items = as_count("n_items", n_items, most=MOST_ITEMS)
-    if difficulty is None:
-        check_spread("difficulty_sd", difficulty_sd)
-        difficulty = difficulty_sd * generator(seed).spawn(5)[4].standard_normal(n_items)
-        difficulty = difficulty - difficulty.mean()
-    delta = _as_parameters("difficulty", difficulty, n_items)
-    return partial_credit(n_persons, n_items, thresholds=list(delta[:, None] + tau), seed=seed, **options)
+    check_spread("difficulty_sd", difficulty_sd)
+    k = as_count("categories", categories, least=2, most=MOST_CATEGORIES) - 1
+    tau = np.atleast_1d(np.arange(k) - (k - 1) / 2 if thresholds is None else np.asarray(thresholds, dtype=float))
+
+    def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        drawn = difficulty_sd * rng.standard_normal(n)
+        delta = drawn - drawn.mean() if difficulty is None else _as_parameters("difficulty", difficulty, n)
+        return _as_thresholds(list(delta[:, None] + tau), n)
+
+    given = None if difficulty is None else np.size(difficulty)
+    return _drawn(n_persons, n_items, truth, given, items_from=4, shifted=True, **options)
 
 
 def _drawn(
@@ -235,34 +225,37 @@ def _drawn(
     n_items: int | None,
     truth: Truth,
     given: int | None,
-    design: str | Design,
-    options: dict[str, Any],
-    seed: Seed,
-    slopes: ArrayLike | None = None,
     *,
-    ability: ArrayLike | None,
-    ability_mean: float,
-    ability_sd: float,
+    design: str | Design = "complete",
+    ability: ArrayLike | None = None,
+    ability_mean: float = 0.0,
+    ability_sd: float = 1.0,
+    slopes: ArrayLike | None = None,
+    seed: Seed = None,
+    shifted: bool = False,
+    items_from: int = 0,
+    **options: Any,
 ) -> Simulated:
-    """What all models share; `given` is the number of items whose thresholds were said, if they were."""
+    """What all models share; `given` is the number of items whose thresholds were said, if they were. The truth about
+    the items comes from the stream `items_from`; abilities are shifted with it if it was said, at least in part."""
     plan = as_design(design, options)
     n_persons = as_count("n_persons", n_persons)
-    for_items, for_ability, for_design, for_answers = generator(seed).spawn(4)
+    streams = generator(seed).spawn(5)
     n_items = next((n for n in (n_items, plan.n_items, given) if n is not None), None)
     if n_items is None:
         raise OptionError("`n_items` is missing; say how many items there are.")
     n_items = as_count("n_items", n_items, most=MOST_ITEMS)
     plan.check(n_persons, n_items)
     check_spread("ability_sd", ability_sd)
-    theta = ability_mean + ability_sd * for_ability.standard_normal(n_persons)
+    theta = ability_mean + ability_sd * streams[1].standard_normal(n_persons)
     theta = _as_parameters("ability", theta if ability is None else ability, n_persons)
-    layout, beta = truth(n_items, for_items)
+    layout, beta = truth(n_items, streams[items_from])
     shift = float(layout.averaging() @ beta)
     beta = beta - shift
-    if given is not None:
+    if shifted or given is not None:
         theta = theta - shift
     a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
-    parts = _answered(plan, for_design, for_answers, theta, Items(layout.cumulated(beta), a))
+    parts = _answered(plan, streams[2], streams[3], theta, Items(layout.cumulated(beta), a))
     return Simulated(_packed(parts, layout, n_persons, f"simulated data ({plan})"), beta, theta, a, plan)
 
 
