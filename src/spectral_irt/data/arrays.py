@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,14 @@ from scipy import sparse
 
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
-from spectral_irt.data.labels import Labels, check_people, is_missing, label_array, positions
-from spectral_irt.data.packing import Duplicates
+from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Scoring
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SOURCE = "the data"
 
@@ -48,28 +50,16 @@ def _finished(builder: ResponsesBuilder, persons: Labels, items: Labels) -> Resp
     return replace(responses, raw=raw, notes=(*responses.notes, *notes))
 
 
-def from_columns(
-    persons: ArrayLike, items: ArrayLike, responses: ArrayLike, scoring: Scoring, *, duplicates: Duplicates
-) -> Responses:
-    """Responses from three columns of equal length."""
-    refuse_blanks(scoring, "here there is a row for each answer")
-    columns = [_column(column) for column in (persons, items, responses)]
-    lengths = {len(column) for column in columns}
-    if len(lengths) > 1:
-        raise OptionError(f"persons, items and responses differ in length: {[len(c) for c in columns]}.")
-    values = _plain_values(columns[2])
-    rows = _labeled(columns[0]) & _labeled(columns[1])
-    if not rows.all():  # where nothing was answered a label does not matter
-        answered = scoring.clean(values).answered
-        rows[slice(None) if answered is None else answered] = True
-    if columns[0].dtype.kind not in "iub":
-        check_people(columns[0].tolist(), "persons", rows)
-    person_labels, person = _coded(columns[0][rows], "persons")
-    item_labels, item = _coded(columns[1][rows], "items")
-    where = np.flatnonzero(rows)
-    builder = ResponsesBuilder(scoring, SOURCE, wide=False, duplicates=duplicates)
-    builder.add(Piece(person, item, values[where], lambda k: Place(SOURCE, "responses", int(where[k]))))
-    return _finished(builder, person_labels, item_labels)
+def long_frame(*columns: ArrayLike) -> pl.DataFrame:
+    """Columns of people, items and responses as a dataframe."""
+    import polars as pl
+
+    arrays = [_column(column) for column in columns]
+    if len({len(array) for array in arrays}) > 1:
+        raise OptionError(f"persons, items and responses differ in length: {[len(array) for array in arrays]}.")
+    return pl.DataFrame(
+        {name: _plain_values(array) for name, array in zip(("person", "item", "response"), arrays, strict=True)}
+    )
 
 
 def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Labels]]:
@@ -166,29 +156,6 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     if array.ndim != 1:
         raise OptionError(f"persons, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
     return array
-
-
-def _labeled(column: NDArray[Any]) -> NDArray[np.bool_]:
-    if column.dtype.kind in "iub":
-        return np.ones(len(column), dtype=bool)
-    return np.array([not is_missing(label) for label in column.tolist()], dtype=bool)
-
-
-def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
-    """The different labels in sorted order, and the code of every row."""
-    if column.dtype.kind in "iub":
-        labels, codes = np.unique(column, return_inverse=True)
-        return label_array(labels), codes
-    missing = np.sum(~_labeled(column))
-    if missing:
-        raise ReadError(f"{missing:,} answers have no label in {name}; leave them out or say whose they are.")
-    plain = column.tolist()
-    known = _different(plain, name)
-    try:
-        ordered = sorted(known)
-    except TypeError:  # of several kinds
-        ordered = sorted(known, key=lambda label: (type(label).__name__, str(label)))
-    return label_array(ordered), positions(plain, ordered)
 
 
 def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:

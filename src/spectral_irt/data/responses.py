@@ -17,11 +17,11 @@ from spectral_irt.data import block as kernels
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints, fingerprint_of
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import chosen_positions
-from spectral_irt.data.packing import DUPLICATES, AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
+from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
 from spectral_irt.data.thresholds import Thresholds, answers, counts_and_scores, dense, kinds_of_people, pair_work
 from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
 from spectral_irt.engine.threads import LocalEngine
-from spectral_irt.errors import DesignError, ResponseValueError, check_option, listed
+from spectral_irt.errors import DesignError, ResponseValueError, listed
 from spectral_irt.files import write_each
 from spectral_irt.numerics import fixed
 
@@ -202,31 +202,21 @@ class Responses:
         return read(table, format="wide", person=person, items=items, **options)
 
     @classmethod
-    def from_long(
-        cls,
-        persons: ArrayLike,
-        items: ArrayLike,
-        responses: ArrayLike,
-        *,
-        duplicates: Duplicates = "error",
-        **scoring: Any,
-    ) -> Responses:
-        """Responses from three columns of equal length: person, item, and answer (or missing: not answered).
+    def from_long(cls, persons: ArrayLike, items: ArrayLike, responses: ArrayLike, **options: Any) -> Responses:
+        """Responses from three columns of equal length: person, item, and answer (or missing: not answered), by `read`,
+        whose options it takes.
 
-        People and items come out in sorted order. `duplicates` says what to do when a person answered an item twice:
-        "error" counts and names the pairs, "first" and "last" keep one answer. Scoring is said as in `read`.
+        People and items come out in sorted order.
 
         >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
         ['q1', 'q2']
         """
-        from spectral_irt.data.arrays import from_columns
-        from spectral_irt.data.categories import of_either_kind
-        from spectral_irt.reading import scoring_of
+        from spectral_irt.data.arrays import long_frame
+        from spectral_irt.reading import read
 
-        check_option("duplicates", duplicates, DUPLICATES)
-        return of_either_kind(
-            lambda how: from_columns(persons, items, responses, how, duplicates=duplicates), scoring_of(**scoring)
-        )
+        columns = {"person": "person", "item": "item", "response": "response"}
+        found = read(long_frame(persons, items, responses), format="long", **columns, **options)
+        return replace(found, frame_kind=None, words=("people", "items"))
 
     @classmethod
     def from_codes(
