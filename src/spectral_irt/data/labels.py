@@ -201,9 +201,9 @@ def item_label(name: Any) -> Any:
     return str(name) if is_missing(name) else name
 
 
-def check_people(labels: Iterable[Any], where: str, among: NDArray[np.bool_] | None = None) -> None:
+def check_people(labels: Iterable[Any], where: str) -> None:
     """Refuse people without a label: several of them would be taken for one."""
-    rows = [k for k, label in enumerate(labels) if (among is None or among[k]) and names_nothing(label)]
+    rows = [k for k, label in enumerate(labels) if names_nothing(label)]
     if rows:
         raise nobody(where, rows)
 

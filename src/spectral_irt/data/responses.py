@@ -214,8 +214,8 @@ class Responses:
         from spectral_irt.data.arrays import long_frame
         from spectral_irt.reading import read
 
-        columns = {"person": "person", "item": "item", "response": "response"}
-        found = read(long_frame(persons, items, responses), format="long", **columns, **options)
+        table = long_frame(persons, items, responses)
+        found = read(table, format="long", person="person", item="item", response="response", **options)
         return replace(found, frame_kind=None, words=("people", "items"))
 
     @classmethod

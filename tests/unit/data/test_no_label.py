@@ -98,7 +98,7 @@ def test_rows_of_items_keep_their_names(tmp_path: Path) -> None:
 
 def test_numbers_beyond_64_bits() -> None:
     persons = np.array([LARGE, 3], dtype=np.uint64)
-    assert Responses.from_long(persons, ["a", "b"], [1, 0]).persons.tolist() == [str(LARGE), "3"]
+    assert Responses.from_long(persons, ["a", "b"], [1, 0]).persons.tolist() == ["3", str(LARGE)]
     assert Responses.from_wide([[1, 0]], items=persons.tolist()).items.tolist() == [LARGE, 3]
     frame = pl.DataFrame({"person": pl.Series(persons), "a": [1, 0], "b": [0, 1]})
     assert Responses.from_wide(frame, person="person").persons.tolist() == [str(LARGE), "3"]
