@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
-from spectral_irt.conditional.contour import Contour, tilt
+from spectral_irt.conditional.exact import Contour, tilt
 from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.conditional.series_binary import fill_given_score
 from spectral_irt.data.block import Block

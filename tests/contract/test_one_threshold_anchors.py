@@ -61,6 +61,18 @@ def test_options_count_beside_anchors(credit):
     assert not np.allclose(model.se_[2:], SpectralPartialCredit().fit(table, anchors=anchors).se_[2:], rtol=1e-3)
 
 
+@pytest.mark.parametrize("categories", [2, 4])
+def test_displacement_of_weighted_people_is_that_of_people_repeated(categories):
+    data = simulate.partial_credit(300, 8, categories=categories, seed=3)
+    table, anchors = data.responses.to_dense(), anchors_of(data, (0, 1, 2))
+    many = np.arange(300) < 100
+    options = {"anchors": {key: [value + 0.3 * key for value in values] for key, values in anchors.items()}}
+    weighted = SpectralPartialCredit().fit(table, weights=np.where(many, 3.0, 1.0), **options)
+    repeated = SpectralPartialCredit().fit(np.concatenate([table, table[many], table[many]]), **options)
+    one, other = (fit.calibration_.further["displacement"] for fit in (weighted, repeated))
+    np.testing.assert_allclose(one[:3], other[:3], atol=2e-3)
+
+
 def test_a_displaced_anchor_is_found_in_categories(credit):
     anchors = anchors_of(credit, (0, 1, 2, 3))
     anchors[2] = [value + 1.0 for value in anchors[2]]

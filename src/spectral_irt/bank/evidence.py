@@ -161,7 +161,7 @@ class Answers:
 
     def squares(self) -> Floats:
         """Sums over people of their squared scores."""
-        return from_levels(self.point.layout, np.einsum("ikk->ik", self.point.score_blocks()))
+        return from_levels(self.point.layout, np.einsum("ikk->ik", self.point.score_sums(0 * self.score)[0]))
 
     def matrix(self) -> Floats:
         return self.point.dense()

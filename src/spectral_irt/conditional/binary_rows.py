@@ -1,7 +1,7 @@
 """The score of the conditional likelihood of right and wrong answers, person by person: the fast path.
 
-For every answer, X - P(X = 1 | score), and the c of the matched information (see `information`). People with much
-information take the series of `series_binary`, at a fixed cost an answer; the others the exact `recursion`.
+For every answer, P(X = 1 | score) - X, and the c of the matched information (see `information`). People with much
+information take the series of `series_binary`, at a fixed cost an answer; the others are `exact`.
 
 People who share their set of items are a row for every set and score (`SharedRows`): P(X = 1 | score) and c are those
 of any person of the row; answers and scores are sums over its people, of whom nothing else is needed. What the standard
@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.conditional.given_score import Exact, rough_ability
-from spectral_irt.conditional.information import Point, matched_factors
-from spectral_irt.conditional.patterns import by_order, spans
-from spectral_irt.conditional.recursion import given_every_score
+from spectral_irt.conditional.exact import given_every_score
+from spectral_irt.conditional.given_score import Exact, by_order, matched_factors, rough_ability, spans
+from spectral_irt.conditional.information import Levels, PeopleRows, Point
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints
@@ -29,8 +28,7 @@ from spectral_irt.data.packing import person_chunks
 from spectral_irt.data.same_items import SharedSet, SharedSets
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram_of, signed
-from spectral_irt.sparse_kernels import add_columns, csr, row_sums
+from spectral_irt.sparse_kernels import add_columns, row_sums
 
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 SERIES_ERROR = 6e-4  # times V^-4: the error of the series for an answer of a person of information V
@@ -60,10 +58,10 @@ class People:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(PeopleRows):
     """The people of one block, to be evaluated at difficulties.
 
-    `score` and `factor` hold X - P and c of every answer at the difficulties of the last evaluation, times the person's
+    `score` and `factor` hold P - X and c of every answer at the difficulties of the last evaluation, times the person's
     weight and its root where people have weights; there is nothing in them before the first. They are as precise as
     what is computed, and sums of them are double.
 
@@ -113,10 +111,6 @@ class Rows:
     def indptr(self) -> Any:
         return self.block.indptr.astype(np.int32)
 
-    def matrix(self, values: Floats) -> sparse.csr_array:
-        """People x items."""
-        return csr(self.indptr, np.asarray(self.block.items), values.astype(np.float64, copy=False), self.n_items)
-
     def pieces(self, *values: Floats) -> Iterator[tuple[Any, ...]]:
         """Some people at a time: (how many, where their answers begin, their items), and their values in double.
 
@@ -127,16 +121,6 @@ class Rows:
             low, high = indptr[start], indptr[stop]
             doubles = (each[low:high].astype(np.float64, copy=False) for each in values)
             yield (stop - start, indptr[start : stop + 1] - low, items[low:high]), *doubles
-
-    def twice(self, values: Floats, v: Floats) -> Floats:
-        """A' A v for the matrix A of these values; v may have columns."""
-        if v.ndim > 1:
-            matrix = self.matrix(values)
-            return matrix.T @ (matrix @ v)
-        total = np.zeros(self.n_items)
-        for cells, each in self.pieces(values):
-            add_columns(cells, each, row_sums(cells, each, v), total)
-        return total
 
     def filled(self, beta: Floats) -> Rows:
         """With P in the place of `score`, and c in `factor`, at these difficulties."""
@@ -165,33 +149,30 @@ class Rows:
         right = self.block.right()
         return right if self.weight is None else right * np.repeat(self.weight, self.block.counts)
 
-    def answers_to_items(self) -> tuple[Floats, Floats]:
-        items, m, right = self.block.items, self.n_items, self.block.right()
-        if self.weight is None:
-            counts, sums = np.bincount(items, minlength=m), np.bincount(items[right], minlength=m)
-            if self.silent is not None:
-                mute = items[self.silent]
-                counts -= np.bincount(mute, minlength=m)
-                sums -= np.bincount(mute[right[self.silent]], minlength=m)
-        else:
-            each = np.repeat(self.weight, self.block.counts)
-            counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, each * right))
-        return counts.astype(np.float64), sums.astype(np.float64)
+    def scores(self, tables: Any = None) -> Levels:
+        return self._levels(self.score)
 
-    def score_squares(self) -> Floats:
-        """Sums over people of their squared scores."""
+    def factors(self, tables: Any = None) -> Levels:
+        return self._levels(self.factor)
+
+    def _levels(self, values: Floats) -> Levels:
+        own = values.astype(np.float64, copy=False)[None]
+        return Levels(self.indptr, np.asarray(self.block.items), own, Thresholds.ones(self.n_items))
+
+    def factors_twice(self, tables: Any, v: Floats) -> Floats:
+        if v.ndim > 1:
+            return self.factors().twice(v)
         total = np.zeros(self.n_items)
-        for cells, score in self.pieces(self.score):
-            add_columns(cells, score * score, np.ones(cells[0]), total)
+        for cells, factor in self.pieces(self.factor):
+            add_columns(cells, factor, row_sums(cells, factor, v), total)
         return total
 
-    def score_gram(self, single: bool, design: sparse.csr_array | None = None) -> Any:
-        """Sums over people of the products of their scores; `single` precision is good to about 1e-6 of each entry."""
-        return gram_of(self.matrix(self.score), design, single=single)
-
-    def score_twice(self, v: Floats) -> Floats:
-        """These sums times v."""
-        return self.twice(self.score, v)
+    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
+        squares, twice = np.zeros((2, self.n_items))
+        for cells, score in self.pieces(self.score):
+            add_columns(cells, score * score, np.ones(cells[0]), squares)
+            add_columns(cells, score, row_sums(cells, score, v), twice)
+        return squares[:, None, None], twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,36 +227,24 @@ class SharedRows(Rows):
     def observed(self) -> Floats:
         return self.right
 
-    def answers_to_items(self) -> tuple[Floats, Floats]:
-        assert self.weight is not None
-        each = np.repeat(self.weight, self.block.counts)
-        items, m = self.block.items, self.n_items
-        counts, right = (np.bincount(items, weights=one, minlength=m) for one in (each, self.right))
-        return counts.astype(np.float64), right.astype(np.float64)
-
     def _products(self) -> Iterator[tuple[Ints, Floats]]:
         """The items of every set, and sum_l (X_l - P) (X_l - P)' over its people."""
         for one, score in self._each(self.score):
             right, people = one.right[one.mixed], one.people[one.mixed][:, None]
-            p = np.divide(right - score, people, out=np.zeros_like(score), where=people > 0)
+            p = np.divide(right + score, people, out=np.zeros_like(score), where=people > 0)
             across = (right - people * p / 2).T @ p
             yield one.items, one.together - across - across.T
 
-    def score_squares(self) -> Floats:
-        return np.diag(self.score_gram(False)).copy()
-
-    def score_gram(self, single: bool, design: sparse.csr_array | None = None) -> Any:
+    def score_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
         assert design is None  # linear designs look at people one by one
         total = np.zeros((self.n_items, self.n_items))
         for items, products in self._products():
             total[np.ix_(items, items)] += products
         return total
 
-    def score_twice(self, v: Floats) -> Floats:
-        total = np.zeros((self.n_items, *v.shape[1:]))
-        for items, products in self._products():
-            total[items] += products @ v[items]
-        return total
+    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
+        whole = self.score_gram(tables, False, None)
+        return np.diag(whole)[:, None, None].copy(), whole @ v
 
 
 # ------------------------------------------------------------------------------------- all people
@@ -313,74 +282,17 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
     if rows.weight is not None:
         probability *= np.repeat(rows.weight, counts)
         factor *= np.repeat(np.sqrt(rows.weight), counts)
-    np.subtract(rows.observed(), probability, out=probability)
+    probability -= rows.observed()
     score, degree, square = np.zeros((3, rows.n_items))
     for cells, x, c in rows.pieces(rows.score, factor):
         each = np.ones(cells[0])
-        add_columns(cells, x, -each, score)
+        add_columns(cells, x, each, score)
         add_columns(cells, c, row_sums(cells, c, np.ones(rows.n_items)), degree)
         add_columns(cells, c * c, each, square)
     return rows, (score, degree, square)
 
 
-# ----------------------------------------------------------------------------------- the likelihood there
-
-
-@dataclass(frozen=True, eq=False)
-class BinaryPoint(Point):
+def binary_point(layout: Thresholds, rows: Prepared, beta: Floats) -> Point:
     """The likelihood at some difficulties; `own` and `inner` are numbers, items x 1 x 1."""
-
-    @classmethod
-    def at(cls, layout: Thresholds, rows: Prepared, beta: Floats) -> BinaryPoint:
-        rows, (gradient, degree, square) = rows.map_and_sum(evaluate, beta)
-        return cls(beta, layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
-
-    def factors_twice(self, v: Floats) -> Floats:
-        return self.rows.sum(factors_twice, v)
-
-    def factor_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
-        return self.rows.sum(factor_gram, single, design)
-
-    def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
-        return self.rows.sum(score_gram, single, design)
-
-    def score_blocks(self) -> Floats:
-        squares: Floats = self.rows.sum(score_squares)
-        return squares[:, None, None]
-
-    def score_twice(self, v: Floats) -> Floats:
-        return self.rows.sum(score_twice, v)
-
-    def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
-        return self.rows.sum(_signed, columns, design, each=[self.rows.seeds(seed)])
-
-
-def factors_twice(rows: Rows, v: Floats) -> Floats:
-    """C' C v."""
-    return rows.twice(rows.factor, v)
-
-
-def factor_gram(rows: Rows, single: bool, design: sparse.csr_array | None) -> Any:
-    return gram_of(rows.matrix(rows.factor), design, single=single)
-
-
-def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
-    """How many of these people answered each item, and how many right, each by their weight."""
-    return rows.answers_to_items()
-
-
-def score_squares(rows: Rows) -> Floats:
-    return rows.score_squares()
-
-
-def score_gram(rows: Rows, single: bool, design: sparse.csr_array | None) -> Any:
-    return rows.score_gram(single, design)
-
-
-def score_twice(rows: Rows, v: Floats) -> Floats:
-    return rows.score_twice(v)
-
-
-def _signed(rows: Rows, seed: np.random.SeedSequence, columns: int, design: sparse.csr_array | None) -> Floats:
-    """Sums of people's scores with random signs."""
-    return signed(rows.matrix(rows.score), seed, columns, design)
+    rows, (gradient, degree, square) = rows.map_and_sum(evaluate, beta)
+    return Point(beta, layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spectral_irt.conditional.binary_rows import Rows
 from spectral_irt.conditional.errors import Matrices
+from spectral_irt.conditional.information import PeopleRows
 from spectral_irt.conditional.newton import Newton
-from spectral_irt.conditional.pattern_rows import PatternRows, less_passed
-from spectral_irt.conditional.series_tables import Tables
-from spectral_irt.conditional.table_point import TablePoint
-from spectral_irt.conditional.table_rows import TableRows
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds
@@ -30,6 +27,7 @@ from spectral_irt.data.thresholds import Thresholds
 STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go
 SETTLED = 1e-6  # logits
 FARTHEST = 30.0  # logits: farther is nowhere
+NOTHING = 1e-9  # of a score: the threshold was passed, or failed, for sure
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +49,19 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
     m, fixed = found.layout.n_items, found.layout.sum((~found.fixed).astype(float)) == 0
     if fixed.sum() < 2:
         return np.full(m, np.nan), np.full(m, np.nan)
-    here = _at(found, np.zeros(m))
+    answers = found.point.scored.prepare(_Answers.of, found.point.tables)
+
+    def at(delta: Floats) -> _Equation:
+        return _Equation(*answers.sum(_Answers.equation, delta))
+
+    here = at(np.zeros(m))
     delta = np.zeros(m)
     there = here
     for _ in range(STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(fixed & (there.slope > 0), np.clip(there.missing / there.slope, -LONGEST, LONGEST), 0.0)
         delta = np.clip(delta + step, -FARTHEST, FARTHEST)
-        there = _at(found, delta)
+        there = at(delta)
         if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
             break
     back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(found.layout, fixed, matrices, here)
@@ -95,41 +98,36 @@ def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, here: _Equat
     return np.clip(back, 0, 1), extra
 
 
-def _at(found: Newton, delta: Floats) -> _Equation:
-    point = found.point
-    if isinstance(point, TablePoint):
-        return _Equation(*point.rows.sum(_equation_of_categories, point.tables, delta))
-    return _Equation(*point.rows.sum(_equation, np.exp(-delta)))
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Answers of one block: item, category, P(X = c | s) at the thresholds (categories x answers), people's weights."""
 
+    items: NDArray[np.int32]
+    x: Ints
+    p: Floats
+    weight: Floats | float
 
-def _equation(rows: Rows, growth: Floats) -> tuple[Floats, ...]:
-    items, right = rows.block.items, rows.block.right()
-    p = right - rows.score
-    odds = p * growth[items]
-    p = odds / (1 - p + odds)
-    return _sums(np.asarray(items), p, p * (1 - p), right, rows.n_items)
+    @classmethod
+    def of(cls, rows: PeopleRows, tables: Any) -> _Answers:
+        """From people's scores P(X >= k | s) - 1{X >= k}: those below zero are of thresholds that were passed.
 
+        Where the score is zero the threshold was passed, or failed, for sure: passed if a higher one is open.
+        """
+        scores = rows.scores(tables)
+        values, weight = scores.values, 1.0 if rows.weight is None else np.repeat(rows.weight, np.diff(scores.indptr))
+        values = values / np.where(weight == 0, 1.0, weight)
+        some = np.abs(values) > NOTHING
+        passed = np.where(some, values < 0, np.logical_or.accumulate(some[::-1])[::-1])
+        ends = np.ones((1, len(scores.items)))
+        higher = np.concatenate([ends, values + passed, 0 * ends])
+        return cls(scores.items, passed.sum(axis=0), np.maximum(higher[:-1] - higher[1:], 0), weight)
 
-def _equation_of_categories(part: TableRows, tables: Tables, delta: Floats) -> tuple[Floats, ...]:
-    layout = part.layout
-    tails = part.stacked(lambda long: long.matrix(layout, tables.tails, long.u), PatternRows.expected_rows)
-    tails.sort_indices()
-    expected = tails.data.copy()
-    passed = part.stacked(lambda long: long.passed, lambda exact: exact.passed)
-    observed = expected - less_passed(tails, passed, layout).data
-    level = layout.level[tails.indices]
-    answer = np.cumsum(level == 1) - 1
-    table = np.zeros((int(np.sum(level == 1)), layout.widest + 2))
-    table[:, 0] = 1.0
-    table[answer, level] = expected
-    items, category = layout.item[tails.indices[level == 1]], np.arange(layout.widest + 1)
-    p = np.maximum(table[:, :-1] - table[:, 1:], 0) * np.exp(-delta[items, None] * category)
-    p /= p.sum(axis=1, keepdims=True)
-    mean = p @ category
-    x = np.bincount(answer, weights=observed, minlength=len(table))
-    return _sums(items, mean, p @ category**2 - mean**2, x, layout.n_items)
-
-
-def _sums(items: Ints, mean: Any, variance: Any, x: Any, n_items: int) -> tuple[Floats, ...]:
-    sums = (mean - x, variance, (mean - x) ** 2)
-    return tuple(np.bincount(items, weights=each, minlength=n_items).astype(np.float64) for each in sums)
+    def equation(self, delta: Floats) -> tuple[Floats, ...]:
+        """Sums for `_Equation`."""
+        category = np.arange(len(self.p))
+        p = self.p * np.exp(-category[:, None] * delta)[:, self.items]
+        p /= p.sum(axis=0)
+        mean = category @ p
+        lacking = self.weight * (mean - self.x)
+        sums = (lacking, self.weight * (category**2 @ p - mean**2), lacking**2)
+        return tuple(np.bincount(self.items, weights=each, minlength=len(delta)).astype(np.float64) for each in sums)

@@ -184,15 +184,13 @@ def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: 
     if method == "dense":
         matrix = Matrices.of(found).covariance()
         return np.sqrt(np.maximum(np.diag(matrix), 0)), np.sqrt(location_variance(layout, matrix))
-    inverse, meat = found.inverse, found.point.score_blocks()
+    inverse, (shift, together) = found.inverse, _common_shift(found)
+    meat, moved = found.point.score_sums(shift)
     lacking = np.zeros(layout.n_entries)
     if prior:
         lacking = np.sqrt(too_regular(found, from_levels(layout, np.einsum("ikk->ik", meat))))
         each = layout.table(lacking, 0.0)
         meat = meat + prior.spread_within() + each[:, :, None] * found.point.own * each[:, None, :]
-    shift, together = _common_shift(found)
-    moved = found.point.score_twice(shift)
-    if prior:
         moved = moved + prior.spread(shift) + lacking * (found.point @ (lacking * shift))
     common, cross = shift @ moved, by_blocks(layout, inverse, moved)
     inner = inverse @ meat @ inverse

@@ -1,39 +1,146 @@
 """Answers given the score: who takes which method, and what people and patterns need of it.
 
-People whose answers carry much information take a series (`series_binary`, `series_tables`); the others are exact. Few
-steps up or down take the `recursion`, all scores of one set of items its tree, and everything else the `contour` sum.
-People of like length and score share a tile, a table that fits the cache of one core.
+People whose answers carry much information take a series (`series_binary`, `series_tables`); the others are `exact`:
+few steps up or down take the recursion, all scores of one set of items the tree, everything else the contour sum.
+
+The conditional likelihood sees a person only through the set of items answered and the score. People who agree in both
+have one pattern and share one computation: on complete data there are fewer patterns than scores, however many people
+took the test. People or patterns of like length and score are laid out in tiles, rectangles that numpy runs through
+without a loop over people, and that fit the cache of one core. How they are laid out depends on the patterns alone,
+never on the number of threads: results have the same bits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spectral_irt.conditional.contour import Contour, Given, chances, rough_tilt
-from spectral_irt.conditional.information import matched_factors
-from spectral_irt.conditional.patterns import (
-    MOST_SCORES,
-    SHORT_ORDER,
-    PatternPart,
-    columns_of,
-    end_of_tile,
-    padded,
-    pattern_parts,
-    spans,
-)
-from spectral_irt.conditional.recursion import LEAST, by_fewer_steps, given_every_score
+from spectral_irt.conditional.exact import LEAST, Contour, Given, by_fewer_steps, chances, given_every_score, rough_tilt
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
 from spectral_irt.data.block import Block, Floats, Ints
-from spectral_irt.data.same_items import same_rows
-from spectral_irt.data.thresholds import Rows, Thresholds
+from spectral_irt.data.same_items import row_keys, same_rows
+from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.model import LOGISTIC_VARIANCE, prox
 from spectral_irt.sparse_kernels import csr, shared_ones
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average
 FEW_PEOPLE = 0.25  # people per item below which the contour sum is cheaper: the recursion's steps are the items
+TILE_CELLS = 131_072  # numbers of a table: a megabyte, which the second cache of a core holds
+MANY = 64  # people in a tile where there are so many of their kind
+ALIKE = 1.3  # lengths within this factor share a tile
+SHORT_ORDER = 16  # steps up or down, per threshold of the widest item, up to which the recursion is cheapest
+MOST_SCORES = 0.25  # of all scores of a set, from which on the tree is cheapest: it gives them all
+SEVERAL = 8  # patterns of a set that are a tile of their own, with so many of its scores
+TREE_CELLS = 2_000_000  # thresholds x scores of such a set, at most
+
+
+# ------------------------------------------------------------------------------------ tiles of patterns
+
+
+def spans(starts: Ints, counts: Ints) -> Ints:
+    """The positions start, start + 1, ... of each run, one run after the other."""
+    ends = np.cumsum(counts)
+    return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def end_of_tile(counts: Ints, orders: Ints, start: int, width: int = 1) -> int:
+    """As many people as fit the cache, of lengths and orders (fewest steps up or down) near those of the first."""
+    first, short = int(orders[start]), int(orders[start]) <= SHORT_ORDER * width
+    size = int(counts[start]) * (first + 1 if short else 4 * (width + 1))
+    ahead = slice(start, start + max(MANY, TILE_CELLS // size))
+    n, order = counts[ahead], orders[ahead]
+    unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | ((order <= SHORT_ORDER * width) != short)
+    unlike |= order > (first + 2 * width if short else ALIKE * first)
+    return start + (int(np.argmax(unlike)) if unlike.any() else len(n))
+
+
+def by_order(counts: Ints, scores: Ints, most: Ints) -> Ints:
+    """People in the order in which they share tiles."""
+    return np.lexsort((counts, np.minimum(scores, most - scores)))
+
+
+@dataclass(frozen=True, eq=False)
+class PatternPart:
+    """Patterns of like length and score, or many scores of one set: items padded with one that has no thresholds.
+
+    `which` says which of all patterns they are.
+    """
+
+    which: Ints
+    items: NDArray[np.int64]
+    counts: Ints
+    scores: Ints
+    max_scores: Ints
+    people: Floats
+    one_set: bool
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Patterns x items: where there is no padding."""
+        return np.arange(self.items.shape[1]) < self.counts[:, None]
+
+
+def by_item(rows: Rows) -> tuple[Rows, Ints]:
+    """The same rows with the items of each in increasing order, and where these answers stood."""
+    order = np.argsort((np.repeat(np.arange(rows.n_persons), rows.counts) << 32) + rows.items)
+    category = None if rows.category is None else rows.category[order]
+    return replace(rows, items=rows.items[order], category=category), order
+
+
+def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternPart]:
+    """The patterns of people whose total score is neither the lowest nor the highest, in tiles."""
+    who = np.flatnonzero(rows.informative)
+    counts, most = rows.counts[who], rows.max_scores[who]
+    keys = row_keys(rows, layout, np.zeros_like(rows.scores))[who]
+    _, of_set, size = np.unique(keys, return_inverse=True, return_counts=True)
+    size = size[of_set]
+    shared = (size >= np.maximum(MOST_SCORES * (most - 1), SEVERAL)) & (counts * layout.widest * most <= TREE_CELLS)
+    sets = np.flatnonzero(shared)[np.argsort(of_set[shared], kind="stable")]
+    ends = np.flatnonzero(np.diff(of_set[sets])) + 1
+    parts = [_part(rows, who[one], people, layout, True) for one in np.split(sets, ends) if len(one)]
+    who = who[~shared]
+    who = who[by_order(rows.counts[who], rows.scores[who], rows.max_scores[who])]
+    counts, orders = rows.counts[who], np.minimum(rows.scores, rows.max_scores - rows.scores)[who]
+    start = 0
+    while start < len(who):
+        stop = end_of_tile(counts, orders, start, layout.widest)
+        parts.append(_part(rows, who[start:stop], people, layout, False))
+        start = stop
+    return parts
+
+
+def _part(rows: Rows, which: Ints, people: Ints, layout: Thresholds, one_set: bool) -> PatternPart:
+    mine = rows.take(which)
+    items = np.full((len(which), int(mine.counts.max())), layout.n_items)
+    if one_set:  # the same items, in any order
+        items[:] = mine.items[: mine.counts[0]]
+    else:
+        place = np.arange(len(mine.items)) - np.repeat(mine.indptr[:-1], mine.counts)
+        items[np.repeat(np.arange(len(which)), mine.counts), place] = mine.items
+    return PatternPart(which, items, mine.counts, mine.scores, mine.max_scores, people[which].astype(float), one_set)
+
+
+def padded(layout: Thresholds, thresholds: Floats) -> Floats:
+    """Cumulated thresholds, with a last row for the padding."""
+    cumulated = layout.cumulated(thresholds)
+    nothing = np.full((1, cumulated.shape[1]), np.inf)
+    nothing[0, 0] = 0.0
+    return np.concatenate([cumulated, nothing])
+
+
+def threshold_codes(layout: Thresholds) -> Ints:
+    """Items (and padding) x thresholds: the code of each threshold, or one past the last where there is none."""
+    codes = np.full((layout.n_items + 1, layout.widest), layout.n_entries)
+    codes[layout.item, layout.level - 1] = np.arange(layout.n_entries)
+    return codes
+
+
+def columns_of(part: PatternPart, cumulated: Floats, some: slice = slice(None)) -> Floats:
+    """Sums of thresholds as the methods of this room take them: categories x items x patterns."""
+    return cumulated.T[1:, part.items[some].T]
 
 
 # --------------------------------------------------------------------------------------- one tile
@@ -83,6 +190,21 @@ def passed_given(part: PatternPart, cumulated: Floats) -> Floats:
 
 
 # ------------------------------------------------------------------------ people who are to be exact
+
+
+def matched_factors(variance: Floats, counts: Ints) -> Floats:
+    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, column by column.
+
+    Five rounds settle it to a per cent or better.
+    """
+    inside = np.arange(len(variance))[:, None] < counts
+    total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
+    c = np.broadcast_to(total / counts, variance.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(5):
+            c = np.where(inside & (variance > 0), variance / (total - c), 0.0)
+            total = np.sqrt((variance + c * c).sum(axis=0))
+    return c
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,14 +316,12 @@ def _fill_by_series(
 
 def _fill_by_patterns(block: Block, people: Ints, difficulty: Floats, out: Floats) -> None:
     """Exact values, once for all who share a pattern."""
-    chosen, layout = block.take(people), Thresholds.ones(len(difficulty))
-    n = chosen.counts
-    by_item = np.argsort((chosen.person_of_response() << 32) + chosen.items)
-    patterns = same_rows(Rows(chosen.indptr, np.asarray(chosen.items)[by_item], n, chosen.scores, n), layout)
+    layout = Thresholds.ones(len(difficulty))
+    rows, order = by_item(rows_of(block, layout).take(people))
+    patterns = same_rows(rows, layout)
     start, shared = patterns.rows.indptr[:-1], np.empty(len(patterns.rows.items))
     for part in pattern_parts(patterns.rows, patterns.count, layout):
         p = part_given(part, padded(layout, difficulty)).p[0].T
-        inside = np.arange(p.shape[1]) < part.counts[:, None]
-        shared[spans(start[part.which], part.counts)] = p[inside]
-    place = spans(block.indptr[:-1][people], n)
-    out[place[by_item]] = shared[spans(start[patterns.of_person], n)]
+        shared[spans(start[part.which], part.counts)] = p[part.inside]
+    place = spans(block.indptr[:-1][people], rows.counts)
+    out[place[order]] = shared[spans(start[patterns.of_person], rows.counts)]

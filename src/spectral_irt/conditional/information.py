@@ -3,7 +3,7 @@
 A person's information matrix is the covariance of the answers given the score. It is a graph Laplacian on the items
 (its rows sum to zero), and comes in two forms:
 
-- exact, from the pair probabilities of `contour`: dense, for standard errors;
+- exact, from the pair probabilities of the contour sum (`pattern_rows`): dense, for standard errors;
 - matched: off-diagonal -c_i c_j, with c such that the diagonal is the exact P_i (1 - P_i). It is a product, so that
   `H y = d y - C' (C y)` costs one light pass over the answers: this drives the Newton steps. Equal to the exact one
   where people answer two items, and close to it elsewhere: standard errors differ by less than 0.01% where people
@@ -14,44 +14,135 @@ A person's information matrix is the covariance of the answers given the score. 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.conditional.contour import Contour, n_points
-from spectral_irt.conditional.patterns import PatternPart, columns_of
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
-
-CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
-SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, above, pattern by pattern
-
-
-# ------------------------------------------------------------------------------- the matched form
-
-
-def matched_factors(variance: Floats, counts: Ints) -> Floats:
-    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, column by column.
-
-    Five rounds settle it to a per cent or better.
-    """
-    inside = np.arange(len(variance))[:, None] < counts
-    total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
-    c = np.broadcast_to(total / counts, variance.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(5):
-            c = np.where(inside & (variance > 0), variance / (total - c), 0.0)
-            total = np.sqrt((variance + c * c).sum(axis=0))
-    return c
+from spectral_irt.numerics import gram_of, signed
+from spectral_irt.sparse_kernels import csr, onto_items, row_sums
 
 
 @dataclass(frozen=True, eq=False)
-class Point(ABC):
+class Levels:
+    """A matrix A, people x thresholds, by the thresholds of the items that each answered.
+
+    Attributes
+    ----------
+    indptr, items : int32 arrays
+        Where the answers of each person begin, and their items.
+    values : float array, levels x answers
+        0 for levels that an item does not have.
+    """
+
+    indptr: NDArray[np.int32]
+    items: NDArray[np.int32]
+    values: Floats
+    layout: Thresholds
+
+    def matrix(self) -> sparse.csr_array:
+        layout, items = self.layout, self.items
+        if layout.binary:
+            return csr(self.indptr, items, self.values[0], layout.n_items)
+        counts, level = layout.max_score[items], np.arange(layout.widest)
+        inside = level < counts[:, None]
+        columns = (layout.first[items][:, None] + level)[inside].astype(np.int32)
+        indptr = np.concatenate([[0], np.cumsum(counts)])[self.indptr].astype(np.int32)
+        return csr(indptr, columns, np.ascontiguousarray(self.values.T)[inside], layout.n_entries)
+
+    def times(self, v: Floats) -> Floats:
+        """A v; one vector, or the columns of a matrix."""
+        own = to_levels(self.layout, v)
+        if v.ndim > 1:
+            return np.sum([self._level(values) @ one for values, one in zip(self.values, own, strict=True)], axis=0)
+        cells = (len(self.indptr) - 1, self.indptr, self.items)
+        return np.sum([row_sums(cells, values, one) for values, one in zip(self.values, own, strict=True)], axis=0)
+
+    def back(self, z: Floats) -> Floats:
+        """A' z."""
+        sums = np.stack([onto_items(self._level(values), z) for values in self.values], axis=1)
+        return from_levels(self.layout, sums)
+
+    def twice(self, v: Floats) -> Floats:
+        """A' A v."""
+        return self.back(self.times(v))
+
+    def squares(self, lower: Floats | None = None) -> Floats:
+        """Items x levels x levels: of A' A, the part of each item; or with other values for the lower of two levels."""
+        n, width, lower = self.layout.n_items, self.layout.widest, self.values if lower is None else lower
+        own = np.empty((n, width, width))
+        for a in range(width):
+            for b in range(a, width):
+                own[:, a, b] = own[:, b, a] = np.bincount(self.items, weights=lower[a] * self.values[b], minlength=n)
+        return own
+
+    def less_passed(self, category: NDArray[np.int16] | None, weight: Floats | None) -> Levels:
+        """A less 1 for every threshold that was passed, by people's weights; `category` is that of each answer."""
+        assert category is not None
+        values = self.values - (category >= np.arange(1, self.layout.widest + 1)[:, None])
+        if weight is not None:
+            values *= np.repeat(weight, np.diff(self.indptr))
+        return replace(self, values=values)
+
+    def with_more(self, other: Levels) -> Levels:
+        """These people, and then others."""
+        if not len(other.items):
+            return self
+        indptr = np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]])
+        items, values = np.concatenate([self.items, other.items]), np.concatenate([self.values, other.values], axis=1)
+        return Levels(indptr, items, values, self.layout)
+
+    def _level(self, values: Floats) -> sparse.csr_array:
+        return csr(self.indptr, self.items, values, self.layout.n_items)
+
+
+class PeopleRows(ABC):
+    """Some people at some thresholds, as a `Point` sums over them: by two matrices, or better where there is a way.
+
+    `tables` are those of `table_rows`, which long records of answers in categories are told by; None elsewhere.
+    `weight` says how much each person counts, where they do not all count the same.
+    """
+
+    weight: Floats | None
+
+    @abstractmethod
+    def scores(self, tables: Any) -> Levels:
+        """P(X >= k | s) - 1{X >= k}, by people's weights."""
+
+    @abstractmethod
+    def factors(self, tables: Any) -> Levels:
+        """c, times the root of the weight."""
+
+    def score_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
+        return gram_of(self.scores(tables).matrix(), design, single=single)
+
+    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
+        scores = self.scores(tables)
+        return scores.squares(), scores.twice(v)
+
+    def factor_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
+        return gram_of(self.factors(tables).matrix(), design, single=single)
+
+    def factors_twice(self, tables: Any, v: Floats) -> Floats:
+        return self.factors(tables).twice(v)
+
+
+def _asked(rows: PeopleRows, what: str, *args: Any) -> Any:
+    return getattr(rows, what)(*args)
+
+
+def _signed(rows: PeopleRows, seed: np.random.SeedSequence, tables: Any, columns: int, design: Any) -> Floats:
+    return signed(rows.scores(tables).matrix(), seed, columns, design)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
     """The conditional likelihood at some thresholds: its gradient, and its matched information as an operator.
 
     Given the score, thresholds of one item have the covariance D_i of the category probabilities, those of two items
@@ -61,11 +152,13 @@ class Point(ABC):
     Attributes
     ----------
     rows : Prepared
-        Every person's score and c there; their memory is used again by the next evaluation.
+        `PeopleRows`: every person's score and c there; their memory is used again by the next evaluation.
     gradient : float array
         People expected to pass each threshold given their scores, less those who did.
     own, inner : float arrays, items x levels x levels
         The items' blocks D of the information; and D + sum c c' within items: the information is inner - C' C.
+    tables : Tables, optional
+        Where long records are told by tables.
     loglik : float
         The log-likelihood, where all sums are exact; NaN elsewhere.
     """
@@ -76,6 +169,7 @@ class Point(ABC):
     gradient: Floats
     own: Floats
     inner: Floats
+    tables: Any = None
     loglik: float = field(default=np.nan, kw_only=True)
 
     @cached_property
@@ -87,13 +181,9 @@ class Point(ABC):
         """The information times v; one vector, or the columns of a matrix."""
         return by_blocks(self.layout, self.inner, v) - self.factors_twice(v)
 
-    @abstractmethod
     def factors_twice(self, v: Floats) -> Floats:
         """C' C v."""
-
-    @abstractmethod
-    def factor_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
-        """C' C; or with a design A' C' C A, sparse."""
+        return self.rows.sum(_asked, "factors_twice", self.tables, v)
 
     def dense(self, *, single: bool = False) -> Floats:
         """The information, thresholds x thresholds.
@@ -101,7 +191,7 @@ class Point(ABC):
         For right and wrong answers what is added up are positive numbers, each good to its own 1e-6 in `single`
         precision, and rows are made to add to zero.
         """
-        matrix = -self.factor_gram(single=single)
+        matrix = -self.rows.sum(_asked, "factor_gram", self.tables, single, None)
         if self.layout.binary:
             np.fill_diagonal(matrix, 0)
             np.fill_diagonal(matrix, -matrix.sum(axis=1))
@@ -114,23 +204,25 @@ class Point(ABC):
     def of_parameters(self, design: sparse.csr_array) -> sparse.csr_array:
         """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two."""
         own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
-        return sparse.csr_array(own - self.factor_gram(design=design))
+        return sparse.csr_array(own - self.rows.sum(_asked, "factor_gram", self.tables, False, design))
 
-    @abstractmethod
+    @property
+    def scored(self) -> Prepared:
+        """`PeopleRows` that know every person's score."""
+        return self.rows
+
     def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
         """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
+        return self.scored.sum(_asked, "score_gram", self.tables, single, design)
 
-    @abstractmethod
-    def score_blocks(self) -> Floats:
-        """Of that, the part of each item: levels x levels."""
+    def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
+        """Of that, the part of each item, levels x levels; and all of it times v."""
+        blocks, twice = self.scored.sum(_asked, "score_sums", self.tables, v)
+        return blocks, twice
 
-    @abstractmethod
-    def score_twice(self, v: Floats) -> Floats:
-        """That times v."""
-
-    @abstractmethod
     def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
         """Columns of sums of people's scores with random signs: their covariance is that matrix; A' times them."""
+        return self.scored.sum(_signed, self.tables, columns, design, each=[self.scored.seeds(seed)])
 
     def beyond_thin(self, beta: Floats, prior: Any) -> Floats:
         """`beta` with thin items brought nearer to their place, where that is cheap; see `table_rows`."""
@@ -142,9 +234,7 @@ def by_blocks(layout: Thresholds, blocks: Floats, v: Floats) -> Floats:
     if layout.binary:
         return (blocks[:, 0, 0] if v.ndim == 1 else blocks[:, 0]) * v
     columns = v if v.ndim == 2 else v[:, None]
-    levels = np.zeros((layout.n_items, layout.widest, columns.shape[1]))
-    levels[layout.item, layout.level - 1] = columns
-    return (blocks @ levels)[layout.item, layout.level - 1].reshape(v.shape)
+    return from_levels(layout, blocks @ to_levels(layout, columns).swapaxes(0, 1)).reshape(v.shape)
 
 
 def balanced(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> tuple[Floats, Floats]:
@@ -166,57 +256,15 @@ def block_diagonal(layout: Thresholds, blocks: Floats) -> sparse.csr_array:
     return sparse.csr_array((blocks[item, one, other], places), shape=(n, n))
 
 
+def to_levels(layout: Thresholds, v: Floats) -> Floats:
+    """Thresholds (x columns) -> levels x items (x columns); 0 for levels that an item does not have."""
+    if layout.binary:
+        return v[None]
+    levels = np.zeros((layout.widest, layout.n_items, *v.shape[1:]))
+    levels[layout.level - 1, layout.item] = v
+    return levels
+
+
 def from_levels(layout: Thresholds, values: Floats) -> Floats:
-    """Items x levels -> thresholds."""
+    """Items x levels (x columns) -> thresholds (x columns)."""
     return values[:, 0] if layout.binary else values[layout.item, layout.level - 1]
-
-
-# --------------------------------------------------------------------------------- the exact form
-
-
-def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Contour]]:
-    """Some patterns at a time, with the contour sums that pairs of items need."""
-    width = cumulated.shape[1] - 1
-    points = int(n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max())
-    size = max(1, CELLS // (part.items.shape[1] * points * width))
-    for start in range(0, len(part.scores), size):
-        some = slice(start, start + size)
-        yield some, Contour.of(columns_of(part, cumulated, some), part.scores[some], part.max_scores[some])
-
-
-def exact_information(part: PatternPart, cumulated: Floats, codes: Ints, n_thresholds: int) -> Floats:
-    """sum of Cov(1{X_i >= k}, 1{X_j >= k'} | s), thresholds x thresholds; `cumulated` is `padded`."""
-    total = np.zeros((n_thresholds + 1, n_thresholds + 1))  # the last row and column take the padding
-    items, width = part.items.shape[1], cumulated.shape[1] - 1
-    level = np.arange(width)
-    higher = np.maximum(level[:, None], level)
-    own = np.arange(items)[:, None, None] * width
-    block = (own + level[:, None] + 0 * level, own + level + 0 * level[:, None])  # thresholds of one item
-    for some, sums in contours(part, cumulated):
-        people = part.people[some, None, None]
-        passed = sums.given.passed.transpose(2, 1, 0)
-        within = (passed[:, :, higher] - passed[:, :, :, None] * passed[:, :, None, :]) * people[..., None]
-        flat = passed.reshape(len(passed), items * width, 1)
-        real, imaginary = (factor.reshape(len(passed), items * width, -1) for factor in sums.pair_factors())
-        left = np.concatenate([real, imaginary, flat], axis=2)
-        right = np.concatenate([real, -imaginary, -flat], axis=2) * people
-        where = codes[part.items[some]].reshape(len(passed), -1)
-        if part.one_set:
-            pairs = np.tensordot(left, right, axes=([0, 2], [0, 2]))
-            pairs[block] = within.sum(axis=0)
-            total[np.ix_(where[0], where[0])] += pairs
-        elif items * width < SHORT:
-            pairs = left @ right.transpose(0, 2, 1)
-            pairs[(slice(None), *block)] = within
-            np.add.at(total.reshape(-1), where[:, :, None] * len(total) + where[:, None, :], pairs)
-        else:
-            for row, here in enumerate(where):
-                pairs = left[row] @ right[row].T
-                pairs[block] = within[row]
-                total.reshape(-1)[(here[:, None] * len(total) + here).reshape(-1)] += pairs.reshape(-1)
-    return total[:n_thresholds, :n_thresholds]
-
-
-def exact_work(part: PatternPart) -> float:
-    """Pairs of items that the exact information adds up."""
-    return float(part.items.size * part.items.shape[1])

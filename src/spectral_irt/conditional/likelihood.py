@@ -12,27 +12,24 @@ Both give a `Point` (`information`): gradient, matched information, and people's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from spectral_irt.conditional.binary_rows import BinaryPoint, SharedRows, answers_to_items
+from spectral_irt.conditional.binary_rows import SharedRows, binary_point
 from spectral_irt.conditional.binary_rows import prepare_people as binary_people
-from spectral_irt.conditional.contour import n_points
-from spectral_irt.conditional.information import Point, balanced, exact_information, exact_work
-from spectral_irt.conditional.pattern_rows import PatternRows, residuals
-from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
-from spectral_irt.conditional.table_point import TablePoint, item_squares
+from spectral_irt.conditional.exact import n_points
+from spectral_irt.conditional.given_score import PatternPart, padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.information import Point, balanced
+from spectral_irt.conditional.pattern_rows import PatternRows, exact_information, exact_work, people_given
+from spectral_irt.conditional.table_rows import TablePoint
 from spectral_irt.conditional.table_rows import prepare_people as table_people
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import SharedSets, distinct_rows
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram_of, signed
 
 FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
 ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
@@ -82,7 +79,7 @@ class Likelihood:
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
         if self.layout.binary:
-            point: Point = BinaryPoint.at(self.layout, self.rows, beta)
+            point = binary_point(self.layout, self.rows, beta)
         else:
             point = TablePoint.at(self.tables, self.rows, beta, self.passed)
         self.rows = point.rows
@@ -91,21 +88,21 @@ class Likelihood:
     @cached_property
     def passed(self) -> Floats:
         """How many people without an extreme score passed each threshold, by their weights."""
-        if self.layout.binary:
-            return self._of_items[1]
         return passed_counts(self.responses, self.weights)
 
     @cached_property
     def _of_items(self) -> tuple[Floats, Floats]:
-        counts, right = self.rows.sum(answers_to_items)
-        return counts, right
+        """Sums of the weights, and of their squares, of the people without an extreme score who answered each item."""
+        sums: tuple[Floats, Floats] = self.responses.entries.sum(
+            _weights_of_items, self.layout, persons=(self.weights,)
+        )
+        return sums
 
     def share(self, point: Point) -> Floats:
         """The share of an item's people who are expected to pass it; nothing where items have several thresholds."""
         if not self.layout.binary:
             return np.empty(0)
-        counts, right = self._of_items
-        return (right + point.gradient) / np.maximum(counts, 1)
+        return (self.passed + point.gradient) / np.maximum(self._of_items[0], 1)
 
     @cached_property
     def noise(self) -> Floats | float:
@@ -116,7 +113,7 @@ class Likelihood:
         layout = self.layout
         if self.weights is None:
             return 1.0
-        sums = self.responses.entries.sum(_weights_of_items, layout, persons=(self.weights,))
+        sums = self._of_items
         ratio = np.divide(sums[1], sums[0], out=np.ones(layout.n_items), where=sums[0] > 0)
         return ratio[layout.item]
 
@@ -137,11 +134,12 @@ def _passed(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
     return total - after[layout.item]
 
 
-def _weights_of_items(block: Block, weight: Floats, layout: Thresholds) -> tuple[Floats, Floats]:
-    """Sums of the weights, and of their squares, of the people without an extreme score who answered each item."""
+def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, Floats]:
     rows = rows_of(block, layout)
-    each = np.repeat(weight * rows.informative, rows.counts)
-    return tuple(np.bincount(rows.items, weights=one, minlength=layout.n_items) for one in (each, each**2))  # type: ignore[return-value]
+    each = np.repeat(rows.informative * (1.0 if weight is None else weight), rows.counts)
+    sums = np.bincount(rows.items, weights=each, minlength=layout.n_items).astype(np.float64)
+    squares = sums if weight is None else np.bincount(rows.items, weights=each**2, minlength=layout.n_items)
+    return sums, squares.astype(np.float64)
 
 
 # ------------------------------------------------------------------------------------------------- exactly
@@ -151,30 +149,11 @@ def _weights_of_items(block: Block, weight: Floats, layout: Thresholds) -> tuple
 class ExactPoint(Point):
     """The likelihood at some thresholds, all sums exact; people's own scores are made of the responses."""
 
-    responses: Responses
-
-    def factors_twice(self, v: Floats) -> Floats:
-        return self.rows.sum(PatternRows.factors_twice, v)
-
-    def factor_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
-        return self.rows.sum(_factor_gram, design)
+    responses: Responses = field(kw_only=True)
 
     @cached_property
-    def scores(self) -> Prepared:
-        """1{X >= k} - P(X >= k | s), people x thresholds, block by block."""
-        return self.responses.entries.prepare(residuals, self.layout, self.beta)
-
-    def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
-        return self.scores.sum(gram_of, design)
-
-    def score_blocks(self) -> Floats:
-        return self.scores.sum(item_squares, self.layout)
-
-    def score_twice(self, v: Floats) -> Floats:
-        return self.scores.sum(_twice, v)
-
-    def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
-        return self.scores.sum(signed, columns, design, each=[self.scores.seeds(seed)])
+    def scored(self) -> Prepared:
+        return self.responses.entries.prepare(people_given, self.layout, self.beta)
 
 
 class ExactLikelihood:
@@ -184,21 +163,18 @@ class ExactLikelihood:
         self.responses, self.layout = responses, responses.thresholds
         patterns = distinct_rows(responses)
         self.parts: Prepared = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, self.layout))
-        self.codes = threshold_codes(self.layout)
+        self.rows = self.parts.prepare(_alone, self.layout)
         self.n_patterns = int(patterns.rows.informative.sum())
         self.passed = passed_counts(responses)
         self.rounding = float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))  # that sums of P carry
         self.fine, self.noise = True, 1.0
 
     def at(self, beta: Floats) -> ExactPoint:
-        rows, (log_gamma, expected, *blocks) = self.parts.map_and_sum(
-            _evaluate, padded(self.layout, beta), self.layout, self.codes
-        )
+        rows, (log_gamma, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(self.layout, beta))
+        own, inner = balanced(self.layout, *blocks)
         loglik = -float(self.passed @ beta) - log_gamma
         gradient = expected - self.passed
-        return ExactPoint(
-            beta, self.layout, rows, gradient, *balanced(self.layout, *blocks), self.responses, loglik=loglik
-        )
+        return ExactPoint(beta, self.layout, rows, gradient, own, inner, loglik=loglik, responses=self.responses)
 
     def share(self, point: Point) -> Floats:
         raise NotImplementedError  # there is no prior on exact likelihood
@@ -214,25 +190,14 @@ class ExactLikelihood:
         """The information, thresholds x thresholds: from the probabilities of pairs, or matched."""
         if not exact:
             return self.at(beta).dense()
-        return self.parts.sum(exact_information, padded(self.layout, beta), self.codes, self.layout.n_entries)
+        return self.parts.sum(exact_information, padded(self.layout, beta), threshold_codes(self.layout))
 
 
-def _evaluate(
-    part: PatternPart, cumulated: Floats, layout: Thresholds, codes: Ints
-) -> tuple[PatternRows, tuple[Any, ...]]:
-    rows, sums, log_gamma = PatternRows([part], layout, codes).evaluated(cumulated)
-    return rows, (log_gamma, *sums)
+def _alone(part: PatternPart, layout: Thresholds) -> PatternRows:
+    return PatternRows.of_patterns([part], layout)
 
 
 def _exact_work(part: PatternPart, cumulated: Floats) -> float:
     width = cumulated.shape[1] - 1
     points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max()
     return float(np.sum((part.counts * width) ** 2.0) * points)
-
-
-def _factor_gram(rows: PatternRows, design: sparse.csr_array | None) -> Any:
-    return gram_of(rows.factors(), design)
-
-
-def _twice(scores: sparse.csr_array, v: Floats) -> Floats:
-    return scores.T @ (scores @ v)

@@ -6,175 +6,197 @@ categories.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.conditional.given_score import part_given
-from spectral_irt.conditional.information import matched_factors
-from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.exact import Contour, n_points
+from spectral_irt.conditional.given_score import (
+    PatternPart,
+    by_item,
+    columns_of,
+    matched_factors,
+    padded,
+    part_given,
+    pattern_parts,
+    spans,
+)
+from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.sparse_kernels import csr
 
-Sums = tuple[Floats, Floats, Floats, Floats]
+CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
+SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, above, pattern by pattern
+NOBODY: Any = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class PatternRows:
+class PatternRows(PeopleRows):
     """Patterns of items and score, and the people who have them.
 
     Attributes
     ----------
     patterns : list of PatternPart
         The patterns, some at a time; their `people` count by their weights.
-    expected, factor : csr matrices, patterns x thresholds
+    indptr, items : int32 arrays
+        The items of each pattern.
+    expected, factor : Levels
         P(X >= k | s); and c, times the root of how many people have the pattern.
-    passed : csr matrix, people x thresholds, optional
-        The threshold that each answer passed last.
-    of_person : int array, optional
+    of_person : int array
         The pattern of each.
+    category : int array
+        Of each answer, by person and item.
     weight : float array, optional
-        How much each counts.
+        How much each person counts.
     """
 
-    patterns: list[PatternPart]
     layout: Thresholds
-    codes: Ints
-    expected: sparse.csr_array | None = None
-    factor: sparse.csr_array | None = None
-    passed: sparse.csr_array | None = None
+    patterns: list[PatternPart]
+    indptr: NDArray[np.int32]
+    items: NDArray[np.int32]
+    expected: Levels | None = None
+    factor: Levels | None = None
     of_person: Ints | None = None
+    category: NDArray[np.int16] | None = None
     weight: Floats | None = None
 
     @classmethod
-    def of(cls, rows: Rows, passed: sparse.csr_array, layout: Thresholds, weight: Floats | None) -> PatternRows:
+    def of_patterns(cls, patterns: list[PatternPart], layout: Thresholds) -> PatternRows:
+        """The patterns alone, by whose numbers of people sums are."""
+        items = np.concatenate([NOBODY, *(part.items[part.inside] for part in patterns)])
+        counts = np.concatenate([NOBODY, *(part.counts for part in patterns)])
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return cls(layout, patterns, indptr.astype(np.int32), items.astype(np.int32))
+
+    @classmethod
+    def of(cls, rows: Rows, weight: Floats | None, layout: Thresholds) -> PatternRows:
+        """People without extreme scores."""
+        rows, _ = by_item(rows)
         found = same_rows(rows, layout)
         count = found.count if weight is None else np.bincount(found.of_person, weights=weight)
         parts = pattern_parts(found.rows, count, layout)
-        order = np.concatenate([part.which for part in parts])
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        codes = threshold_codes(layout)
-        return cls(parts, layout, codes, passed=passed, of_person=rank[found.of_person], weight=weight)
+        which = np.concatenate([NOBODY, *(part.which for part in parts)])
+        rank = np.empty(len(which), dtype=np.int64)
+        rank[which] = np.arange(len(which))
+        made = cls.of_patterns(parts, layout)
+        return replace(made, of_person=rank[found.of_person], category=rows.category, weight=weight)
 
-    def evaluated(self, cumulated: Floats) -> tuple[PatternRows, Sums, float]:
-        """At other thresholds; the sums of `table_rows.evaluate`; and the sum of log gamma."""
-        pieces: list[Any] = [_given(part, cumulated, self.layout) for part in self.patterns]
-        expected, factor = (_stacked([piece[k] for piece in pieces], self.patterns, self.codes) for k in (0, 1))
-        people = np.concatenate([part.people for part in self.patterns])
-        root = np.repeat(np.sqrt(people), np.diff(factor.indptr))
-        factor = csr(factor.indptr, factor.indices, factor.data * root, factor.shape[1])
-        there = slice(0, self.layout.n_entries)  # the column after them is padding
-        passed = (expected.T @ people)[there]
-        within, outer = (np.sum([piece[k] for piece in pieces], axis=0) for k in (2, 3))
-        around = (factor.T @ (factor @ np.ones(factor.shape[1])))[there]
-        log_gamma = float(sum(piece[4] for piece in pieces))
-        return replace(self, expected=expected, factor=factor), (passed, within, outer, around), log_gamma
+    def evaluated(self, cumulated: Floats) -> tuple[PatternRows, tuple[Any, ...]]:
+        """At other thresholds; and sums over people.
 
-    def factors_twice(self, v: Floats) -> Floats:
-        """C' C v."""
+        These are log gamma; the number of people who are expected to pass each threshold; D and c c' of every item,
+        levels x levels; and C' C 1.
+        """
+        layout = self.layout
+        nothing = np.empty((layout.widest, 0))
+        pieces = [_given(part, cumulated) for part in self.patterns]
+        passed, c = (np.concatenate([nothing, *(piece[k] for piece in pieces)], axis=1) for k in (0, 1))
+        people = np.concatenate([np.empty(0), *(part.people for part in self.patterns)])
+        each = np.repeat(people, np.diff(self.indptr))
+        c *= np.sqrt(each)
+        expected, factor = (Levels(self.indptr, self.items, values, layout) for values in (passed, c))
+        log_gamma, around = float(sum(piece[2] for piece in pieces)), factor.twice(np.ones(layout.n_entries))
+        sums = (log_gamma, expected.back(people), expected.squares(each * (1 - passed)), factor.squares(), around)
+        return replace(self, expected=expected, factor=factor), sums
+
+    def scores(self, tables: Any = None) -> Levels:
+        assert self.expected is not None
+        starts, counts = self.indptr[:-1].astype(np.int64)[self.of_person], np.diff(self.indptr)[self.of_person]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        where = spans(starts, counts)
+        own = Levels(indptr, self.items[where], self.expected.values[:, where], self.layout)
+        return own.less_passed(self.category, self.weight)
+
+    def factors(self, tables: Any = None) -> Levels:
         assert self.factor is not None
-        padding = np.zeros((1, *v.shape[1:]))
-        return (self.factor.T @ (self.factor @ np.concatenate([v, padding])))[:-1]
-
-    def factors(self) -> sparse.csr_array:
-        """c of every pattern, times the root of the number of its people."""
-        assert self.factor is not None
-        return sparse.csr_array(self.factor[:, : self.layout.n_entries])
-
-    def scores(self) -> sparse.csr_array:
-        """P(X >= k | s) - 1{X >= k}, people x thresholds, by their weights."""
-        assert self.passed is not None
-        return weighted(less_passed(self.expected_rows(), self.passed, self.layout), self.weight)
-
-    def expected_rows(self) -> sparse.csr_array:
-        """P(X >= k | s), people x thresholds."""
-        assert self.expected is not None
-        return sparse.csr_array(self.expected[self.of_person][:, : self.layout.n_entries])
-
-    def expected_of(self, v: Floats) -> Floats:
-        """sum over thresholds of v_k P(X >= k | s), for every person."""
-        assert self.expected is not None
-        return (self.expected @ np.concatenate([v, np.zeros((1, *v.shape[1:]))]))[self.of_person]
-
-    def expected_back(self, z: Floats) -> Floats:
-        """sum over people of z P(X >= k | s), for every threshold."""
-        assert self.expected is not None
-        n = self.expected.shape[0]
-        together = sparse.csr_array((np.ones(len(z)), (self.of_person, np.arange(len(z)))), shape=(n, len(z)))
-        return (self.expected.T @ (together @ z))[:-1]
+        return self.factor
 
 
-def weighted(matrix: sparse.csr_array, weight: Floats | None) -> sparse.csr_array:
-    """The rows by their weights."""
-    if weight is not None:
-        matrix.data *= np.repeat(weight, np.diff(matrix.indptr))
-    return matrix
-
-
-def less_passed(matrix: sparse.csr_array, passed: sparse.csr_array, layout: Thresholds) -> sparse.csr_array:
-    """The matrix less 1 at every threshold up to the one that was passed last."""
-    matrix.sort_indices()
-    n, m = matrix.shape
-    row = np.repeat(np.arange(n), np.diff(matrix.indptr))
-    keys = row * np.int64(m) + matrix.indices
-    level = layout.level[passed.indices]
-    last = np.repeat(np.repeat(np.arange(n), np.diff(passed.indptr)) * np.int64(m) + passed.indices, level)
-    back = np.arange(level.sum()) - np.repeat(np.cumsum(level) - level, level)
-    matrix.data[np.searchsorted(keys, last - back)] -= 1.0
-    return matrix
+def people_given(block: Block, layout: Thresholds, beta: Floats) -> PatternRows:
+    """The people of a block without extreme scores, at these thresholds."""
+    rows = rows_of(block, layout)
+    if layout.binary:
+        rows = replace(rows, category=block.right().astype(np.int16))
+    return PatternRows.of(rows.take(np.flatnonzero(rows.informative)), None, layout).evaluated(padded(layout, beta))[0]
 
 
 def residuals(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:
     """1{X >= k} - P(X >= k | s), people x thresholds, in the order of the block; nothing for extreme scores."""
-    rows = rows_of(block, layout)
-    who = np.flatnonzero(rows.informative)
-    out = sparse.csr_array((block.n_persons, layout.n_entries))
-    if not len(who):
-        return out
-    passed = sparse.csr_array(block.halves(layout.n_entries)[0][who])
-    made, *_ = PatternRows.of(rows.take(who), passed, layout, None).evaluated(padded(layout, beta))
-    scores = made.scores()
+    who = np.flatnonzero(rows_of(block, layout).informative)
+    scores = people_given(block, layout, beta).scores().matrix()
     indptr = np.zeros(block.n_persons + 1, dtype=np.int32)
     indptr[who + 1] = np.diff(scores.indptr)
     return csr(np.cumsum(indptr, dtype=np.int32), scores.indices, -scores.data, layout.n_entries)
 
 
-def _given(part: PatternPart, cumulated: Floats, layout: Thresholds) -> tuple[Floats, Floats, Floats, Floats, float]:
-    """P(X >= k | s) and c, patterns x items x levels; sums of D and of c c' for every item; and of log gamma."""
+def _given(part: PatternPart, cumulated: Floats) -> tuple[Floats, Floats, float]:
+    """P(X >= k | s) and c of the answers of every pattern, levels x answers; and the sum of log gamma."""
     found = part_given(part, cumulated)
-    passed = np.ascontiguousarray(found.passed.transpose(2, 1, 0))
-    width = passed.shape[2]
-    lower = passed @ np.triu(np.ones((width, width)), 1)  # sum over k' < k of P(X >= k')
-    _, level = np.ogrid[:1, :width]
+    passed, n = found.passed, np.arange(1.0, len(found.p) + 1)[:, None, None]  # levels x items x patterns
     # sum over k' of P(X >= max(k, k')) = (k) P(X >= k) + sum over k' > k of P(X >= k')
-    higher = passed.sum(axis=2, keepdims=True) - lower - passed
-    w = (level + 1) * passed + higher - passed * passed.sum(axis=2, keepdims=True)
-    variance = w.sum(axis=2)
-    s = matched_factors(variance.T, part.counts).T
-    rest = s.sum(axis=1, keepdims=True) - s
-    c = w * np.divide(1.0, rest, out=np.zeros_like(rest), where=(rest > 0) & (variance > 0))[:, :, None]
-    items = part.items.ravel()
-    n = layout.n_items + 1
-    within, outer = np.zeros((n, width, width)), np.zeros((n, width, width))
-    people = part.people[:, None]
-    for a in range(width):
-        for b in range(a, width):
-            covariance = people * passed[:, :, b] * (1 - passed[:, :, a])
-            product = people * c[:, :, a] * c[:, :, b]
-            for total, values in ((within, covariance), (outer, product)):
-                total[:, a, b] = total[:, b, a] = np.bincount(items, weights=values.ravel(), minlength=n)
-    return passed, c, within[:-1], outer[:-1], float(part.people @ found.log_gamma)
+    higher = passed.sum(axis=0) - np.cumsum(passed, axis=0)
+    w = n * passed + higher - passed * passed.sum(axis=0)
+    variance = w.sum(axis=0)
+    s = matched_factors(variance, part.counts)
+    rest = s.sum(axis=0) - s
+    c = w * np.divide(1.0, rest, out=np.zeros_like(rest), where=(rest > 0) & (variance > 0))
+    inside = part.inside
+    return passed.swapaxes(1, 2)[:, inside], c.swapaxes(1, 2)[:, inside], float(part.people @ found.log_gamma)
 
 
-def _stacked(values: list[Floats], parts: list[PatternPart], codes: Ints) -> sparse.csr_array:
-    """All patterns x thresholds; padding is in a last column."""
-    where = np.concatenate([codes[part.items].reshape(-1) for part in parts])
-    counts = np.concatenate([np.full(len(part.items), part.items.shape[1] * codes.shape[1]) for part in parts])
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    data = np.concatenate([each.reshape(-1) for each in values])
-    return csr(indptr, where.astype(np.int32), data, int(codes.max()) + 1)
+# ---------------------------------------------------------------- the exact information, from pairs of items
+
+
+def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Contour]]:
+    """Some patterns at a time, with the contour sums that pairs of items need."""
+    width = cumulated.shape[1] - 1
+    points = int(n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max())
+    size = max(1, CELLS // (part.items.shape[1] * points * width))
+    for start in range(0, len(part.scores), size):
+        some = slice(start, start + size)
+        yield some, Contour.of(columns_of(part, cumulated, some), part.scores[some], part.max_scores[some])
+
+
+def exact_information(part: PatternPart, cumulated: Floats, codes: Ints) -> Floats:
+    """sum of Cov(1{X_i >= k}, 1{X_j >= k'} | s), thresholds x thresholds; `cumulated` is `padded`."""
+    n = int(codes.max())
+    total = np.zeros((n + 1, n + 1))  # the last row and column take the padding
+    items, width = part.items.shape[1], cumulated.shape[1] - 1
+    level = np.arange(width)
+    higher = np.maximum(level[:, None], level)
+    own = np.arange(items)[:, None, None] * width
+    block = (own + level[:, None] + 0 * level, own + level + 0 * level[:, None])  # thresholds of one item
+    for some, sums in contours(part, cumulated):
+        people = part.people[some, None, None]
+        passed = sums.given.passed.transpose(2, 1, 0)
+        within = (passed[:, :, higher] - passed[:, :, :, None] * passed[:, :, None, :]) * people[..., None]
+        flat = passed.reshape(len(passed), items * width, 1)
+        real, imaginary = (factor.reshape(len(passed), items * width, -1) for factor in sums.pair_factors())
+        left = np.concatenate([real, imaginary, flat], axis=2)
+        right = np.concatenate([real, -imaginary, -flat], axis=2) * people
+        where = codes[part.items[some]].reshape(len(passed), -1)
+        if part.one_set:
+            pairs = np.tensordot(left, right, axes=([0, 2], [0, 2]))
+            pairs[block] = within.sum(axis=0)
+            total[np.ix_(where[0], where[0])] += pairs
+        elif items * width < SHORT:
+            pairs = left @ right.transpose(0, 2, 1)
+            pairs[(slice(None), *block)] = within
+            np.add.at(total.reshape(-1), where[:, :, None] * len(total) + where[:, None, :], pairs)
+        else:
+            for row, here in enumerate(where):
+                pairs = left[row] @ right[row].T
+                pairs[block] = within[row]
+                total.reshape(-1)[(here[:, None] * len(total) + here).reshape(-1)] += pairs.reshape(-1)
+    return total[:n, :n]
+
+
+def exact_work(part: PatternPart) -> float:
+    """Pairs of items that the exact information adds up."""
+    return float(part.items.size * part.items.shape[1])

@@ -1,4 +1,4 @@
-"""The score and the information of the conditional likelihood of answers in categories, person by person.
+"""The conditional likelihood of answers in categories, person by person, and what they add up to.
 
 People with much information are `LongRows`: what they add is collected for every ability of a grid and every item, and
 multiplied with the items' tables afterwards (`series_tables`). The others are exact (`pattern_rows`), each pattern of
@@ -7,7 +7,7 @@ items and total score once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.weights import prox_ability
-from spectral_irt.conditional.pattern_rows import PatternRows, less_passed, weighted
+from spectral_irt.conditional.given_score import padded
+from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, by_blocks
+from spectral_irt.conditional.pattern_rows import PatternRows
 from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram_of
 from spectral_irt.sparse_kernels import csr, shared_ones
 
 TRIES = 20  # of bringing an ability near a point of the grid
@@ -35,6 +36,7 @@ SEVERAL = 0.02  # share of the answers that fewer terms may make exact sums of
 LIMITS = np.concatenate([np.arange(4.0, 60.0, 2.0), [np.inf]])
 REPEATED = 4  # people with the same items and the same score from whom on exact sums are cheap
 LOOKED_AT = 256  # people of a block by whom it is known whether patterns repeat
+THIN_STEPS = 4  # of items with a prior by themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +46,7 @@ class LongRows:
     Attributes
     ----------
     rows : Rows
-        Their items and total scores.
-    passed : csr matrix, people x thresholds
-        The threshold that each answer passed last.
+        Their items, categories and total scores.
     at : int array
         The ability of the grid that each is near.
     cells, cells_t : sparse matrices
@@ -59,7 +59,6 @@ class LongRows:
     """
 
     rows: Rows
-    passed: sparse.csr_array
     at: NDArray[np.int32]
     cells: sparse.csr_array
     cells_t: sparse.csc_array
@@ -67,30 +66,13 @@ class LongRows:
     u: Floats
     factor: Floats
 
-    @classmethod
-    def of(cls, people: _People, who: Ints, tables: Tables) -> LongRows:
-        rows, at = people.rows.take(who), people.at[who]
-        cells, nothing = cells_of(rows, at, tables), np.empty((0, 0))
-        return cls(
-            rows, _rows_of_matrix(people.passed, who), at, cells, cells.T, people.weight_of(who), nothing, nothing
-        )
-
-    def matrix(self, layout: Thresholds, tables: list[Floats], by: Floats) -> sparse.csr_array:
-        """sum over r of by_r tables_r, people x thresholds: those of the items that they answered, in order."""
+    def levels(self, layout: Thresholds, tables: list[Floats], by: Floats) -> Levels:
+        """sum over r of by_r tables_r, people x thresholds."""
         rows, where = self.rows, self.cells.indices
-        total: Any = 0.0
+        total = np.zeros((layout.widest, len(where)))
         for table, each in zip(tables, by, strict=True):
-            total = total + table[:, where] * np.repeat(each, rows.counts)
-        counts = layout.max_score[rows.items]
-        inside = np.arange(layout.widest) < counts[:, None]
-        columns = (layout.first[rows.items][:, None] + np.arange(layout.widest))[inside]
-        indptr = np.concatenate([[0], np.cumsum(counts)])[rows.indptr].astype(np.int32)
-        values = np.ascontiguousarray(total.T)[inside]
-        return csr(indptr, columns.astype(np.int32), values, layout.n_entries)
-
-    def scores(self, layout: Thresholds, tables: Tables) -> sparse.csr_array:
-        """P(X >= k | s) - 1{X >= k}, people x thresholds, by their weights."""
-        return weighted(less_passed(self.matrix(layout, tables.tails, self.u), self.passed, layout), self.weight)
+            total += table.take(where, axis=1) * np.repeat(each, rows.counts)
+        return Levels(self.cells.indptr, rows.items, total, layout)
 
 
 def times(matrix: Any, vectors: Floats) -> Floats:
@@ -108,18 +90,20 @@ def cells_of(rows: Rows, at: NDArray[np.int32], tables: Tables) -> sparse.csr_ar
 
 
 @dataclass(frozen=True, eq=False)
-class TableRows:
-    """The informative people of one block."""
+class TableRows(PeopleRows):
+    """The informative people of one block: those with much information, and the others."""
 
-    long: LongRows | None
-    exact: PatternRows | None
+    long: LongRows
+    exact: PatternRows
     layout: Thresholds
+    weight: Floats | None
 
-    def stacked(self, of_long: Any, of_exact: Any) -> sparse.csr_array:
-        """What the long people and the exact ones give, one below the other."""
-        there = [] if self.long is None else [of_long(self.long)]
-        there += [] if self.exact is None else [of_exact(self.exact)]
-        return there[0] if len(there) == 1 else sparse.csr_array(sparse.vstack(there))
+    def scores(self, tables: Tables) -> Levels:
+        long, own = self.long, self.long.levels(self.layout, tables.tails, self.long.u)
+        return own.less_passed(long.rows.category, long.weight).with_more(self.exact.scores())
+
+    def factors(self, tables: Tables) -> Levels:
+        return self.long.levels(self.layout, tables.factors, self.long.factor).with_more(self.exact.factors())
 
 
 # ------------------------------------------------------------------------------------------ making
@@ -127,28 +111,20 @@ class TableRows:
 
 @dataclass(frozen=True, eq=False)
 class _People:
-    """Informative people with abilities of the grid, the information of their answers and how many it is worth."""
+    """The people of a block with abilities of the grid, and how many equal answers theirs are worth: `size`."""
 
     rows: Rows
-    passed: sparse.csr_array
+    weight: Floats | None
     theta: Floats
+    repeated: NDArray[np.bool_]
     at: NDArray[np.int32]
     size: Floats
-    repeated: NDArray[np.bool_]
-    weight: Floats | None
 
     @classmethod
     def of(cls, block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> _People:
         rows = rows_of(block, layout)
-        passed, theta = block.halves(layout.n_entries)[0], prox_ability(block, beta, layout)
-        if not rows.informative.all():
-            who = np.flatnonzero(rows.informative)
-            rows, passed, theta = rows.take(who), _rows_of_matrix(passed, who), theta[who]
-            weight = None if weight is None else weight[who]
-        return cls(rows, passed, theta, np.empty(0, np.int32), np.empty(0), _repeated(rows, layout), weight)
-
-    def weight_of(self, who: Ints) -> Floats | None:
-        return None if self.weight is None else self.weight[who]
+        theta = prox_ability(block, beta, layout)
+        return cls(rows, weight, theta, _repeated(rows, layout), np.empty(0, np.int32), np.empty(0))
 
     def settled(self, tables: Tables) -> _People:
         """At the point of the grid where the expected total score is nearest."""
@@ -163,27 +139,21 @@ class _People:
             at = np.where(np.abs(move) > NEAR * tables.apart, there, at).astype(np.int32)
         square = cells @ tables.moments[-1]
         size = np.minimum(variance, variance**2 / np.maximum(square, 1e-300))
-        size[np.abs(move) > tables.apart] = 0  # beyond the grid
+        size[(np.abs(move) > tables.apart) | ~rows.informative] = 0  # beyond the grid, or without a say
         return replace(self, at=at, size=size)
 
     def rows_from(self, least: float, tables: Tables, layout: Thresholds) -> TableRows:
         exact = (self.size < least) | self.repeated
-        long = brief = None
-        if not exact.all():
-            who = np.flatnonzero(~exact)
-            who = who[np.argsort(self.at[who], kind="stable")]  # neighbors in the table stay in the cache
-            long = LongRows.of(self, who, tables)
-        if exact.any():
-            who = np.flatnonzero(exact)
-            brief = PatternRows.of(self.rows.take(who), _rows_of_matrix(self.passed, who), layout, self.weight_of(who))
-        return TableRows(long, brief, layout)
-
-
-def _rows_of_matrix(matrix: sparse.csr_array, who: Ints) -> sparse.csr_array:
-    counts = np.diff(matrix.indptr)[who]
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    where = np.repeat(matrix.indptr[:-1][who] - indptr[:-1], counts) + np.arange(indptr[-1])
-    return csr(indptr.astype(np.int32), matrix.indices[where], shared_ones(len(where)), matrix.shape[1])
+        who = np.flatnonzero(~exact & self.rows.informative)
+        who = who[np.argsort(self.at[who], kind="stable")]  # neighbors in the table stay in the cache
+        others = np.flatnonzero(exact & self.rows.informative)
+        rows, at, nothing = self.rows.take(who), self.at[who], np.empty((0, 0))
+        everyone, mine, theirs = (
+            None if self.weight is None else self.weight[some] for some in (np.concatenate([who, others]), who, others)
+        )
+        cells = cells_of(rows, at, tables)
+        long = LongRows(rows, at, cells, cells.T, mine, nothing, nothing)
+        return TableRows(long, PatternRows.of(self.rows.take(others), theirs, layout), layout, everyone)
 
 
 def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
@@ -238,30 +208,17 @@ def _by_size(people: _People) -> Floats:
 
 
 def evaluate(part: TableRows, tables: Tables, cumulated: Floats) -> tuple[TableRows, tuple[Any, ...]]:
-    """The rows at other thresholds, and sums: what the long ones collect for every cell; and those of the exact ones.
-
-    The latter are the expected number of people who passed each threshold; D and c c' of every item, levels x levels;
-    and C' C 1.
-    """
-    long = part.long
-    if long is None:
-        collected = np.zeros((tables.terms.size, tables.n_cells))
-    else:
-        long, columns = _advanced(long, tables)
-        collected = times(long.cells_t, columns)
-    exact, sums = None, _nothing(part.layout)
-    if part.exact is not None:
-        exact, sums, _ = part.exact.evaluated(cumulated)
-    return replace(part, long=long, exact=exact), (collected, *sums)
-
-
-def _nothing(layout: Thresholds) -> tuple[Floats, Floats, Floats, Floats]:
-    square = (layout.n_items, layout.widest, layout.widest)
-    return np.zeros(layout.n_entries), np.zeros(square), np.zeros(square), np.zeros(layout.n_entries)
+    """The rows at other thresholds, and sums: what the long ones collect for every cell; those of the exact ones."""
+    long, columns = _advanced(part.long, tables)
+    exact, (_, *sums) = part.exact.evaluated(cumulated)
+    return replace(part, long=long, exact=exact), (times(long.cells_t, columns), *sums)
 
 
 def _advanced(long: LongRows, tables: Tables) -> tuple[LongRows, Floats]:
     rows, at, cells, terms = long.rows, long.at, long.cells, tables.terms
+    if not rows.n_persons:
+        nothing = np.empty((terms.size, 0))
+        return replace(long, u=nothing[: terms.square], factor=nothing[: terms.n_factors]), nothing
     for _ in range(2):
         mean, variance = times(cells, tables.moments[:2])
         move = (rows.scores - mean) / variance
@@ -290,26 +247,86 @@ def _advanced(long: LongRows, tables: Tables) -> tuple[LongRows, Floats]:
 
 def factors_twice(part: TableRows, spread: Floats, v: Floats) -> tuple[Floats, Floats]:
     """C' C v: in cells for the long rows, with `spread` the sums of v in the tables' `factors`; and for the others."""
-    collected, direct = np.zeros_like(spread), np.zeros_like(v)
-    if part.long is not None:
-        long = part.long
-        for column in range(spread.shape[1]):
-            each = sum(one * (long.cells @ cells) for one, cells in zip(long.factor, spread[:, column], strict=True))
-            collected[:, column] = times(long.cells_t, long.factor * each)
-    if part.exact is not None:
-        direct = part.exact.factors_twice(v)
-    return collected, direct
+    collected, long = np.zeros_like(spread), part.long
+    for column in range(spread.shape[1]):
+        each = sum(one * (long.cells @ cells) for one, cells in zip(long.factor, spread[:, column], strict=True))
+        collected[:, column] = times(long.cells_t, long.factor * each)
+    return collected, part.exact.factors_twice(None, v)
 
 
-def score_matrix(part: TableRows, tables: Tables) -> sparse.csr_array:
-    """P(X >= k | s) - 1{X >= k}, people x thresholds."""
-    return part.stacked(lambda long: long.scores(part.layout, tables), PatternRows.scores)
+# ----------------------------------------------------------------------------------- the likelihood there
 
 
-def score_gram(part: TableRows, tables: Tables, design: sparse.csr_array | None) -> Any:
-    return gram_of(score_matrix(part, tables), design)
+@dataclass(frozen=True, eq=False)
+class TablePoint(Point):
+    """The likelihood at some thresholds; `collected` is what the long people add."""
+
+    collected: Floats = field(kw_only=True)
+
+    @classmethod
+    def at(cls, tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> TablePoint:
+        layout = tables.layout
+        tables = Tables.at(layout, beta, tables.grid, tables.terms)
+        rows, sums = rows.map_and_sum(evaluate, tables, padded(layout, beta))
+        expected, own, inner = information_of(tables, sums)
+        return cls(beta, layout, rows, expected - passed, own, inner, tables, collected=sums[0])
+
+    def factors_twice(self, v: Floats) -> Floats:
+        columns = v if v.ndim == 2 else v[:, None]
+        tables = self.tables
+        cells, direct = self.rows.sum(factors_twice, tables.weighted(tables.factors, columns), v)
+        back = [tables.contract(tables.factors, cells[:, k]) for k in range(columns.shape[1])]
+        return direct + np.stack(back, axis=1).reshape(v.shape)
+
+    def beyond_thin(self, beta: Floats, prior: Any) -> Floats:
+        """Items with a prior, brought to where their own score is zero, people and the other items as they are.
+
+        Far from its place a threshold with few answers comes nearer by no more than a logit a step, and a step for all
+        items is a pass over the answers; this is arithmetic on tables of few items.
+        """
+        layout, grid = self.layout, self.tables.grid
+        thin = np.unique(layout.item[prior.counts > 0])
+        own = layout.of_items(thin)
+        few, size = Thresholds(layout.max_score[thin]), len(self.collected)
+        cells = self.collected.reshape(size, len(grid), -1)[:, :, thin].reshape(size, -1)
+        # What people with exact sums expect stays as it is.
+        others = self.gradient[own] - self.tables.contract(self.tables.tails, self.collected)[own]
+        penalty = prior.within()[thin][:, : few.widest, : few.widest]
+        inside = few.table(np.ones(few.n_entries), 0.0)
+        for _ in range(THIN_STEPS):
+            tables = Tables.at(few, beta[own], grid, self.tables.terms)
+            levels = tables.levels(tables.tails, cells)
+            told = levels.T[:, _higher(few.widest)] - products(tables, cells, cells[tables.terms.square])
+            ridge = 1e-3 * np.maximum(np.einsum("ikk->ik", told), 1e-3) + (1 - inside)
+            matrix = told + penalty + ridge[:, :, None] * np.eye(few.widest)
+            score = levels[few.level - 1, few.item] + others - (prior @ beta)[own]
+            beta = beta.copy()
+            beta[own] += np.clip(by_blocks(few, np.linalg.inv(matrix), score), -1.0, 1.0)
+        return beta
 
 
-def factor_gram(part: TableRows, tables: Tables, design: sparse.csr_array | None) -> Any:
-    factors = part.stacked(lambda long: long.matrix(part.layout, tables.factors, long.factor), PatternRows.factors)
-    return gram_of(factors, design)
+def _higher(width: int) -> Ints:
+    return np.maximum.outer(np.arange(width), np.arange(width))
+
+
+def information_of(tables: Tables, sums: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
+    """Expected numbers of people who passed each threshold; the information's blocks, without and with c c'."""
+    collected, expected, own, outer, around = sums
+    layout, terms = tables.layout, tables.terms
+    levels = tables.levels(tables.tails, collected)
+    expected = expected + levels[layout.level - 1, layout.item]
+    own = own + levels.T[:, _higher(layout.widest)] - products(tables, collected, collected[terms.square])
+    w, *further = (tables.by_item(one) for one in tables.factors)
+    first, *others = collected[terms.factors]
+    mixed = sum((tables.pairs(w, one, weight) for one, weight in zip(further, others, strict=True)), np.zeros_like(own))
+    outer = outer + tables.pairs(w, w, first) + mixed + mixed.transpose(0, 2, 1)
+    around = around + tables.contract(tables.factors, collected[terms.around])
+    return expected, *balanced(layout, own, outer, around)
+
+
+def products(tables: Tables, collected: Floats, squared: Floats) -> Floats:
+    """Sums over people of P_k P_k' for the levels of every item, to second order; from those of u and of u_1^2."""
+    h, w, second = (tables.by_item(one) for one in tables.tails[:3])
+    mixed = tables.pairs(h, w, collected[1]) + tables.pairs(h, second, collected[2])
+    squares = tables.pairs(h, h, collected[0]) + tables.pairs(w, w, squared)
+    return squares + mixed + mixed.transpose(0, 2, 1)

@@ -128,13 +128,17 @@ def answered_items(block: Block, layout: Thresholds) -> tuple[Ints, NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a person's weight depends on: the items answered, and the total score."""
+    """What a person's weight depends on: the items answered, and the total score.
+
+    And the `category` of each answer, where there are more than two.
+    """
 
     indptr: Ints
     items: NDArray[np.int32]
     counts: Ints
     scores: Ints
     max_scores: Ints
+    category: NDArray[np.int16] | None = None
 
     @property
     def n_persons(self) -> int:
@@ -162,7 +166,8 @@ class Rows:
         counts = self.counts[people]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         where = np.repeat(self.indptr[:-1][people] - indptr[:-1], counts) + np.arange(indptr[-1])
-        return Rows(indptr, self.items[where], counts, self.scores[people], self.max_scores[people])
+        category = None if self.category is None else self.category[where]
+        return Rows(indptr, self.items[where], counts, self.scores[people], self.max_scores[people], category)
 
     def sums(self, values: NDArray[np.generic]) -> Floats:
         """Sums over the answers of each person."""
@@ -182,7 +187,8 @@ def rows_of(block: Block, layout: Thresholds) -> Rows:
         indptr, items, category = answered_items(block, layout)
         before = np.concatenate([[0], np.cumsum(category)])
         size = np.concatenate([[0], np.cumsum(layout.max_score[items])])
-        made = Rows(indptr, items, np.diff(indptr), np.diff(before[indptr]), np.diff(size[indptr]))
+        scores, most = np.diff(before[indptr]), np.diff(size[indptr])
+        made = Rows(indptr, items, np.diff(indptr), scores, most, category.astype(np.int16))
         found = block.remember(("rows", layout.n_entries), made)
     return found
 

@@ -7,8 +7,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.conditional import binary_rows, likelihood
-from spectral_irt.conditional.binary_rows import People, Rows, evaluate, factors_twice
-from spectral_irt.conditional.contour import Contour
+from spectral_irt.conditional.binary_rows import People, Rows, evaluate
+from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE
 from spectral_irt.data.block import Block
 
@@ -36,18 +36,16 @@ def block_of(lengths: list[int], seed: int = 0) -> tuple[Block, np.ndarray]:
 
 
 def slowly(block: Block, beta: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Counts, right answers, scores and their squares of every item: by the exact sum, one person after the other."""
-    counts, right, score, squares = np.zeros((4, M))
+    """Scores and their squares of every item: by the exact sum, one person after the other."""
+    score, squares = np.zeros((2, M))
     for k in np.flatnonzero(block.informative):
         low, high = block.indptr[k], block.indptr[k + 1]
         items, s = block.items[low:high], block.split[k] - low
         x = np.arange(high - low) < s
         p = Contour.of(beta[items][None, :, None], np.array([s]), np.array([len(x)])).given.p[0, :, 0]
-        counts[items] += weight[k]
-        right[items] += weight[k] * x
         score[items] += weight[k] * (p - x)
         squares[items] += (weight[k] * (p - x)) ** 2
-    return counts, right, score, squares
+    return score, squares
 
 
 LENGTHS = [40, 38, 36] * 40 + [1, 2, 5, 1, 2, 5, 6, 7]
@@ -70,27 +68,25 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
             made, sums = evaluate(made, at)
         assert made.score.dtype == made.factor.dtype == precision
         assert all(each.dtype == np.float64 for each in sums)
-        columns = factors_twice(made, np.stack([v, 2 * v], axis=1))
-        here = factors_twice(made, v)
+        columns = made.factors_twice(None, np.stack([v, 2 * v], axis=1))
+        here = made.factors_twice(None, v)
         assert np.allclose(columns, np.stack([here, 2 * here], axis=1), rtol=0, atol=1e-12)
-        found.append([*made.answers_to_items(), *sums, made.score_squares(), here, made.score_twice(v)])
+        found.append([*sums, made.score_sums(None, v)[0][:, 0, 0], here, made.score_sums(None, v)[1]])
         assert np.allclose(
-            factors_twice(made, np.ones(M)), sums[1], rtol=1e-13
+            made.factors_twice(None, np.ones(M)), sums[1], rtol=1e-13
         )  # its rows add to zero, whatever is kept
     for a, b in zip(*found, strict=True):
         assert np.allclose(a, b, rtol=0, atol=close)
-    counts, right, score, squares = slowly(block, beta, weight)
-    assert np.allclose(found[0][0], counts)
-    assert np.allclose(found[0][1], right)
-    assert np.allclose(found[0][2], score, atol=2e-3)  # the series
-    assert np.allclose(found[0][5], squares, atol=2e-3)
+    score, squares = slowly(block, beta, weight)
+    assert np.allclose(found[0][0], score, atol=2e-3)  # the series
+    assert np.allclose(found[0][3], squares, atol=2e-3)
 
 
 def test_all_are_exact_where_all_are_short() -> None:
     block, beta = block_of([4, 5, 6] * 50)
     made, (score, *_) = evaluate(Rows.of(People.of(block, None, beta), np.inf, M, DOUBLE), beta)
     assert made.n_long == 0
-    assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[2], atol=1e-9)
+    assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[0], atol=1e-9)
 
 
 @pytest.mark.parametrize("se", ["one-pass", "multiplier", "dense"])

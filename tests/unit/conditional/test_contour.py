@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectral_irt.conditional.contour import Contour, n_points, tilt
+from spectral_irt.conditional.exact import Contour, n_points, tilt
 from spectral_irt.data.thresholds import Thresholds
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together

@@ -8,8 +8,8 @@ import pytest
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.prior import LocationPrior, Prior, fading
-from spectral_irt.conditional.contour import Contour
 from spectral_irt.conditional.errors import Matrices, standard_errors
+from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import newton
 from spectral_irt.conditional.series_binary import SINGLE, fill_given_score

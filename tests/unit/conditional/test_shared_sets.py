@@ -7,9 +7,8 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.conditional import likelihood, newton
-from spectral_irt.conditional.contour import Contour
 from spectral_irt.conditional.errors import Matrices, standard_errors
-from spectral_irt.conditional.recursion import given_every_score
+from spectral_irt.conditional.exact import Contour, given_every_score
 from spectral_irt.data import Responses
 from spectral_irt.data.same_items import SharedSets, shared_sets
 

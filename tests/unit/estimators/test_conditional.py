@@ -8,11 +8,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from spectral_irt.conditional import information, patterns
-from spectral_irt.conditional.given_score import conditional_probabilities
-from spectral_irt.conditional.information import exact_information, matched_factors
+from spectral_irt.conditional import given_score, pattern_rows
+from spectral_irt.conditional.given_score import (
+    conditional_probabilities,
+    matched_factors,
+    padded,
+    pattern_parts,
+    threshold_codes,
+)
 from spectral_irt.conditional.likelihood import ExactLikelihood
-from spectral_irt.conditional.patterns import padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.pattern_rows import exact_information
 from spectral_irt.data import Responses
 from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.data.thresholds import Thresholds
@@ -68,7 +73,7 @@ def parts_of(responses):
 
 def exact_matrix(responses, beta):
     steps = responses.thresholds
-    return parts_of(responses).sum(exact_information, padded(steps, beta), threshold_codes(steps), len(beta))
+    return parts_of(responses).sum(exact_information, padded(steps, beta), threshold_codes(steps))
 
 
 @pytest.mark.parametrize("seen", [1.0, 0.7])
@@ -92,7 +97,7 @@ def test_enumeration(seen, pieces):
 def test_information_by_tile_and_by_pattern_agree(short, monkeypatch):
     x = draw(60, 9, 0.6, seed=4)
     beta = np.linspace(-1, 1, 9)
-    monkeypatch.setattr(information, "SHORT", short)
+    monkeypatch.setattr(pattern_rows, "SHORT", short)
     np.testing.assert_allclose(exact_matrix(blocks_of(x, 2), beta), by_enumeration(x, beta)[2], atol=1e-12)
 
 
@@ -167,7 +172,7 @@ def test_small_tiles_and_parts_change_nothing(monkeypatch):
     x = draw(150, 30, 0.5, seed=8)
     whole = conditional_thresholds(blocks_of(x, 1))
     for name, value in (("TILE_CELLS", 50), ("MANY", 1)):
-        monkeypatch.setattr(patterns, name, value)
+        monkeypatch.setattr(given_score, name, value)
     pieces = conditional_thresholds(blocks_of(x, 1))
     np.testing.assert_allclose(pieces.thresholds, whole.thresholds, atol=1e-12)
     np.testing.assert_allclose(pieces.se, whole.se, atol=1e-12)

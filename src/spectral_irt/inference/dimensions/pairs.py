@@ -14,7 +14,7 @@ variance, where C is a small part, a C of rank one whose rows have the right sum
 - several categories, people with many answers: the series of `conditional.series_tables` for h = m_i m_j, with m_i the
   mean answer to item i at an ability, E(X_i X_j | s) = sum_r u_r (m_i m_j)^(r): again matrix products over people;
 - several categories, people with few answers: with g_i(z) the generating function of item i at the tilting ability
-  (`contour.py`), a mean over points of the circle of h_i(z) h_j(z), where h_i(z) = sum_k k p_ik z^k / g_i(z).
+  (`exact.py`), a mean over points of the circle of h_i(z) h_j(z), where h_i(z) = sum_k k p_ik z^k / g_i(z).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.conditional.information import contours
-from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts
+from spectral_irt.conditional.given_score import PatternPart, padded, pattern_parts
+from spectral_irt.conditional.pattern_rows import contours
 from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints

@@ -16,12 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.ability import central_moments
-from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, part_given
-from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.given_score import (
+    SERIES_FROM,
+    PatternPart,
+    by_item,
+    conditional_probabilities,
+    padded,
+    part_given,
+    pattern_parts,
+    threshold_codes,
+)
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.same_items import distinct_rows
-from spectral_irt.data.thresholds import Rows, Thresholds, answered_items, rows_of
+from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds
 from spectral_irt.persons.residuals import LEAST
@@ -93,7 +101,7 @@ class GivenScore:
             return cls(layout, beta, series_from, np.broadcast_to(np.int64(0), responses.n_persons))
         people, thresholds = with_thresholds(responses, beta)
         patterns, own = distinct_rows(people), people.thresholds
-        rows = _by_item(patterns.rows)
+        rows, _ = by_item(patterns.rows)
         moments = np.zeros((4, len(rows.items)))
         tilted, between, expected = (
             np.zeros((2, own.n_entries + 1)),
@@ -118,12 +126,6 @@ class GivenScore:
         return cls(layout, beta, series_from, patterns.of_person, rows.indptr, moments, every)
 
 
-def _by_item(rows: Rows) -> Rows:
-    """The same rows with the items of each in increasing order."""
-    order = np.argsort((np.repeat(np.arange(len(rows.counts)), rows.counts) << 32) + rows.items)
-    return Rows(rows.indptr, rows.items[order], rows.counts, rows.scores, rows.max_scores)
-
-
 def _part(
     part: PatternPart, cumulated: Floats, codes: Ints, layout: Thresholds
 ) -> tuple[Ints, NDArray[np.bool_], Floats, Floats, Floats, Floats]:
@@ -133,7 +135,7 @@ def _part(
     k = np.arange(len(p), dtype=float)[:, None, None]
     moments = np.array(central_moments(p.copy()))
     mean, v = moments[0], np.maximum(moments[1], LEAST)
-    inside = np.arange(part.items.shape[1]) < part.counts[:, None]
+    inside = part.inside
     weight = np.where(inside, part.people[:, None], 0.0)
     passed = above(p, axis=0)
     tilted = above(p * (k - mean) ** 2, axis=0) - v * passed

@@ -28,8 +28,7 @@ from scipy import sparse
 from spectral_irt.calibration import SMALL, Calibration
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
-from spectral_irt.conditional.pattern_rows import residuals
-from spectral_irt.conditional.patterns import PatternPart
+from spectral_irt.conditional.pattern_rows import exact_work, residuals
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import by_label
@@ -245,7 +244,7 @@ def _conditional(responses: Responses, beta: Floats, code: Ints, design: Floats 
     if len(beta) > KEEP_COVARIANCE:
         return _without_a_matrix(responses, beta, scores)
     exact = ExactLikelihood(responses)
-    if exact.parts.sum(_pairs) * layout.widest**2 <= EXACT_PAIRS:
+    if exact.parts.sum(exact_work) * layout.widest**2 <= EXACT_PAIRS:
         information = exact.information(beta, exact=True)
     else:
         del exact
@@ -253,10 +252,6 @@ def _conditional(responses: Responses, beta: Floats, code: Ints, design: Floats 
     if design is None:
         return _sandwich(layout, _inverse(information), scores)
     return _sandwich(layout, design @ _inverse(design.T @ information @ design) @ design.T, scores)
-
-
-def _pairs(part: PatternPart) -> float:
-    return float(part.items.size * part.items.shape[1])
 
 
 def _without_a_matrix(responses: Responses, beta: Floats, scores: Iterator[sparse.csr_array]) -> _Errors:

@@ -30,9 +30,8 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.given_score import passed_given
+from spectral_irt.conditional.given_score import PatternPart, padded, passed_given, pattern_parts, threshold_codes
 from spectral_irt.conditional.likelihood import ExactLikelihood
-from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.same_items import Patterns, distinct_rows

@@ -1,4 +1,4 @@
-"""Answers given the score, exactly and at any length: a sum over points of the unit circle.
+"""Answers given the score, exactly: a sum over points of the unit circle, a recursion, a tree.
 
 Given the score s, the answers x_i of a person to n items no longer depend on ability:
 
@@ -9,7 +9,8 @@ wrong. It has up to 10^400 terms, so it is tilted: with p_ic = P(X_i = c) at an 
 (exp(s theta) prod p_i0), where S adds independent answers. theta is chosen so that S has about the mean s: then
 P(S = s) is of order one over its standard deviation, and nothing overflows or underflows.
 
-P(S = s) is a coefficient of prod_i g_i(z), g_i(z) = sum_c p_ic z^c, an average over points z_k of the unit circle:
+The contour sum, at any length. P(S = s) is a coefficient of prod_i g_i(z), g_i(z) = sum_c p_ic z^c, an average over
+points z_k of the unit circle:
 
     P(S = s) = (2 / N) Re sum_k z_k^-s prod_i g_i(z_k),    z_k = exp(i u_k), u_k = pi (2k + 1) / N, k < N / 2.
 
@@ -27,6 +28,24 @@ With an even N no point is z = -1, the only place where the factor of a right or
 categories may vanish elsewhere; it is kept at 1e-30 there, which adds nothing, and divided by the same number
 afterwards.
 
+The classical recursion and its adjoint, for few steps up or down. F_k(j) is the chance of a score of j on the first k
+items, and B_k(j) the chance that the rest makes up the score s:
+
+    F_k(j) = sum_c p_kc F_{k-1}(j - c),       B_{k-1}(j) = sum_c p_kc B_k(j + c),
+
+    P(X_k = c | s) = p_kc sum_j F_{k-1}(j - c) B_k(j) / F_n(s).
+
+All terms are positive, so nothing cancels; the cost is n times the score, so steps down from the top are counted
+instead of steps up where they are fewer. For many answers and middling scores the contour sum is cheaper.
+
+All scores of one set of items at once come from a tree. With f the distribution of the score, and f_i that of the
+answers other than i,
+
+    P(X_i = c | s) = p_ic f_i(s - c) / f(s).
+
+The f_i come from halves: what is outside of a half of the items is what is outside of the whole, and the other half. So
+all of them cost k^2 log k multiplications for a highest score of k; terms are positive, and nothing cancels.
+
 Arrays are categories x items x people (or patterns). `cumulated` has the sums of thresholds up to the categories 1, 2,
 ...; +inf where an item has fewer, and for padding.
 
@@ -40,6 +59,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +70,8 @@ from spectral_irt.model import prox
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
 CLOSE = 0.05  # of a standard deviation, to which the mean of the tilted score meets the score
 FARTHEST = 700.0  # logits: exp of more overflows
-LEAST = 1e-30  # of a factor that vanishes
+LEAST_FACTOR = 1e-30  # of a factor that vanishes
+LEAST = 1e-290  # a chance below this has lost digits; the contour sum, with an ability for each score, has them
 
 
 def chances(theta: Floats, cumulated: Floats) -> Floats:
@@ -275,4 +296,119 @@ def factor_at(p: Floats, u: Floats, real: Floats, imaginary: Floats) -> None:
         real += p[c] * np.cos(c * u)
         imaginary += p[c] * np.sin(c * u)
     if len(p) > 2:
-        real[(np.abs(real) < LEAST) & (np.abs(imaginary) < LEAST)] = LEAST
+        real[(np.abs(real) < LEAST_FACTOR) & (np.abs(imaginary) < LEAST_FACTOR)] = LEAST_FACTOR
+
+
+# ------------------------------------------------------------------------------------ few steps up or down
+
+
+def by_recursion(p: Floats, scores: Ints) -> tuple[Floats, Floats]:
+    """P(X = c | s) for c = 1, 2, ..., and P(S = s); p at an ability of which the score is not too unlikely.
+
+    >>> p = np.full((2, 3, 1), 0.5)
+    >>> by_recursion(p, np.array([1]))[0].ravel().round(4).tolist()
+    [0.3333, 0.3333, 0.3333]
+    """
+    categories, n, people = p.shape
+    top = int(scores.max())
+    forward = np.zeros((n + 1, top + 1, people))
+    forward[0, 0] = 1
+    for k in range(n):
+        np.multiply(forward[k], p[0, k], out=forward[k + 1])
+        for c in range(1, min(categories, top + 1)):
+            forward[k + 1, c:] += forward[k, :-c] * p[c, k]
+    place = (scores, np.arange(people))
+    total = forward[n][place]
+    back = np.zeros((top + 1, people))
+    back[place] = 1 / np.maximum(total, np.finfo(float).tiny)
+    given, rest = np.zeros((categories - 1, n, people)), np.empty_like(back)
+    for k in range(n - 1, -1, -1):
+        np.multiply(back, p[0, k], out=rest)
+        for c in range(1, min(categories, top + 1)):
+            more = back[c:] * p[c, k]
+            np.einsum("jl,jl->l", forward[k, :-c], more, out=given[c - 1, k])
+            rest[:-c] += more
+        back, rest = rest, back
+    return given, total
+
+
+def by_fewer_steps(p: Floats, cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats]:
+    """`by_recursion`, by way of the steps down from the highest score for people who have fewer of these."""
+    fewer = np.where(2 * scores > most, most - scores, scores)
+    flip = np.flatnonzero(fewer < scores)
+    if not len(flip):
+        return by_recursion(p, scores)
+    if len(p) == 2:
+        swap = (fewer < scores) & (cumulated[0] < np.inf)
+        given, total = by_recursion(np.where(swap, p[::-1], p), fewer)
+        return np.where(swap, 1 - given, given), total
+    category = np.arange(len(p))[:, None, None]
+    down = (cumulated[:, :, flip] < np.inf).sum(axis=0) - category  # steps to the item's highest category
+    turned = p.copy()
+    turned[:, :, flip] = _turned(p[:, :, flip], down)
+    given, total = by_recursion(turned, fewer)
+    full = np.concatenate([1 - given[:, :, flip].sum(axis=0, keepdims=True), given[:, :, flip]])
+    given[:, :, flip] = _turned(full, down)[1:]
+    return given, total
+
+
+def _turned(values: Floats, down: Ints) -> Floats:
+    """Values of every category at the one as far from the top as it is from the bottom."""
+    return np.where(down >= 0, np.take_along_axis(values, np.maximum(down, 0), 0), 0.0)
+
+
+# ---------------------------------------------------------------------------- all scores of one set of items
+
+
+def given_every_score(cumulated: Floats) -> Given:
+    """What each score from 1 to the highest but one says about the answers: a column each.
+
+    Parameters
+    ----------
+    cumulated : categories x items
+        Sums of thresholds up to the categories 1, 2, ...; +inf where an item has fewer.
+
+    >>> given_every_score(np.zeros((1, 3))).p.round(4).tolist()
+    [[[0.3333, 0.6667], [0.3333, 0.6667], [0.3333, 0.6667]]]
+    """
+    tops = (cumulated < np.inf).sum(axis=0)
+    most = int(tops.sum())
+    theta = np.full(most - 1, cumulated[tops - 1, np.arange(len(tops))].sum() / most)  # the mean of all thresholds
+    scores = np.arange(1, most)
+    p = chances(theta[:1], cumulated[:, :, None])[:, :, 0]
+    one_threshold = len(cumulated) == 1
+    tree = _tree(list(p.T) if one_threshold else [p[: top + 1, i] for i, top in enumerate(tops)])
+    total = tree[0][1:most]
+    if not total.min(initial=1.0) > LEAST:
+        return Contour.of(np.repeat(cumulated[:, :, None], most - 1, axis=2), scores, np.full(most - 1, most)).given
+    outside: list[Floats] = []
+    _descend(tree, np.ones(1), outside)
+    if one_threshold:  # the others' highest score is the same for all
+        given = p[1, None, :, None] * np.array(outside)[None, :, : most - 1]
+    else:
+        given = np.zeros((*cumulated.shape, most - 1))
+        for i, (top, others) in enumerate(zip(tops, outside, strict=True)):
+            for c in range(1, top + 1):  # scores from c to c + the highest of the others
+                stop = min(c + len(others), most)
+                np.multiply(others[: stop - c], p[c, i], out=given[c - 1, i, c - 1 : stop - 1])
+    given /= total
+    return Given(given, total, np.broadcast_to(p[0][:, None], given.shape[1:]), scores, theta)
+
+
+def _tree(single: list[Floats]) -> tuple[Any, ...]:
+    """The distribution of the score on these items, and the trees of their two halves."""
+    if len(single) == 1:
+        return (single[0],)
+    half = len(single) // 2
+    left, right = _tree(single[:half]), _tree(single[half:])
+    return np.convolve(left[0], right[0]), left, right
+
+
+def _descend(tree: tuple[Any, ...], outside: Floats, others: list[Floats]) -> None:
+    """Append the distribution of all answers but each; `outside` is that of those not in this tree."""
+    if len(tree) == 1:
+        others.append(outside)
+        return
+    _, left, right = tree
+    _descend(left, np.convolve(outside, right[0]), others)
+    _descend(right, np.convolve(outside, left[0]), others)
