@@ -27,10 +27,36 @@ def lower_bound(n_persons: int, n_items: int, p: float = 1.0) -> float:
     """The paper's floor under the mean squared error of any unbiased estimate: E ||T - beta*||^2 >= 4 m / (n p).
 
     It treats the m difficulties as free. Where their mean is known to be zero, as in the paper's own scale and in ours,
-    a centered estimate can be better by the factor (m - 1) / m; `inference.efficiency.floor` has that bound.
+    a centered estimate can be better by the factor (m - 1) / m; `floor` has that bound.
 
     References
     ----------
     Nguyen & Zhang (2022), Theorem 3 and appendix B.
     """
     return 4 * n_items / (n_persons * p)
+
+
+def floor(information: ArrayLike, *, centered: bool = False) -> float:
+    """The floor under the mean squared error with known abilities (Cramér, Rao): sum_i 1 / I_i, I_i = sum_l p_li q_li.
+
+    No estimate has the abilities, so none reaches it; regularized estimates are not unbiased, and may do better.
+
+    Parameters
+    ----------
+    information : array
+        I_i of each item, as `simulate.Simulated.information` gives it. Items without any are left out; NaN where none
+        has any.
+    centered : bool
+        The floor for differences from the mean, sum 1/I - sum 1/I^2 / sum 1/I: what mean-centered estimates compare to.
+
+    Examples
+    --------
+    >>> floor([4.0, 4.0]), floor([4.0, 4.0], centered=True)
+    (0.5, 0.25)
+    """
+    every = np.asarray(information, dtype=float)
+    variance = 1 / every[every > 0]
+    if not len(variance):
+        return float("nan")
+    total = float(variance.sum())
+    return total - float((variance**2).sum()) / total if centered else total

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from reproduction import methods as point
+from reproduction.bounds import floor
 from reproduction.experiment import Experiment, Request
 from reproduction.figures import Panel, simulation_figure
 from reproduction.results import summarize
@@ -25,7 +26,6 @@ from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.inference.efficiency import floor
 from spectral_irt.simulate import Simulated, rasch
 
 # The authors' program used nu = 0.001 on synthetic data: just enough to keep the chain in one piece.

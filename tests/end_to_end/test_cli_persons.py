@@ -92,7 +92,7 @@ def test_plausible_values_know_the_groups(cli: Cli, school: Path) -> None:
     assert not np.array_equal(with_groups, numbers(read_csv("out/persons.csv"), "pv1"))
 
 
-def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -> None:
+def test_reliability_is_in_the_record_and_on_the_terminal(cli: Cli) -> None:
     cli("simulate", "-o", "a.csv", "--persons", 500, "--items", 20, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
     data = read("a.csv")
@@ -104,7 +104,6 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
     assert f"people  EAP reliability {expected.eap_reliability:.2f}, KR-20 {expected.kr20:.2f}; WLE separation" in out
     assert expected.n_lowest + expected.n_highest == 1
     assert "1 extreme score" in " ".join(out.split())
-    assert 0.9 < found["error_over_floor"] < 1.3  # right to 5%
     assert found["model_test"]["test"] == "Score test, less able against more able half"
     assert 0 < found["model_test"]["p"] <= 1
 
@@ -134,7 +133,7 @@ def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
     assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv"]
     assert "reliability" not in done.out
     found = record()
-    for name in ("persons", "reliability", "item_fit", "model_test", "error_over_floor"):
+    for name in ("persons", "reliability", "item_fit", "model_test"):
         assert found[name] is None
 
 

@@ -53,7 +53,7 @@ def test_tables(run: tuple[Path, Path], table: str) -> None:
 def test_record(run: tuple[Path, Path]) -> None:
     """Reliability, the prior: the numbers of `fit.json`. The test of the model in it is another today."""
     old, new = (json.loads((folder / "fit.json").read_text(encoding="utf-8")) for folder in run)
-    for part in ("regularization", "reliability", "error_over_floor"):
+    for part in ("regularization", "reliability"):
         if part in old:
             _same(old[part], new[part], part)
 

@@ -19,7 +19,6 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
-from spectral_irt.inference.efficiency import error_over_floor
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
 from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
@@ -33,7 +32,6 @@ from spectral_irt.inference.groups.wald import WaldTest, score_split
 from spectral_irt.inference.items.classical import ItemAnalysis, item_analysis, item_analysis_columns, reversed_findings
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
-from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ranks.items import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.scores.equating import Equating, equate_forms
@@ -114,12 +112,6 @@ class Analysis(AnalysisOfPeople):
                 item_infit=self._item_statistics()["infit"],
             ),
         )
-
-    def error_over_floor(self) -> float:
-        """The estimated error of the difficulties over the least possible; see `inference.efficiency`."""
-        self._right_or_wrong("error_over_floor")
-        ability = self.abilities("wle").ability
-        return self._cache.once(("floor",), lambda: error_over_floor(self.calibration, self.responses, ability))
 
     # --------------------------------------------------------------------------------------------- fit
 
@@ -230,12 +222,6 @@ class Analysis(AnalysisOfPeople):
         self._right_or_wrong("item_restscore")
         return restscore_columns(self.calibration, self.responses, sample=sample, seed=seed)
 
-    def slopes(self) -> Slopes:
-        """How steeply each item rises with ability, and whether one slope is enough: see `inference.items.slopes`."""
-        self._right_or_wrong("slopes")
-        ability = self.abilities("wle").ability
-        return self._cache.once(("slopes",), lambda: slopes(self.responses, ability), say="slopes")
-
     @tabled
     def distractors(self) -> Columns:
         """Who chose which option, as a table; for answers that were scored with a key.
@@ -342,21 +328,13 @@ class Analysis(AnalysisOfPeople):
         return {name: self.dif(labels) for name, labels in parts.groups.items()}
 
     def local_dependence(
-        self,
-        *,
-        level: float = LEVEL,
-        min_people: int = MIN_PAIRED,
-        top: int | None = None,
-        n_components: int = 5,
-        sample: int | None = None,
-        seed: int = 0,
+        self, *, min_people: int = MIN_PAIRED, sample: int | None = None, seed: int = 0
     ) -> LocalDependence:
         """Yen's Q3 of pairs of items, and principal components of residuals, to report; `checks` decides.
 
         The parameters are those of `inference.dimensions.q3.local_dependence`.
         """
-        how: dict[str, Any] = {"level": level, "min_people": min_people, "top": top}
-        how |= {"n_components": n_components, "sample": sample, "seed": seed}
+        how: dict[str, Any] = {"min_people": min_people, "sample": sample, "seed": seed}
         return self._cache.once(
             ("local_dependence", how), lambda: local_dependence(self.calibration, self.responses, **how)
         )

@@ -49,7 +49,6 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     digest: str | None = None
     with suppress(AnswersStayError):
         digest = responses.digest()
-    floor = parts.persons and not anchored and responses.thresholds.binary
     return {
         **record_head(),
         "outputs": [],
@@ -71,8 +70,6 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "loglik": made.loglik,
         "regularization": None if prior is None else asdict(prior),
         "se_method": made.se_method,
-        # With anchors there is no common error to compare.
-        "error_over_floor": study.error_over_floor() if floor else None,
         "scale": None if scale.is_logits else {**asdict(scale), **study._asked_scale},
         "persons": people_record(study, parts) if parts.persons else None,
         "reliability": study.reliability().to_dict() if parts.persons else None,

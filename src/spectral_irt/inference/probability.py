@@ -10,15 +10,20 @@ from numpy.typing import ArrayLike
 from spectral_irt.data.block import Floats
 
 
+def _special() -> Any:
+    """`scipy.special`, loaded when it is first asked."""
+    import scipy.special
+
+    return scipy.special
+
+
 def chi2_tail(statistic: ArrayLike, df: ArrayLike) -> Any:
     """P(chi-square with `df` degrees of freedom > statistic); NaN stays NaN.
 
     >>> round(float(chi2_tail(3.841459, 1)), 6)
     0.05
     """
-    from scipy.special import chdtrc
-
-    return chdtrc(np.asarray(df, dtype=float), np.asarray(statistic, dtype=float))
+    return _special().chdtrc(df, statistic)
 
 
 def f_tail(statistic: ArrayLike, df: ArrayLike, df2: ArrayLike) -> Any:
@@ -27,9 +32,9 @@ def f_tail(statistic: ArrayLike, df: ArrayLike, df2: ArrayLike) -> Any:
     >>> round(float(f_tail(3.325835, 5, 10)), 6)
     0.05
     """
-    from scipy.special import fdtrc
-
-    return fdtrc(np.asarray(df, dtype=float), np.asarray(df2, dtype=float), np.asarray(statistic, dtype=float))
+    return _special().fdtrc(
+        np.asarray(df, dtype=float), np.asarray(df2, dtype=float), np.asarray(statistic, dtype=float)
+    )
 
 
 def two_sided(z: ArrayLike) -> Any:
@@ -38,9 +43,7 @@ def two_sided(z: ArrayLike) -> Any:
     >>> round(float(two_sided(-1.959964)), 6)
     0.05
     """
-    from scipy.special import ndtr
-
-    return 2 * ndtr(-np.abs(np.asarray(z, dtype=float)))
+    return 2 * _special().ndtr(-np.abs(z))
 
 
 def upper(z: ArrayLike) -> Any:
@@ -49,9 +52,7 @@ def upper(z: ArrayLike) -> Any:
     >>> round(float(upper(1.644854)), 6)
     0.05
     """
-    from scipy.special import ndtr
-
-    return ndtr(-np.asarray(z, dtype=float))
+    return _special().ndtr(np.negative(z))
 
 
 def quantile(p: ArrayLike) -> Any:
@@ -60,9 +61,7 @@ def quantile(p: ArrayLike) -> Any:
     >>> round(float(quantile(0.95)), 6)
     1.644854
     """
-    from scipy.special import ndtri
-
-    return ndtri(np.asarray(p, dtype=float))
+    return _special().ndtri(p)
 
 
 def student_two_sided(t: ArrayLike, df: ArrayLike) -> Any:
@@ -71,9 +70,7 @@ def student_two_sided(t: ArrayLike, df: ArrayLike) -> Any:
     >>> round(float(student_two_sided(2.228139, 10)), 6)
     0.05
     """
-    from scipy.special import stdtr
-
-    return 2 * stdtr(np.asarray(df, dtype=float), -np.abs(np.asarray(t, dtype=float)))
+    return 2 * _special().stdtr(df, -np.abs(t))
 
 
 def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
@@ -84,10 +81,8 @@ def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
     >>> mcnemar(np.array([10.0, 0.0]), np.array([1.0, 0.0])).round(5).tolist()
     [0.01172, 1.0]
     """
-    from scipy.special import bdtr
-
     b, c = np.asarray(first_only, dtype=float), np.asarray(second_only, dtype=float)
-    p: Floats = np.minimum(1.0, 2 * bdtr(np.minimum(b, c), (b + c).astype(np.int64), 0.5))
+    p: Floats = np.minimum(1.0, 2 * _special().bdtr(np.minimum(b, c), (b + c).astype(np.int64), 0.5))
     return p
 
 

@@ -233,7 +233,7 @@ class Leaderboard:
     def slopes(self) -> Slopes:
         """How steeply each prompt rises with the ability of models; see `inference.slopes`."""
         self.tell("slopes of the prompts")
-        return slopes(self.answers, self.ability, "prompts")
+        return slopes(self.answers, self.ability)
 
     # ---------------------------------------------------------------------------------------------- tables
 

@@ -54,7 +54,7 @@ class ResidualCorrelations(Display):
         if self._as_map:
             side = 2.6 + 0.17 * max(len(self.labels), 12)
             return side + 0.8, side
-        return 6.4, rows_height(min(TOP, len(self.found.pairs.n)))
+        return 6.4, rows_height(min(TOP, len(self.found.pairs[0])))
 
     def draw(self, ax: Axes) -> None:
         if self._as_map and room_for(ax) >= len(self.labels):
@@ -65,15 +65,15 @@ class ResidualCorrelations(Display):
     def _draw_map(self, ax: Axes) -> None:
         from matplotlib.colors import LinearSegmentedColormap
 
-        pairs, m = self.found.pairs, len(self.labels)
-        excess = np.array(pairs.matrix) - pairs.mean
+        (first, second), m = self.found.pairs, len(self.labels)
+        excess = self.found.matrix - self.found.mean
         np.fill_diagonal(excess, np.nan)
         excess[np.triu_indices(m)] = np.nan
         most = max(WIDEST, float(np.nanmax(np.abs(excess), initial=0)))
         shades = LinearSegmentedColormap.from_list("signed", [BLUE, "white", RED])
         image = ax.imshow(excess, cmap=shades, vmin=-most, vmax=most, aspect="equal")
         marked = self.columns()["dependent"]
-        ax.plot(pairs.first[marked], pairs.second[marked], "k*", markersize=7)
+        ax.plot(first[marked], second[marked], "k*", markersize=7)
         names = all_shown(self.labels.tolist(), 18)
         dress(ax, "Residual correlation (Q3) above the average pair", "", "", grid="")
         ax.set_xticks(range(m), names, rotation=90, fontsize=SMALL, **as_is())
@@ -84,7 +84,7 @@ class ResidualCorrelations(Display):
         bar = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
         bar.outline.set_visible(False)
         dependent = count(int(marked.sum()), "dependent pair")
-        ax.text(0.98, 0.98, f"mean Q3 {pairs.mean:.3f}\n{dependent} (stars)", **self._corner(ax))
+        ax.text(0.98, 0.98, f"mean Q3 {self.found.mean:.3f}\n{dependent} (stars)", **self._corner(ax))
 
     @staticmethod
     def _corner(ax: Axes) -> dict[str, Any]:
@@ -104,4 +104,4 @@ class ResidualCorrelations(Display):
         ax.axvline(EXCESS, color=INK, linewidth=0.8, linestyle=":")
         pairs = zip(table["item_1"][:rows].tolist(), table["item_2"][:rows].tolist(), strict=True)
         name_rows(ax, [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in pairs], longest=40)
-        note(ax, f"diamonds: dependent; {self.found.pairs.n_pairs:,} pairs, mean Q3 {self.found.pairs.mean:.3f}")
+        note(ax, f"diamonds: dependent; {len(self.found.pairs[0]):,} pairs, mean Q3 {self.found.mean:.3f}")

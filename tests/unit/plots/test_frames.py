@@ -148,7 +148,7 @@ def test_dependence_shows_the_pair_that_was_copied(plot: Plots, study: si.Analys
     table, found = display.frame(), study.local_dependence()
     assert set(table.row(0)[:2]) == {"Item 12", "Item 13"}
     assert table["dependent"].to_list() == found.table()["dependent"].to_list()
-    assert np.allclose(table["excess"].to_numpy(), table["q3"].to_numpy() - found.pairs.mean)
+    assert np.allclose(table["excess"].to_numpy(), table["q3"].to_numpy() - found.mean)
     (image,) = display.plot().images
     cells = np.ma.filled(image.get_array(), np.nan)
     assert np.isfinite(cells).sum() == 190

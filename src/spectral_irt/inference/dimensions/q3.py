@@ -14,6 +14,7 @@ These are descriptions with rules of thumb. Whether items are dependent, or have
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,62 +39,10 @@ CELLS = 4_000_000  # of a dense piece on the way
 DENSE = 0.1  # share of answered cells from which dense products are faster
 MIN_PAIRED = 30  # who answered both items of a pair: with fewer, a correlation of 0.35 is chance
 FEWEST = 10  # below, a correlation of 0.6 is chance
+LEVEL = 0.05  # of the column `dependent`
+COMPONENTS = 5  # that are reported
 EXCESS = 0.2  # Q3 above the average that is usually taken for dependence (Christensen et al. 2017)
 CLOSE = 1 - 1e-12  # to 1, where atanh ends
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of items with their correlation, strongest first.
-
-    Attributes
-    ----------
-    first, second : int arrays
-        Item codes, first < second.
-    correlation : float array
-    n : int array
-        People who answered both.
-    z : float array
-        How far the correlation is above the average one, in standard errors: (atanh r - atanh mean) sqrt(n - 3).
-    mean : float
-        Average correlation over all pairs that enough people answered, listed here or not.
-    n_pairs : int
-        How many those are.
-    largest : float
-        The largest of their correlations.
-    matrix : items x items
-        All correlations, 1 on the diagonal.
-    """
-
-    first: Ints
-    second: Ints
-    correlation: Floats
-    n: Ints
-    z: Floats
-    mean: float
-    n_pairs: int
-    largest: float
-    matrix: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Components:
-    """The first principal components.
-
-    Attributes
-    ----------
-    eigenvalues : float array
-        Falling, in units of items; they would add to the number of items if all were listed.
-    loadings : items x components
-        Correlation of each item's residuals with the component; NaN for items without residuals. Signs are such that
-        the larger loading of each component is positive.
-    noise : float
-        About the largest eigenvalue of noise; rough for few items.
-    """
-
-    eigenvalues: Floats
-    loadings: Floats
-    noise: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,59 +51,79 @@ class LocalDependence:
 
     Attributes
     ----------
-    pairs : Pairs
-        Q3 of every pair, with its matrix.
-    q3_star : float
-        Largest Q3 minus the average one.
-    components : Components
-        Of the standardized residuals.
-    level : float
     items : labels
         Those looked at.
+    matrix : items x items
+        Q3 of every pair, 1 on the diagonal; NaN for pairs that too few people answered.
+    n : items x items
+        People who answered both.
+    mean, q3_star : float
+        The average Q3 of all pairs, and the largest minus that.
+    eigenvalues : float array
+        Of the first principal components of standardized residuals, falling, in units of items.
+    component_loadings : items x components
+        Correlation of each item's residuals with the component; NaN for items without residuals. Signs are such that
+        the largest loading of each component is positive.
+    noise : float
+        About the largest eigenvalue of noise; rough for few items.
     """
 
-    pairs: Pairs
-    q3_star: float
-    components: Components
-    level: float
     items: NDArray[Any]
+    matrix: Floats
+    n: Ints
+    mean: float
+    q3_star: float
+    eigenvalues: Floats
+    component_loadings: Floats
+    noise: float
     frame_kind: str | None
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Positions of the items of every pair, farthest above the average one first."""
+        first, second = np.nonzero(np.triu(np.isfinite(self.matrix), 1))
+        best = np.argsort(-self._z(first, second), kind="stable")
+        return first[best], second[best]
+
+    def _z(self, first: Ints, second: Ints) -> Floats:
+        r = np.clip(self.matrix[first, second], -CLOSE, CLOSE)
+        return (np.arctanh(r) - np.arctanh(self.mean)) * np.sqrt(np.maximum(self.n[first, second] - 3, 1))
 
     @property
     def columns(self) -> Columns:
         """The columns of `table()`."""
-        pairs = self.pairs
-        p = np.minimum(upper(pairs.z) * max(pairs.n_pairs, 1), 1.0)
-        excess = pairs.correlation - pairs.mean
+        first, second = self.pairs
+        z, q3 = self._z(first, second), self.matrix[first, second]
+        p = np.minimum(upper(z) * len(z), 1.0)
         return {
-            "item_1": self.items[pairs.first],
-            "item_2": self.items[pairs.second],
-            "n": pairs.n,
-            "q3": pairs.correlation,
-            "excess": excess,
-            "z": pairs.z,
+            "item_1": self.items[first],
+            "item_2": self.items[second],
+            "n": self.n[first, second],
+            "q3": q3,
+            "excess": q3 - self.mean,
+            "z": z,
             "p": p,
-            "dependent": (p < self.level) & (excess > EXCESS),
+            "dependent": (p < LEVEL) & (q3 - self.mean > EXCESS),
         }
 
     def table(self) -> Any:
         """The pairs, strongest first: `item_1, item_2, n, q3, excess, z, p, dependent`.
 
         `excess` is Q3 above the average pair, `z` the same in standard errors, `p` one-sided and adjusted for all pairs
-        (Bonferroni). A pair is `dependent` when p is below the level and the excess above 0.2, the usual rule of thumb.
+        (Bonferroni). A pair is `dependent` when p is below 5% and the excess above 0.2, the usual rule of thumb.
         """
         return make_table(self.columns, self.frame_kind)
 
     def loadings(self) -> Any:
         """The items' loadings on the components of their residuals: `item, component_1, component_2, ...`."""
-        values = self.components.loadings
+        values = self.component_loadings
         columns = {"item": self.items} | {f"component_{k + 1}": values[:, k] for k in range(values.shape[1])}
         return make_table(columns, self.frame_kind)
 
     def __repr__(self) -> str:
-        first = self.components.eigenvalues[0] if len(self.components.eigenvalues) else float("nan")
+        first = self.eigenvalues[0] if len(self.eigenvalues) else float("nan")
         return (
-            f"<Local dependence: {self.pairs.n_pairs:,} pairs, mean Q3 {self.pairs.mean:.3f}, Q3* {self.q3_star:.3f}; "
+            f"<Local dependence: {len(self.pairs[0]):,} pairs, mean Q3 {self.mean:.3f}, Q3* {self.q3_star:.3f}; "
             f"first component {first:.2f} items>"
         )
 
@@ -163,10 +132,7 @@ def local_dependence(
     calibration: Calibration,
     responses: Responses,
     *,
-    level: float = 0.05,
     min_people: int = MIN_PAIRED,
-    top: int | None = None,
-    n_components: int = 5,
     sample: int | None = None,
     seed: int = 0,
 ) -> LocalDependence:
@@ -177,13 +143,8 @@ def local_dependence(
     calibration, responses
         The responses in the order of the calibration's items. Of more than 1,000 items those answered most often are
         looked at.
-    level : float
-        Of the column `dependent`.
     min_people : int
         Who must have answered both items of a pair.
-    top : int, optional
-        Pairs to list; all by default.
-    n_components : int
     sample : int, optional
         People to take at random: for very large data. The work grows with the square of the answers of a person.
     seed : int
@@ -200,7 +161,10 @@ def local_dependence(
     >>> local_dependence(SpectralRasch().fit(lsat).calibration_, lsat)
     <Local dependence: 10 pairs, mean Q3 -0.235, Q3* 0.096; first component 1.33 items>
     """
-    _check(top, min_people, n_components, sample)
+    if min_people < FEWEST:
+        raise OptionError(f"`min_people` is {min_people}; a correlation of fewer than {FEWEST} people says nothing.")
+    if sample is not None and sample < min_people:
+        raise OptionError(f"`sample` is {sample}; it is a number of people, at least `min_people={min_people}`.")
     answers = responses if sample is None else responses.sample(sample, generator(seed, 0))[0]
     beta = calibration.thresholds
     theta = abilities(answers, beta, "wle").ability
@@ -208,27 +172,17 @@ def local_dependence(
         items = np.sort(np.argsort(-answers.item_counts, kind="stable")[:ITEMS])
         beta, answers = beta[answers.thresholds.of_items(items)], answers.take_items(items)
     r, n = correlations(residual_matrices(answers, beta, theta, standardized=False), min_people=min_people)
-    pairs = pairs_of(r, n, top)
-    if not pairs.n_pairs:
+    values = r[np.triu(np.isfinite(r), 1)]
+    if not len(values):
         raise DesignError(
             f"{answers.source}: no two items have {min_people} people in common, so no residuals can be correlated. "
             "Lower min_people, or collect more answers."
         )
+    np.fill_diagonal(r, 1.0)
+    mean = float(values.mean())
     standard = residual_matrices(answers, beta, theta, standardized=True)
-    components = residual_components(*correlations(standard, min_people=min_people), n_components)
-    star = pairs.largest - pairs.mean
-    return LocalDependence(pairs, star, components, level, answers.items, answers.frame_kind)
-
-
-def _check(top: int | None, min_people: int, n_components: int, sample: int | None) -> None:
-    if top is not None and top < 1:
-        raise OptionError(f"`top` is {top}; it is a number of pairs, at least 1.")
-    if min_people < FEWEST:
-        raise OptionError(f"`min_people` is {min_people}; a correlation of fewer than {FEWEST} people says nothing.")
-    if n_components < 1:
-        raise OptionError(f"`n_components` is {n_components}; it must be at least 1.")
-    if sample is not None and sample < min_people:
-        raise OptionError(f"`sample` is {sample}; it is a number of people, at least `min_people={min_people}`.")
+    components = residual_components(*correlations(standard, min_people=min_people))
+    return LocalDependence(answers.items, r, n, mean, float(values.max()) - mean, *components, answers.frame_kind)
 
 
 # ---------------------------------------------------------------------------------------------- residuals
@@ -292,27 +246,15 @@ def _add_products(total: Floats, d: Any, r: Any, rr: Any) -> None:
         total[k] += product.toarray() if sparse.issparse(product) else product
 
 
-# ----------------------------------------------------------------------------------- pairs and components
+# -------------------------------------------------------------------------------------------- components
 
 
-def pairs_of(matrix: Floats, n: Ints, top: int | None = None) -> Pairs:
-    """All pairs, or the strongest, of these correlations and numbers of people."""
-    first, second = np.nonzero(np.triu(np.isfinite(matrix), 1))
-    values, counts = matrix[first, second], n[first, second]
-    mean = float(values.mean()) if len(values) else float("nan")
-    z = (np.arctanh(np.clip(values, -CLOSE, CLOSE)) - np.arctanh(mean)) * np.sqrt(np.maximum(counts - 3, 1))
-    best = np.argsort(-z, kind="stable")[:top]
-    matrix = matrix.copy()
-    np.fill_diagonal(matrix, 1.0)
-    largest = float(values.max(initial=-np.inf))
-    return Pairs(first[best], second[best], values[best], counts[best], z[best], mean, len(values), largest, matrix)
-
-
-def residual_components(matrix: Floats, n: Ints, n_components: int = 5) -> Components:
-    """The first principal components of these correlations, 0 for pairs that too few people answered."""
+def residual_components(matrix: Floats, n: Ints) -> tuple[Floats, Floats, float]:
+    """Eigenvalues and loadings of the first principal components of these correlations, 0 for pairs that too few people
+    answered; and the largest eigenvalue of noise."""
     m = len(matrix)
     known = np.flatnonzero(np.isfinite(np.diag(matrix)))
-    k = min(n_components, len(known))
+    k = min(COMPONENTS, len(known))
     variance = np.divide(1.0, n, out=np.zeros(n.shape), where=np.isfinite(matrix) & ~np.eye(m, dtype=bool))
     edge = variance.sum() / max(len(known), 1)
     r = np.where(np.isfinite(matrix), matrix, 0.0)[np.ix_(known, known)]
@@ -321,4 +263,4 @@ def residual_components(matrix: Floats, n: Ints, n_components: int = 5) -> Compo
     loadings = np.full((m, k), np.nan)
     loadings[known] = vectors * np.sqrt(np.maximum(values, 0))
     largest = loadings[known][np.abs(loadings[known]).argmax(axis=0), np.arange(k)] if k else np.zeros(0)
-    return Components(values, loadings * np.where(largest < 0, -1.0, 1.0), float((1 + np.sqrt(edge)) ** 2))
+    return values, loadings * np.where(largest < 0, -1.0, 1.0), float((1 + np.sqrt(edge)) ** 2)

@@ -25,6 +25,7 @@ Bock & Aitkin (1981), Psychometrika 46, 443-459; Muraki (1992), Applied Psycholo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ CELLS = 2_000_000  # people x items that the slopes of a group rest on, at most
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Slopes of all items.
+    """Slopes of all items, here the prompts of a leaderboard.
 
     Attributes
     ----------
@@ -76,47 +77,39 @@ class Slopes:
     se: Floats
     intercept: Floats
     z: Floats
-    negative: Floats
+    negative: NDArray[np.bool_]
     chi2: float
     df: int
     p: float
     spread: float
-    word: str = "items"
 
     def columns(self) -> Columns:
-        return {
-            "slope": self.slope,
-            "slope_se": self.se,
-            "slope_z": self.z,
-            "negative_slope": self.negative.astype(bool),
-        }
+        return {"slope": self.slope, "slope_se": self.se, "slope_z": self.z, "negative_slope": self.negative}
 
     @property
     def sentence(self) -> str:
         """What follows, in words."""
         known = np.isfinite(self.slope)
         if not known.any():
-            return f"None of the {self.word} has enough answers for a slope of its own."
+            return "None of the prompts has enough answers for a slope of its own."
         share = float(np.mean(self.slope[known] < 0))
         chance = "p < 0.0001" if self.p < 1e-4 else f"p = {self.p:.4f}"
         said = (
             f"Slopes differ by a standard deviation of {self.spread:.2f} around {np.median(self.slope[known]):.2f} "
             f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, {chance}); {share:.1%} are estimated "
-            f"below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} {self.word} surely so."
+            f"below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} prompts surely so."
         )
         if self.p > LEVEL:
             return said + " One slope for all is enough: the Rasch model's scores are all that the answers tell."
         return said + (
-            f" One slope for all is not enough: some {self.word} measure better than others, and a score that counts "
-            f"all alike is not the most precise one. What is said here stays right for {self.word} like these; steep "
-            "ones measure best, and those with a slope below zero measure something else or have a wrong key."
+            " One slope for all is not enough: some prompts measure better than others, and a score that counts all "
+            "alike is not the most precise one. What is said here stays right for prompts like these; steep ones "
+            "measure best, and those with a slope below zero measure something else or have a wrong key."
         )
 
 
-def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes:
+def slopes(responses: Responses, ability: Floats) -> Slopes:
     """The slope of every item on these abilities, one for each person; people without one are left out.
-
-    `word` is what items are called in sentences.
 
     Examples
     --------
@@ -130,22 +123,21 @@ def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes
     total, right = n.sum(axis=1), r.sum(axis=1)
     usable = ((n > 0).sum(axis=1) >= LEAST) & (right > 0) & (right < total)
     m = responses.n_items
-    slope, se, intercept, z, varies = (np.full(m, np.nan) for _ in range(5))
-    if usable.any():
-        z[usable], varies[usable] = _score_test(n[usable], r[usable], theta)
-        slope[usable], se[usable], intercept[usable] = _regressions(n[usable], r[usable], theta)
+    slope, se, intercept, z, varies = np.full((5, m), np.nan)
     negative = np.zeros(m, dtype=bool)
-    p_negative = upper(-_against_zero(n[usable], r[usable], theta))
-    negative[usable] = (benjamini_hochberg(p_negative) < LEVEL) & (slope[usable] < 0)
+    if usable.any():
+        some = n[usable], r[usable], theta
+        z[usable], varies[usable] = _score_test(*some)
+        slope[usable], se[usable], intercept[usable] = _regressions(*some)
+        negative[usable] = (benjamini_hochberg(upper(-_against_zero(*some))) < LEVEL) & (slope[usable] < 0)
     chi2, df = float(np.nansum(z**2)), max(int(np.isfinite(z).sum()) - 1, 0)
-    spread = np.nan
+    spread = p = np.nan
     if df > 1:
         spread = float(np.sqrt(max(np.var(slope[usable], ddof=1) - np.mean(se[usable] ** 2), 0.0)))
-    p = np.nan
     if df:  # a multiple of chi-square with the mean df, and the variance of this sum
         shape = 2 * df / float(np.sum(varies[np.isfinite(z)]))
         p = float(chi2_tail(chi2 * shape, df * shape))
-    return Slopes(slope, se, intercept, z, negative, chi2, df, p, spread, word)
+    return Slopes(slope, se, intercept, z, negative, chi2, df, p, spread)
 
 
 def by_ability(responses: Responses, ability: Floats) -> tuple[Floats, Floats, Floats]:
@@ -182,8 +174,7 @@ def _intercepts(n: Floats, r: Floats, theta: Floats) -> Floats:
     for _ in range(STEPS):
         p = sigmoid(theta - c[:, None])
         w = n * p * (1 - p)
-        step = ((n * p).sum(axis=1) - target) / np.maximum(w.sum(axis=1), 1e-10)
-        step = np.clip(step, -1, 1)
+        step = np.clip(((n * p).sum(axis=1) - target) / np.maximum(w.sum(axis=1), 1e-10), -1, 1)
         c = c + step
         if np.max(np.abs(step)) < ENOUGH:
             break
@@ -214,9 +205,8 @@ def _score_test(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats]:
 
 
 def _given_the_sum(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
-    """Score, variance, and the variance of z squared, exactly.
-
-    They are moments of T = sum x theta given how many are right, which the difficulty does not enter.
+    """Score, variance, and the variance of z squared, exactly: by moments of T = sum x theta given how many are right,
+    which the difficulty does not enter.
 
     A recursion over people carries sums of T^k prod e^(x theta) over all answers with the same number right; with nine
     people the normal approximation rejects three true models of four.
@@ -225,17 +215,15 @@ def _given_the_sum(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats,
     size = int(n.sum(axis=1).max()) + 1
     sums = np.zeros((5, len(n), size))
     sums[0, :, 0] = 1.0
-    for k, step in enumerate(apart):
+    for people, step in zip(n.T, apart, strict=True):
         weight = np.exp(step)
-        for j in range(int(n[:, k].max())):
-            at = n[:, k] > j
+        for j in range(int(people.max())):
+            at = people > j
             before = sums[:, at, :-1]
-            one, two = before[1] + step * before[0], before[2] + step * (2 * before[1] + step * before[0])
-            three = before[3] + step * (3 * before[2] + step * (3 * before[1] + step * before[0]))
-            four = before[4] + step * (
-                4 * before[3] + step * (6 * before[2] + step * (4 * before[1] + step * before[0]))
-            )
-            sums[:, at, 1:] += weight * np.stack([before[0], one, two, three, four])
+            powers = [  # (T + step)^k by the binomial theorem
+                sum(comb(k, i) * step ** (k - i) * before[i] for i in range(k + 1)) for k in range(5)
+            ]
+            sums[:, at, 1:] += weight * np.stack(powers)
     chosen = sums[:, np.arange(len(n)), r.sum(axis=1).astype(np.int64)]
     one, two, three, four = chosen[1:] / chosen[0]
     variance = two - one**2
@@ -283,17 +271,8 @@ def _regressions(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats, F
 
 @dataclass(frozen=True, eq=False)
 class SlopeModel:
-    """What `slope_model` found.
-
-    Attributes
-    ----------
-    slope, slope_se : float arrays
-        Of each item, the mean slope being 1.
-    intercepts : float array
-        t of every threshold, where difficulties or thresholds would stand.
-    ability, ability_sd : float arrays
-        Mean and standard deviation of each person's ability given the answers.
-    """
+    """What `slope_model` found: the slope of each item, their mean being 1, with standard errors; t of every threshold,
+    where difficulties or thresholds would stand; mean and standard deviation of each person's ability."""
 
     slope: Floats
     slope_se: Floats
