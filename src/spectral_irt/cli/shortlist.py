@@ -24,14 +24,6 @@ def shortlist(
     output: Annotated[
         Path | None, output_at("DIR", "Write shortlist.csv and shortlist.json, from which score predicts whole scores.")
     ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|spread|information",
-            help="Prompts that measure ability best, or spread evenly over subjects and difficulties; by default what "
-            "predicts models better that are left out.",
-        ),
-    ] = "auto",
     by: Annotated[
         str | None,
         typer.Option("--by", metavar="FIELD", show_default=False, help="Subjects that have their share of the list."),
@@ -74,7 +66,7 @@ def shortlist(
                 perturbed=perturbed,
                 progress=progress.reading,
             )
-            found = ShortList.choose(source, items, method=method, by=by, seed=seed, progress=progress.say)
+            found = ShortList.choose(source, items, by=by, seed=seed, progress=progress.say)
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix == ".csv":

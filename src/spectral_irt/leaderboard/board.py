@@ -14,7 +14,7 @@ from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.arrays import turned
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.errors import DesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.cluster_errors import clustered
@@ -32,9 +32,14 @@ from spectral_irt.leaderboard.pairs import (
     numbered,
     tiers,
 )
-from spectral_irt.leaderboard.prompts import alike_prompts, model_families, prompt_columns, prompt_findings
-from spectral_irt.leaderboard.source import BENCHMARK, Source, read_source
-from spectral_irt.leaderboard.subjects import subject_columns
+from spectral_irt.leaderboard.prompts import (
+    alike_prompts,
+    model_families,
+    prompt_columns,
+    prompt_findings,
+    subject_columns,
+)
+from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.reading.text_pieces import unpacking_within
@@ -123,17 +128,10 @@ class Leaderboard:
         return cls(source, clustered_by=clustered_by, by=by, seed=seed, progress=tell)
 
     def _labels(self, name: str, given: Any) -> NDArray[Any] | None:
+        """A label for each prompt, from the name of an attribute or as they are given."""
         if given is None:
             return None
-        if isinstance(given, str):
-            return self.source.attribute(given)
-        labels = np.array(list(given), dtype=object)
-        if len(labels) != self.answers.n_items:
-            raise OptionError(
-                f"`{name}` has {len(labels):,} labels, and there are {self.answers.n_items:,} prompts; give one for "
-                "each."
-            )
-        return labels
+        return self.source.attribute(given) if isinstance(given, str) else labels_of(self.answers, f"`{name}`", given)
 
     def __repr__(self) -> str:
         n = self.answers
@@ -269,28 +267,19 @@ class Leaderboard:
         return contrast_columns(self.contrasts_found, self.order, self.answers.persons, self.ability, critical, n)
 
     @cached_property
-    def _prompt_columns(self) -> Columns:
-        known = {name: values for name, values in self.source.attributes.items() if name != BENCHMARK}
-        columns = prompt_columns(self.answers, -self.easiness, self.slopes)
-        first = {"prompt": columns.pop("prompt")}
-        if BENCHMARK in self.source.attributes:
-            first[BENCHMARK] = self.source.attributes[BENCHMARK]
-        return {**first, **known, **columns}
-
     def prompt_columns(self) -> Columns:
         """Every prompt; see docs/reference/files.md."""
-        return self._prompt_columns
+        columns = prompt_columns(self.answers, -self.easiness, self.slopes)
+        known = sorted(self.source.attributes.items(), key=lambda one: one[0] != BENCHMARK)  # it comes first
+        return {"prompt": columns.pop("prompt"), **dict(known), **columns}
 
     @cached_property
-    def _subject_columns(self) -> Columns | None:
+    def subject_columns(self) -> Columns | None:
+        """Every subject and model, or None where there are no subjects."""
         if self._subjects is None:
             return None
         self.tell(f"tables by {self.subject_word}")
         return subject_columns(self.by_prompt, self._subjects, self.answers.persons)
-
-    def subject_columns(self) -> Columns | None:
-        """Every subject and model, or None where there are no subjects."""
-        return self._subject_columns
 
     @cached_property
     def alike(self) -> tuple[Columns | None, str]:
@@ -311,7 +300,7 @@ class Leaderboard:
             *self.answers.notes,
             *of_the_fit(one for one in self.calibration.findings if one not in self.answers.notes),
             *of_models(self),
-            *prompt_findings(self._prompt_columns),
+            *prompt_findings(self.prompt_columns),
         )
 
     def models(self) -> Any:
@@ -324,11 +313,11 @@ class Leaderboard:
 
     def prompts(self) -> Any:
         """The prompts as a dataframe."""
-        return make_table(self.prompt_columns(), self.answers.frame_kind)
+        return make_table(self.prompt_columns, self.answers.frame_kind)
 
     def subjects(self) -> Any:
         """Subjects and models as a dataframe, or None."""
-        columns = self.subject_columns()
+        columns = self.subject_columns
         return None if columns is None else make_table(columns, self.answers.frame_kind)
 
     # ------------------------------------------------------------------------------------------- ways out

@@ -1,10 +1,10 @@
-"""What is odd about models and their comparison, in the words of a leaderboard."""
+"""What is odd about models and their comparison, in the words of a leaderboard; the leaderboard as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,47 +16,37 @@ from spectral_irt.text import number, percent, span
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
 
-OWN = {
-    "silent_persons",
-    "regularization",
-    "many_more_items_than_persons",
-}  # said in other words, or not worth a word here
+NOT_SAID = {"silent_persons", "regularization", "many_more_items_than_persons"}  # said otherwise, or of no use here
+SAID_HERE = {"clustered", "few_clusters"}  # whose words fit
 TURNED = "With models as items and prompts as people: "
+FIRST = 3  # groups of models that are named
 
 
 def of_the_fit(findings: Iterable[Finding]) -> list[Finding]:
     """What the fit found; it speaks of items and people."""
-    ours = {"disconnected": _apart, "extreme_items": _extreme}
-    kept = [ours.get(one.code, lambda same: same)(one) for one in findings if one.code not in OWN]
-    fits_here = ("clustered", "few_clusters", *ours)
-    return [
-        one if one.code in fits_here else replace(one, sentence=TURNED + one.sentence[0].lower() + one.sentence[1:])
-        for one in kept
-    ]
+    return [_turned(one) for one in findings if one.code not in NOT_SAID]
 
 
-def _apart(found: Finding) -> Finding:
-    return replace(
-        found,
-        sentence="The models fall into groups that share no prompts, so that nothing tells how models of different "
-        "groups compare; the standard error of those outside the largest group is infinite.",
-        remedy="Make a leaderboard of each group, or add a model that answered prompts of both.",
-    )
-
-
-def _extreme(found: Finding) -> Finding:
-    what = "right" if "answered right" in str(found.sentence) else "wrong"
-    n = len(found.items)
-    return replace(
-        found,
-        sentence=f"{n:,} {'model has' if n == 1 else 'models have'} every prompt {what}: {listed(found.items)}.",
-        remedy="How far they are from the others is a guess; "
-        + (
-            "harder prompts would tell."
-            if what == "right"
-            else "look into their logs first: perhaps nothing was parsed."
-        ),
-    )
+def _turned(found: Finding) -> Finding:
+    if found.code == "disconnected":
+        return replace(
+            found,
+            sentence="The models fall into groups that share no prompts, so that nothing tells how models of different "
+            "groups compare; the standard error of those outside the largest group is infinite.",
+            remedy="Make a leaderboard of each group, or add a model that answered prompts of both.",
+        )
+    if found.code == "extreme_items":
+        right, n = "answered right" in str(found.sentence), len(found.items)
+        more = "harder prompts would tell." if right else "look into their logs first: perhaps nothing was parsed."
+        return replace(
+            found,
+            sentence=f"{n:,} {'model has' if n == 1 else 'models have'} every prompt {'right' if right else 'wrong'}: "
+            f"{listed(found.items)}.",
+            remedy=f"How far they are from the others is a guess; {more}",
+        )
+    if found.code in SAID_HERE:
+        return found
+    return replace(found, sentence=TURNED + found.sentence[0].lower() + found.sentence[1:])
 
 
 def of_models(board: Leaderboard) -> list[Finding]:
@@ -66,58 +56,50 @@ def of_models(board: Leaderboard) -> list[Finding]:
 
 def _unequal(board: Leaderboard) -> list[Finding]:
     n = board.answers.counts
-    if n.min() == n.max():
-        return []
     some = np.flatnonzero(n < n.max())
-    return [
-        Finding(
-            "different_prompts",
-            "note",
-            f"{len(some):,} of {len(n):,} models answered fewer prompts than others ({n.min():,} to {n.max():,}). "
-            "Their "
-            "accuracies are not comparable; their abilities are, since prompts have their own difficulties.",
-            "Compare abilities, not accuracies.",
-            tuple(board.answers.persons[some].tolist()),
-        )
-    ]
+    if not len(some):
+        return []
+    sentence = (
+        f"{len(some):,} of {len(n):,} models answered fewer prompts than others ({n.min():,} to {n.max():,}). Their "
+        "accuracies are not comparable; their abilities are, since prompts have their own difficulties."
+    )
+    named = tuple(board.answers.persons[some].tolist())
+    return [Finding("different_prompts", "note", sentence, "Compare abilities, not accuracies.", named)]
+
+
+def _groups(board: Leaderboard, groups: list[list[int]]) -> tuple[str, tuple[Any, ...]]:
+    """The first groups in words, and all models in them."""
+    first = "; ".join(listed(board.answers.persons[group].tolist()) for group in groups[:FIRST])
+    more = " ..." if len(groups) > FIRST else ""
+    return first + more, tuple(board.answers.persons[k] for group in groups for k in group)
 
 
 def _copies(board: Leaderboard) -> list[Finding]:
-    groups = board.copies
-    if not groups:
+    if not board.copies:
         return []
-    first = "; ".join(listed(board.answers.persons[group].tolist()) for group in groups[:3])
-    return [
-        Finding(
-            "same_answers",
-            "note",
-            f"{sum(map(len, groups)):,} models have the same answers as another, right and wrong on the same prompts: "
-            f"{first}{' ...' if len(groups) > 3 else ''}. Their abilities are equal.",
-            "See whether one model was entered under several names.",
-            tuple(board.answers.persons[k] for group in groups for k in group),
-        )
-    ]
+    first, named = _groups(board, board.copies)
+    sentence = (
+        f"{len(named):,} models have the same answers as another, right and wrong on the same prompts: {first}. Their "
+        "abilities are equal."
+    )
+    return [Finding("same_answers", "note", sentence, "See whether one model was entered under several names.", named)]
 
 
 def _families(board: Leaderboard) -> list[Finding]:
     groups = board.families
     if not groups:
         return []
-    first = "; ".join(listed(board.answers.persons[group].tolist()) for group in groups[:3])
+    first, named = _groups(board, groups)
     several = f"{len(groups):,} groups of models answer" if len(groups) > 1 else "A group of models answers"
-    return [
-        Finding(
-            "model_families",
-            "warning",
-            f"{several} alike beyond what abilities explain: {first}. Relatives are not separate witnesses of how "
-            "hard a "
-            "prompt is, and the scale leans towards the larger families.",
-            "Differences between relatives are known better, not worse; for the others, see whether the order stays "
-            "when "
-            "a family is reduced to one of its models.",
-            tuple(board.answers.persons[k] for group in groups for k in group),
-        )
-    ]
+    sentence = (
+        f"{several} alike beyond what abilities explain: {first}. Relatives are not separate witnesses of how hard a "
+        "prompt is, and the scale leans towards the larger families."
+    )
+    remedy = (
+        "Differences between relatives are known better, not worse; for the others, see whether the order stays when a "
+        "family is reduced to one of its models."
+    )
+    return [Finding("model_families", "warning", sentence, remedy, named)]
 
 
 def _mcnemar(board: Leaderboard) -> list[Finding]:
@@ -125,22 +107,17 @@ def _mcnemar(board: Leaderboard) -> list[Finding]:
     if not ours + theirs + opposite:
         return []
     m = board.answers.n_persons
-    return [
-        Finding(
-            "mcnemar_differs",
-            "note",
-            f"Of {m * (m - 1) // 2:,} pairs of models, {ours:,} are told apart by ability alone, {theirs:,} by "
-            "McNemar's "
-            f"test alone{f', and {opposite:,} in opposite directions' if opposite else ''} (both adjusted for all "
-            "pairs, "
-            f"{LEVEL:.0%}). McNemar compares how often each is right on the prompts both answered; the ability uses "
-            "the answers of all models to say how hard prompts are, and clusters and runs of a prompt widen its errors "
-            "only.",
-            "Where prompts fit the model both answer the same question; trust McNemar for these very prompts, the "
-            "ability "
-            "for prompts like them.",
-        )
-    ]
+    sentence = (
+        f"Of {m * (m - 1) // 2:,} pairs of models, {ours:,} are told apart by ability alone, {theirs:,} by McNemar's "
+        f"test alone{f', and {opposite:,} in opposite directions' if opposite else ''} (both adjusted for all pairs, "
+        f"{LEVEL:.0%}). McNemar compares how often each is right on the prompts both answered; the ability uses the "
+        "answers of all models to say how hard prompts are, and clusters and runs of a prompt widen its errors only."
+    )
+    remedy = (
+        "Where prompts fit the model both answer the same question; trust McNemar for these very prompts, the ability "
+        "for prompts like them."
+    )
+    return [Finding("mcnemar_differs", "note", sentence, remedy)]
 
 
 def _slopes(board: Leaderboard) -> list[Finding]:
@@ -149,6 +126,8 @@ def _slopes(board: Leaderboard) -> list[Finding]:
         return []
     return [Finding("slopes_differ", "note", found.sentence)]
 
+
+# --------------------------------------------------------------------------------------------- Markdown
 
 MARKDOWN_ROWS = 200
 SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]<>|#~"})
@@ -162,21 +141,18 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
     lines = [
         "# Leaderboard",
         "",
-        headline(board),
+        escaped(headline_text(board)),
         "",
         "| rank | model | ability | 95% interval | ranks (all at once) | tier | accuracy | prompts |",
         "|---:|:---|---:|:---:|:---:|---:|---:|---:|",
     ]
     for k in range(rows):
+        one = {name: values[k] for name, values in models.items()}
         cells = [
-            str(models["rank"][k]),
-            escaped(models["model"][k]),
-            number(models["ability"][k]),
-            f"{number(models['ci_low'][k])} to {number(models['ci_high'][k])}",
-            span(models["rank_low"][k], models["rank_high"][k]),
-            str(models["tier"][k]),
-            percent(models["accuracy"][k]),
-            f"{models['n'][k]:,}",
+            *(str(one["rank"]), escaped(one["model"]), number(one["ability"])),
+            f"{number(one['ci_low'])} to {number(one['ci_high'])}",
+            span(one["rank_low"], one["rank_high"]),
+            *(str(one["tier"]), percent(one["accuracy"]), f"{one['n']:,}"),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     if rows < m:
@@ -187,11 +163,6 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
         lines += [f"- **{one.severity}**: {escaped(said(one))}" for one in board.findings]
         lines.append("")
     return "\n".join(lines)
-
-
-def headline(board: Leaderboard) -> str:
-    """Who is first, and how sure that is, in Markdown."""
-    return escaped(headline_text(board))
 
 
 def headline_text(board: Leaderboard) -> str:

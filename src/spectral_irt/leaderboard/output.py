@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from spectral_irt.analysis.folder import written_with
-from spectral_irt.analysis.record import record_head
-from spectral_irt.errors import OutputError, for_shell, listed
+from spectral_irt.analysis.record import finding_record, record_head
+from spectral_irt.errors import OutputError, listed
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.leaderboard.findings import markdown
+from spectral_irt.leaderboard.page import page
 from spectral_irt.plots.base import write_figure
 from spectral_irt.report.page import check_place
 from spectral_irt.tables import Columns, write_csv, write_json
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from spectral_irt.leaderboard.board import Leaderboard
 
 COMMAND = "leaderboard"
 RECORD, TEXT, PICTURE = "leaderboard.json", "leaderboard.md", "ranks.svg"
-NAMED = 1000  # labels that a finding lists in the record
 
 
 def tables_of(board: Leaderboard) -> dict[str, Columns]:
     """The tables that are written, by the names of their files."""
-    tables = {"models": board.model_columns(), "contrasts": board.contrast_columns(), "prompts": board.prompt_columns()}
-    subjects = board.subject_columns()
-    if subjects is not None:
-        tables["subjects"] = subjects
+    tables = {"models": board.model_columns(), "contrasts": board.contrast_columns(), "prompts": board.prompt_columns}
+    if board.subject_columns is not None:
+        tables["subjects"] = board.subject_columns
     alike, _ = board.alike
     if alike is not None and len(alike["prompt"]):
         tables["alike_prompts"] = alike
@@ -63,7 +65,7 @@ def record(board: Leaderboard) -> dict[str, Any]:
         "data_digest": board.answers.digest(),
         "se_method": board.calibration.provenance.se_method,
         "models": [
-            dict(zip(models, row, strict=True)) for row in zip(*(_plain(v) for v in models.values()), strict=True)
+            dict(zip(models, row, strict=True)) for row in zip(*(v.tolist() for v in models.values()), strict=True)
         ],
         "mcnemar": {"ability_alone": ours, "mcnemar_alone": theirs, "opposite": opposite},
         "slopes": {
@@ -77,53 +79,37 @@ def record(board: Leaderboard) -> dict[str, Any]:
         },
         "alike_prompts": board.alike[1],
         "families": [[board.answers.persons[k] for k in group] for group in board.families],
-        "findings": [
-            {
-                **one.to_dict(),
-                "sentence": for_shell(one.sentence),
-                "remedy": for_shell(one.remedy),
-                "items": one.items[:NAMED],
-            }
-            for one in board.findings
-        ],
+        "findings": [finding_record(one) for one in board.findings],
     }
-
-
-def _plain(values: Any) -> Iterable[Any]:
-    found: Iterable[Any] = values.tolist()
-    return found
 
 
 def write_board(
     board: Leaderboard, folder: Path | None, report: Path | None = None, *, inputs: Iterable[str | Path] = ()
 ) -> list[Path]:
     """All files of a leaderboard in a folder, and its page: everything or nothing."""
-    from spectral_irt.leaderboard.page import page
-
-    tables = {} if folder is None else tables_of(board)
-    targets: list[Path] = []
+    writers: dict[Path, Callable[[Path], object]] = {}
     stale: list[Path] = []
     if folder is not None:
-        targets = [folder / f"{name}.csv" for name in tables] + [folder / name for name in (RECORD, TEXT, PICTURE)]
-        stale = _stale(folder, targets)
+        tables = tables_of(board)
+        writers = {folder / f"{name}.csv": partial(write_csv, columns=columns) for name, columns in tables.items()}
+        names = [*(path.name for path in writers), RECORD, TEXT, PICTURE]
+        writers[folder / RECORD] = lambda draft: write_json(draft, {**record(board), "outputs": names})
+        writers[folder / TEXT] = lambda draft: _write_text(draft, markdown(board))
+        figure = cast("Figure", board.plot.plot().figure)
+        writers[folder / PICTURE] = lambda draft: write_figure(figure, draft, folder / PICTURE)
+        stale = _stale(folder, list(writers))
     if report is not None:
         check_place(report)
-    there = [*targets, *([] if report is None else [report])]
-    with all_or_nothing(there, inputs=inputs, stale=stale) as drafts:
-        for draft, target in zip(drafts, there, strict=True):
+        writers[report] = lambda draft: _write_text(draft, page(board))
+    with all_or_nothing(list(writers), inputs=inputs, stale=stale) as drafts:
+        for draft, (target, write) in zip(drafts, writers.items(), strict=True):
             with naming(target):
-                if target == report:
-                    draft.write_text(page(board), encoding="utf-8", newline="\n")
-                elif target.suffix == ".csv":
-                    write_csv(draft, tables[target.stem])
-                elif target.name == RECORD:
-                    write_json(draft, {**record(board), "outputs": [path.name for path in targets]})
-                elif target.name == TEXT:
-                    draft.write_text(markdown(board), encoding="utf-8", newline="\n")
-                else:
-                    figure: Any = board.plot.plot().figure
-                    write_figure(figure, draft, target)
-    return there
+                write(draft)
+    return list(writers)
+
+
+def _write_text(draft: Path, text: str) -> None:
+    draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _stale(folder: Path, targets: list[Path]) -> list[Path]:

@@ -74,7 +74,7 @@ def page(board: Leaderboard) -> str:
 def sections(board: Leaderboard) -> list[Section]:
     """Models, ranks, findings, pairs, subjects, prompts."""
     found = [_models(board), _ranks(board), _findings(board), _pairs(board)]
-    subjects = board.subject_columns()
+    subjects = board.subject_columns
     if subjects is not None:
         table = _table("subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS)
         found.append(Section("subjects", f"By {board.subject_word}", table))
@@ -118,7 +118,7 @@ def _pairs(board: Leaderboard) -> Section:
 
 
 def _prompts(board: Leaderboard) -> Section:
-    columns = board.prompt_columns()
+    columns = board.prompt_columns
     # What is odd comes first, then the flattest.
     slope = np.where(np.isfinite(columns["slope"]), columns["slope"], np.inf)
     order = np.lexsort((slope, columns["flag"] != "better models fail"))

@@ -75,7 +75,7 @@ def differing(by_prompt: Responses) -> Floats:
     m = by_prompt.n_items
     if by_prompt.n_responses < FULL * m * by_prompt.n_persons:
         return np.asarray(pair_counts(by_prompt, dense=True), dtype=float)
-    answered = by_prompt.gather(_dense, m)  # prompts x models, a byte each
+    answered = by_prompt.gather(dense_block, m)  # prompts x models, a byte each
     total = np.zeros((m, m))
     complete = by_prompt.n_responses == answered.size
     for start in range(0, len(answered), ROWS):
@@ -86,7 +86,7 @@ def differing(by_prompt: Responses) -> Floats:
     return total
 
 
-def _dense(block: Block, m: int) -> NDArray[np.int8]:
+def dense_block(block: Block, m: int) -> NDArray[np.int8]:
     """1 for right, 0 for wrong, -1 for no answer."""
     out = np.full((block.n_persons, m), -1, dtype=np.int8)
     out[block.person_of_response(), np.asarray(block.items)] = block.right()

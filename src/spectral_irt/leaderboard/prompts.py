@@ -1,33 +1,35 @@
-"""The prompts: dead ones, those that better models fail, and those that behave alike."""
+"""The prompts: dead ones, those that better models fail, those that behave alike, and each subject by itself."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.errors import SpectralIrtError
+from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.items.slopes import Slopes
+from spectral_irt.model import ALIKE as SAME_DIGITS
 from spectral_irt.model import sigmoid
 from spectral_irt.tables import Columns
+from spectral_irt.text import share
 
 MOST_ALIKE = 8_000  # prompts up to which all pairs are looked at: 32 million, some seconds
 LEAST_MODELS = 100  # with fewer, prompts are alike by chance too often to say
 LEAST_EACH = 10  # models that have a prompt right, and wrong
 SHOWN = 200  # pairs of prompts listed at most
 ALIKE = 0.05
-LIMITS = (
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-)  # of residuals, beyond their average correlation, that make two models relatives
+LIMITS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of correlations of residuals above average, that make two models relatives
 LARGEST = 0.2  # of all models, in one family
 SHARED = 30  # prompts that two models both answered, for a correlation
 ABOUT_PROMPTS = ("too_easy", "too_hard", "wrong_key", "one_model")  # findings that name prompts; the others name models
 STRIP = 2_000
+LEAST = 30  # prompts of a subject for abilities of its own
+MOST = 200  # subjects
+MOST_ANSWERS = 10_000_000  # beyond, accuracies only: a fit for every subject would take as long as the whole
 PRODUCTS = 1e10  # multiplications for the correlations of all models: a second or so
 
 
@@ -51,41 +53,29 @@ def prompt_columns(answers: Responses, difficulty: Floats, slopes: Slopes) -> Co
     }
 
 
+# What is said of prompts with a flag: code, severity, sentence, remedy.
+SAID = {
+    "all right": ("too_easy", "note", "Every model answers {} right.", "They tell no models apart."),
+    "all wrong": (
+        *("too_hard", "note", "Every model answers {} wrong."),
+        "Check keys: a prompt without a right answer looks so.",
+    ),
+    "better models fail": ("wrong_key", "warning", "Better models fail {} more often.", "Look at their keys first."),
+    "one model": (
+        *("one_model", "note", "One model alone answered {}, which compare nothing."),
+        "They count in that model's accuracy and nowhere else.",
+    ),
+}
+
+
 def prompt_findings(columns: Columns) -> list[Finding]:
     """Dead prompts, and those that better models fail."""
-    flag, labels = columns["flag"], columns["prompt"]
     found = []
-    n = f"of {len(flag):,} prompts"
-    for name, code, words, remedy in (
-        (
-            "all right",
-            "too_easy",
-            "{} " + n + " every model has right.",
-            "They tell no models apart; accuracy counts them.",
-        ),
-        (
-            "all wrong",
-            "too_hard",
-            "{} " + n + " every model has wrong.",
-            "Check keys: a prompt without a right answer looks so.",
-        ),
-        ("better models fail", "wrong_key", "{} " + n + " better models fail more often.", "Look at their keys first."),
-    ):
-        some = np.flatnonzero(flag == name)
+    for flag, (code, severity, words, remedy) in SAID.items():
+        some = columns["prompt"][columns["flag"] == flag]
         if len(some):
-            severity = "warning" if code == "wrong_key" else "note"
-            sentence = words.format(f"{len(some):,}")
-            found.append(Finding(code, severity, sentence, remedy, tuple(labels[some].tolist())))  # type: ignore[arg-type]
-    alone = int(np.sum(flag == "one model"))
-    if alone:
-        found.append(
-            Finding(
-                "one_model",
-                "note",
-                f"{alone:,} of {len(flag):,} prompts were answered by one model only and compare nothing.",
-                "They count in that model's accuracy and nowhere else.",
-            )
-        )
+            sentence = words.format(share(len(some), len(columns["flag"]), "prompt"))
+            found.append(Finding(code, severity, sentence, remedy, tuple(some.tolist())))  # type: ignore[arg-type]
     return found
 
 
@@ -189,10 +179,53 @@ def _answered_by_both(block: Block, m: int) -> Floats:
 
 
 def _residual_gram(block: Block, easiness: Floats, ability: Floats, m: int) -> Floats:
-    person = block.person_of_response()
-    items = np.asarray(block.items)
-    out = np.zeros((block.n_persons, m), dtype=np.float32)
-    known = np.isfinite(easiness[person])
-    p = sigmoid(np.where(known, easiness[person], 0.0) + ability[items])
-    out[person, items] = np.where(known, block.right() - p, 0.0)
+    known = np.isfinite(easiness)
+    out = _residuals(block, np.ones(block.n_persons), -easiness, ability, m)[known]
     return (out.T @ out).astype(float)
+
+
+# ---------------------------------------------------------------------------------- each subject by itself
+
+
+def subject_columns(by_prompt: Responses, label: NDArray[np.object_], models: NDArray[np.object_]) -> Columns:
+    """A row for each subject and model: `subject, model, n, accuracy, accuracy_se, ability, se, rank`."""
+    names = sorted({name for name in label.tolist() if name != ""}, key=str)
+    fitted = by_prompt.n_responses <= MOST_ANSWERS and len(names) <= MOST
+    m = len(models)
+    parts: dict[str, list[NDArray[np.generic]]] = {}
+    for name in names:
+        some = by_prompt.take_persons(label == name)
+        n, right = some.item_counts, some.item_scores
+        accuracy = np.divide(right, n, out=np.full(m, np.nan), where=n > 0)
+        ability = se = np.full(m, np.nan)
+        if fitted and some.n_persons >= LEAST:
+            ability, se = _abilities(some)
+        row = {
+            "subject": np.full(m, name, dtype=object),
+            "model": models,
+            "n": n,
+            "accuracy": accuracy,
+            "accuracy_se": np.sqrt(accuracy * (1 - accuracy) / np.maximum(n, 1)),
+            "ability": ability,
+            "se": se,
+            "rank": _places(ability if np.isfinite(ability).any() else accuracy),
+        }
+        for key, values in row.items():
+            parts.setdefault(key, []).append(values)
+    return {key: np.concatenate(values) for key, values in parts.items()}
+
+
+def _abilities(some: Responses) -> tuple[Floats, Floats]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = SpectralRasch().fit(some).calibration_
+    except SpectralIrtError:  # for instance, no prompt tells two models apart
+        return np.full(some.n_items, np.nan), np.full(some.n_items, np.nan)
+    return -made.difficulty, made.se
+
+
+def _places(values: Floats) -> Ints:
+    """1 for the largest, the same for equals; those without a number last."""
+    down = -np.round(np.where(np.isfinite(values), values, -np.inf), SAME_DIGITS)
+    return 1 + np.searchsorted(np.sort(down), down, side="left")

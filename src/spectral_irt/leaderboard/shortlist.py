@@ -1,8 +1,9 @@
 """A short list of prompts, and the score on the whole benchmark that a model's answers to it predict.
 
-The model's ability comes from its answers to the list, at difficulties that other models gave the prompts; the whole
-score is what it got right on the list and what such an ability has right on the rest, on average. A line through
-the calibration models takes off what the Rasch model gets wrong.
+The list is spread evenly over subjects and difficulties, so that it is like the whole. The model's ability comes from
+its answers to the list, at difficulties that other models gave the prompts; the whole score is what it got right on the
+list and what such an ability has right on the rest, on average. A line through the calibration models takes off what
+the Rasch model gets wrong.
 
 How far predictions err is measured, not derived: models are left out, a tenth at a time, with the choice of the list,
 the difficulties and the line all made without them. The interval takes the quantile of their errors that holds a new
@@ -13,9 +14,8 @@ done with random lists of the same size.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,15 @@ from numpy.typing import NDArray
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed
+from spectral_irt.errors import BankError, DesignError, OptionError, listed
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.leaderboard.choosing import choose, spread_out
+from spectral_irt.leaderboard.pairs import dense_block
 from spectral_irt.leaderboard.source import Source
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.tables import Columns
 
-METHODS = ("auto", "spread", "information")
 KIND = "spectral-irt short list"
 VERSION = 1
 LEVEL = 0.95
@@ -47,7 +46,6 @@ REACH = 5.0
 ENOUGH = 0.9  # of the list that a model has to have answered for an interval
 
 Tell = Callable[[str], None]
-Chooser = Callable[[Floats, Floats, Floats], Ints]  # answers, abilities, difficulties -> positions of prompts
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +72,19 @@ class Predictor:
     rest: Floats
     n_all: int
     line: tuple[float, float] = (1.0, 0.0)
+
+    @classmethod
+    def of(cls, table: Floats, chosen: Ints, ability: Floats, difficulty: Floats) -> Predictor:
+        """The predictor of a list, with the line through these models (rows of the table)."""
+        mean, sd = float(np.nanmean(ability)), max(float(np.nanstd(ability)), 0.1)
+        grid = np.linspace(mean - REACH * sd, mean + REACH * sd, GRID)
+        others = np.delete(difficulty, chosen)
+        rest = sigmoid(grid[:, None] - others).mean(axis=1) if len(others) else np.zeros(GRID)
+        made = cls(chosen, difficulty[chosen], grid, -((grid - mean) ** 2) / (2 * sd**2), rest, len(difficulty))
+        raw, whole = made.raw(table[:, chosen]), table.mean(axis=1)
+        spread = float(np.var(raw))
+        slope = float(np.cov(raw, whole, bias=True)[0, 1] / spread) if spread > 0 else 1.0
+        return replace(made, line=(slope, float(whole.mean() - slope * raw.mean())))
 
     def ability(self, answers: Floats) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation from answers to the list (models x prompts; NaN: not answered)."""
@@ -106,7 +117,7 @@ class ShortList:
     Attributes
     ----------
     prompts : labels
-        In the order in which they were chosen.
+        In the order of subjects and difficulties.
     subject : labels or None
     predictor : Predictor
     reach : float
@@ -115,7 +126,6 @@ class ShortList:
         Root mean square error of the score of models that were left out: of this list, and of random ones of its size.
     n_models : int
         Models that were left out in turn.
-    method : str
 
     Examples
     --------
@@ -133,7 +143,6 @@ class ShortList:
     error: float
     error_random: float
     n_models: int
-    method: str
     findings: tuple[Finding, ...] = field(default=())
 
     @classmethod
@@ -142,26 +151,21 @@ class ShortList:
         source: Source | Responses,
         items: int = 100,
         *,
-        method: str = "auto",
         by: str | None = None,
         seed: int = 0,
         progress: Tell | None = None,
     ) -> ShortList:
-        """A list of so many prompts.
+        """A list of so many prompts, evenly over subjects and difficulties.
 
         Parameters
         ----------
         source : Source or Responses
             Models as people, prompts as items. Only models that answered every prompt count.
-        method : "auto", "spread" or "information"
-            "information": prompts that measure ability best over the range of models, greedily; best where the Rasch
-            model holds. "spread": evenly over subjects and difficulties; best where it does not, since a list should
-            then be like the whole. "auto" (default): the one with the smaller error on models left out.
         by : str, optional
             Subjects that have their share of the list: an attribute of the prompts.
+        seed : int
+            Of random lists, and of who is left out together.
         """
-        check_option("method", method, METHODS)
-        tell = progress or (lambda text: None)
         source = source if isinstance(source, Source) else Source.of(source)
         answers = source.answers
         if isinstance(items, bool) or items != int(items) or not 2 <= items < answers.n_items:
@@ -171,22 +175,15 @@ class ShortList:
         table = complete_models(answers)
         subject = None if by is None else source.attribute(by)
         rng = generator(seed)
-
-        names = METHODS[1:] if method == "auto" else (method,)
-        choosers: dict[str, Chooser] = {
-            name: partial(_chosen, n=items, method=name, subject=subject, rng=rng)
-            for name in (*names, *(f"random {k}" for k in range(RANDOM)))
-        }
+        if progress is not None:
+            progress("errors of models left out")
         looked = table if len(table) <= MOST else table[np.sort(rng.choice(len(table), MOST, replace=False))]
-        tell("errors of models left out")
-        truth, tried = looked.mean(axis=1), left_out(looked, choosers, rng)
-        errors = {name: _root_mean_square(guess - truth) for name, guess in tried.items()}
-        method = min(names, key=lambda name: errors[name])
-        guess, error = tried[method], errors[method]
-        error_random = _root_mean_square(np.array([errors[name] for name in tried if name not in names]))
+        truth, (guess, *random) = looked.mean(axis=1), left_out(looked, items, subject, rng)
+        error = _root_mean_square(guess - truth)
+        error_random = _root_mean_square(np.concatenate([one - truth for one in random]))
         some = table if len(table) <= 5 * MOST else table[rng.choice(len(table), 5 * MOST, replace=False)]
         ability, difficulty = calibrated(some)
-        made = predictor_of(some, choosers[method](some, ability, difficulty), ability, difficulty)
+        made = Predictor.of(some, spread_out(difficulty, items, subject), ability, difficulty)
         return cls(
             answers.items[made.chosen],
             None if subject is None else subject[made.chosen],
@@ -195,7 +192,6 @@ class ShortList:
             error,
             error_random,
             len(looked),
-            method,
             tuple(_findings(error, error_random)),
         )
 
@@ -205,14 +201,12 @@ class ShortList:
         """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all
         prompts."""
         place = positions(self.prompts.tolist(), answers.items.tolist())
-        missing = self.prompts[place < 0]
-        if len(missing) == len(self.prompts):
+        if not (place >= 0).any():
             raise BankError(
                 f"{answers.source}: none of the prompts of the short list is there, such as {listed(self.prompts[:3])}."
             )
         x = np.full((answers.n_persons, len(self.prompts)), np.nan)
-        some = dense(answers.take_items(place[place >= 0]))
-        x[:, place >= 0] = some
+        x[:, place >= 0] = dense(answers.take_items(place[place >= 0]))
         n = np.isfinite(x).sum(axis=1)
         ability, se = self.predictor.ability(x)
         score = self.predictor.score(x)
@@ -234,10 +228,9 @@ class ShortList:
         gain = 1 - self.error / self.error_random if self.error_random > 0 else 0.0
         beside = f"{abs(gain):.0%} {'less' if gain > 0 else 'more'} than random lists of the same size"
         return (
-            f"{len(self.prompts):,} of {self.predictor.n_all:,} prompts: the score on all of them is predicted with "
-            "a root mean "
-            f"square error of {100 * self.error:.1f} points, {beside} ({100 * self.error_random:.1f}); measured on "
-            f"{self.n_models:,} models left out."
+            f"{len(self.prompts):,} of {self.predictor.n_all:,} prompts: the score on all of them is predicted with a "
+            f"root mean square error of {100 * self.error:.1f} points, {beside} ({100 * self.error_random:.1f}); "
+            f"measured on {self.n_models:,} models left out."
         )
 
     def columns(self) -> Columns:
@@ -248,24 +241,17 @@ class ShortList:
         return {**columns, "difficulty": self.predictor.difficulty}
 
     def record(self) -> dict[str, Any]:
-        """All of it as data; `ShortList.of_record` makes it again."""
+        """All of it as data; `ShortList.load` reads it again from a file."""
         made = self.predictor
         return {
             "kind": KIND,
             "version": VERSION,
-            "method": self.method,
             "prompts": self.prompts.tolist(),
             "subject": None if self.subject is None else self.subject.tolist(),
-            "difficulty": made.difficulty.tolist(),
-            "grid": made.grid.tolist(),
-            "log_prior": made.log_prior.tolist(),
-            "rest": made.rest.tolist(),
+            **{name: getattr(made, name).tolist() for name in ARRAYS},
             "n_all": made.n_all,
             "line": list(made.line),
-            "reach": self.reach,
-            "error": self.error,
-            "error_random": self.error_random,
-            "n_models": self.n_models,
+            **{name: getattr(self, name) for name in NUMBERS},
             "sentence": self.sentence,
         }
 
@@ -273,34 +259,24 @@ class ShortList:
     def load(cls, path: str | Path) -> ShortList:
         """A list that was written."""
         try:
-            return cls.of_record(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, BankError):
-                raise
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+            if record.get("kind") != KIND or record.get("version") != VERSION:
+                raise ValueError(
+                    f"version {record.get('version')!r} of {record.get('kind')!r}, and what is read is {VERSION}"
+                )
+            arrays = {name: np.array(record[name], dtype=float) for name in ARRAYS}
+            made = Predictor(
+                np.arange(len(record["prompts"])), **arrays, n_all=int(record["n_all"]), line=tuple(record["line"])
+            )
+            subject = None if record.get("subject") is None else np.array(record["subject"], dtype=object)
+            prompts = np.array(record["prompts"], dtype=object)
+            return cls(prompts, subject, made, **{name: record[name] for name in NUMBERS})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BankError(f"{str(path)!r} is not a short list that can be read ({error}). Choose it anew.") from None
 
-    @classmethod
-    def of_record(cls, record: dict[str, Any]) -> ShortList:
-        if record.get("kind") != KIND or record.get("version") != VERSION:
-            raise BankError(
-                f"this is version {record.get('version')!r} of {record.get('kind')!r}; what is read is version "
-                f"{VERSION}."
-            )
-        arrays = {name: np.array(record[name], dtype=float) for name in ("difficulty", "grid", "log_prior", "rest")}
-        made = Predictor(
-            np.arange(len(record["prompts"])), **arrays, n_all=int(record["n_all"]), line=tuple(record["line"])
-        )
-        subject = record.get("subject")
-        return cls(
-            np.array(record["prompts"], dtype=object),
-            None if subject is None else np.array(subject, dtype=object),
-            made,
-            float(record["reach"]),
-            float(record["error"]),
-            float(record["error_random"]),
-            int(record["n_models"]),
-            str(record["method"]),
-        )
+
+ARRAYS = ("difficulty", "grid", "log_prior", "rest")  # of a predictor, in a record
+NUMBERS = ("reach", "error", "error_random", "n_models")  # of a list
 
 
 # ------------------------------------------------------------------------------------------- how it is made
@@ -312,22 +288,15 @@ def complete_models(answers: Responses) -> Floats:
     if len(whole) < LEAST:
         raise DesignError(
             f"{answers.source}: {len(whole):,} models answered every prompt, and a short list needs {LEAST} of them "
-            "or more: "
-            "how well it predicts is seen from models that are left out."
+            "or more: how well it predicts is seen from models that are left out."
         )
     return dense(answers.take_persons(whole))
 
 
 def dense(answers: Responses) -> Floats:
     """People x items, NaN where there is no answer."""
-    out: Floats = answers.gather(_dense, answers.n_items)
-    return out
-
-
-def _dense(block: Any, m: int) -> Floats:
-    out = np.full((block.n_persons, m), np.nan)
-    out[block.person_of_response(), np.asarray(block.items)] = block.right()
-    return out
+    found = answers.gather(dense_block, answers.n_items)
+    return np.where(found < 0, np.nan, found.astype(float))
 
 
 def calibrated(table: Floats) -> tuple[Floats, Floats]:
@@ -337,51 +306,30 @@ def calibrated(table: Floats) -> tuple[Floats, Floats]:
     return -made.difficulty, -abilities(by_prompt, made.difficulty, "wle").ability
 
 
-def predictor_of(table: Floats, chosen: Ints, ability: Floats, difficulty: Floats) -> Predictor:
-    """The predictor of a list, with the line through these models."""
-    mean, sd = float(np.nanmean(ability)), max(float(np.nanstd(ability)), 0.1)
-    grid = np.linspace(mean - REACH * sd, mean + REACH * sd, GRID)
-    others = np.full(len(difficulty), True)
-    others[chosen] = False
-    rest = sigmoid(grid[:, None] - difficulty[others]).mean(axis=1) if others.any() else np.zeros(GRID)
-    made = Predictor(chosen, difficulty[chosen], grid, -((grid - mean) ** 2) / (2 * sd**2), rest, len(difficulty))
-    raw, whole = made.raw(table[:, chosen]), table.mean(axis=1)
-    spread = float(np.var(raw))
-    slope = float(np.cov(raw, whole, bias=True)[0, 1] / spread) if spread > 0 else 1.0
-    line = (slope, float(whole.mean() - slope * raw.mean()))
-    return Predictor(made.chosen, made.difficulty, made.grid, made.log_prior, made.rest, made.n_all, line)
+def spread_out(difficulty: Floats, n: int, subject: NDArray[np.object_] | None = None) -> Ints:
+    """`n` prompts spread evenly over subjects and, within them, over difficulties: the middle one of each n-th part.
+
+    >>> spread_out(np.array([0.0, 3.0, 1.0, 2.0]), 2).tolist()
+    [2, 1]
+    """
+    first = np.zeros(len(difficulty)) if subject is None else np.unique(subject.astype(str), return_inverse=True)[1]
+    order = np.lexsort((difficulty, first))
+    ends = np.linspace(0, len(order), min(n, len(order)) + 1).astype(int)
+    return order[(ends[:-1] + ends[1:]) // 2]
 
 
-def left_out(table: Floats, choosers: Mapping[str, Chooser], rng: np.random.Generator) -> dict[str, Floats]:
-    """Predicted scores of all models by every way to choose a list, each predicted without the model."""
-    guess = {name: np.empty(len(table)) for name in choosers}
+def left_out(table: Floats, n: int, subject: NDArray[np.object_] | None, rng: np.random.Generator) -> Floats:
+    """Scores of all models (columns), each predicted without the model, by a list that is spread out (the first row)
+    and by random ones."""
+    guess = np.empty((1 + RANDOM, len(table)))
     for some in np.array_split(rng.permutation(len(table)), FOLDS):
-        rest = np.full(len(table), True)
-        rest[some] = False
-        ability, difficulty = calibrated(table[rest])
-        for name, chooser in choosers.items():
-            made = predictor_of(table[rest], chooser(table[rest], ability, difficulty), ability, difficulty)
-            guess[name][some] = made.score(table[some][:, made.chosen])
+        others = np.delete(table, some, axis=0)
+        ability, difficulty = calibrated(others)
+        lists = [spread_out(difficulty, n, subject)]
+        lists += [rng.choice(len(difficulty), n, replace=False) for _ in range(RANDOM)]
+        for row, chosen in enumerate(lists):
+            guess[row, some] = Predictor.of(others, chosen, ability, difficulty).score(table[some][:, chosen])
     return guess
-
-
-def _chosen(
-    table: Floats,
-    ability: Floats,
-    difficulty: Floats,
-    *,
-    n: int,
-    method: str,
-    subject: NDArray[np.object_] | None,
-    rng: np.random.Generator,
-) -> Ints:
-    """Positions of the prompts of a list."""
-    if method == "information":
-        usable = table.min(axis=0) < table.max(axis=0)
-        return choose(difficulty, ability, n, usable=usable, subject=subject)
-    if method == "spread":
-        return spread_out(difficulty, n, subject=subject)
-    return rng.choice(len(difficulty), n, replace=False)
 
 
 def conformal(sizes: Floats, level: float = LEVEL) -> float:

@@ -195,7 +195,7 @@ def test_dead_and_miskeyed_prompts() -> None:
     x[:, 0], x[:, 1] = 1, 0
     x[:, 2] = (ability < 0).astype(float)  # the wrong key
     board = si.Leaderboard(x)
-    flag = board.prompt_columns()["flag"]
+    flag = board.prompt_columns["flag"]
     assert flag[:3].tolist() == ["all right", "all wrong", "better models fail"]
     assert np.sum(flag == "better models fail") <= 2
     codes = {one.code: one for one in board.findings}
@@ -282,7 +282,7 @@ def test_clusters_widen_errors_where_prompts_are_alike() -> None:
 def test_subjects_have_their_own_tables() -> None:
     x = table(np.array([-1.0, 0.0, 1.0]), 200, seed=9)
     subject = np.repeat(["law", "art"], 100)
-    columns = si.Leaderboard(x, by=subject).subject_columns()
+    columns = si.Leaderboard(x, by=subject).subject_columns
     assert columns is not None
     row = {(s, m): a for s, m, a in zip(columns["subject"], columns["model"], columns["accuracy"], strict=True)}
     assert row["law", 2] == pytest.approx(x[2, :100].mean())

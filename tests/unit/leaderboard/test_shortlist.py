@@ -12,8 +12,7 @@ import pytest
 from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError
-from spectral_irt.leaderboard.choosing import choose, quotas, spread_out
-from spectral_irt.leaderboard.shortlist import ShortList, conformal, predictor_of
+from spectral_irt.leaderboard.shortlist import Predictor, ShortList, conformal, spread_out
 from spectral_irt.leaderboard.source import Source
 
 
@@ -23,30 +22,17 @@ def table(models: int, prompts: int, seed: int) -> np.ndarray:
     return (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
 
 
-def test_greedy_information_takes_the_best_prompt_first() -> None:
-    ability = np.zeros(50)
-    difficulty = np.array([3.0, -2.0, 0.1, 0.0, 1.0])
-    chosen = choose(difficulty, ability, 3, usable=np.full(5, True))
-    assert chosen.tolist() == [3, 2, 4]  # by p (1 - p) at the ability of all
-    assert choose(difficulty, ability, 2, usable=np.arange(5) != 3).tolist() == [2, 4]
-
-
 def test_subjects_have_their_share() -> None:
     subject = np.array(["a"] * 60 + ["b"] * 30 + ["c"] * 10, dtype=object)
-    assert quotas(subject, np.full(100, True), 10) == {"a": 6, "b": 3, "c": 1}
-    rng = np.random.default_rng(0)
-    for chosen in (
-        choose(rng.normal(size=100), rng.normal(size=30), 10, usable=np.full(100, True), subject=subject),
-        spread_out(rng.normal(size=100), 10, subject=subject),
-    ):
-        assert sorted(subject[chosen].tolist()) == ["a"] * 6 + ["b"] * 3 + ["c"]
-        assert len(set(chosen.tolist())) == 10
+    chosen = spread_out(np.random.default_rng(0).normal(size=100), 10, subject)
+    assert sorted(subject[chosen].tolist()) == ["a"] * 6 + ["b"] * 3 + ["c"]
+    assert len(set(chosen.tolist())) == 10
 
 
 def test_a_list_of_all_prompts_but_one_nearly_is_the_score() -> None:
     x = table(40, 50, seed=1)
     rng = np.random.default_rng(0)
-    made = predictor_of(x, np.arange(49), rng.normal(size=40), np.zeros(50))
+    made = Predictor.of(x, np.arange(49), rng.normal(size=40), np.zeros(50))
     assert made.score(x[:, :49]) == pytest.approx(x.mean(axis=1), abs=0.02)
 
 
@@ -57,12 +43,11 @@ def test_conformal_quantile_by_its_definition() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["spread", "information"])
-def test_intervals_hold_for_models_not_seen(method: str) -> None:
+def test_intervals_hold_for_models_not_seen() -> None:
     inside = []
     for seed in range(3):
         x = table(460, 200, seed)
-        made = ShortList.choose(Responses.from_wide(x[:160]), 40, method=method)
+        made = ShortList.choose(Responses.from_wide(x[:160]), 40)
         found = made.score_columns(Responses.from_wide(x[160:]))
         whole = x[160:].mean(axis=1)
         inside.append(np.mean((found["score_low"] <= whole) & (whole <= found["score_high"])))
