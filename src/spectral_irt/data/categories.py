@@ -128,7 +128,7 @@ def settle(used: NDArray[np.bool_], items: Labels, scoring: Scoring, source: str
     low = int(used.any(axis=0).argmax())
     names = np.array(items.tolist(), dtype=object)
     if scoring.unused == "keep":  # an item has the categories of its group, from the lowest of these to the highest
-        used = _used_by_group(used, items, scoring.groups)
+        used = used_by_group(used, _groups_of(items, scoring.groups))
     n_used = used.sum(axis=1)
     answered = n_used > 0
     lowest = used.argmax(axis=1)
@@ -197,15 +197,18 @@ def _items(chosen: NDArray[np.bool_]) -> str:
     return f"{number:,} item{' has' if number == 1 else 's have'}"
 
 
-def _used_by_group(used: NDArray[np.bool_], items: Labels, groups: Any) -> NDArray[np.bool_]:
-    """Items x categories: those that somebody used for an item of the same group."""
+def _groups_of(items: Labels, groups: Any) -> Ints:
     if groups is None:
-        return np.broadcast_to(used.any(axis=0), used.shape)
+        return np.zeros(len(items), dtype=np.int64)
     each = [groups[item] for item in items.tolist()] if isinstance(groups, Mapping) else list(groups)
-    codes = np.unique([str(one) for one in each], return_inverse=True)[1]
-    total = np.zeros((codes.max() + 1, used.shape[1]), dtype=bool)
-    np.logical_or.at(total, codes, used)
-    return total[codes]
+    return np.unique([str(one) for one in each], return_inverse=True)[1]
+
+
+def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
+    """Items x categories: those that somebody used for an item of the same group."""
+    total = np.zeros((int(group.max(initial=0)) + 1, used.shape[1]), dtype=bool)
+    np.logical_or.at(total, group, used)
+    return total[group]
 
 
 # ------------------------------------------------------------------ right or wrong, or ordered

@@ -44,11 +44,12 @@ class LayoutOptions:
     items: tuple[Any, ...] = ()
     order_by: Any = None
     people: tuple[str, ...] = ()
+    facets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_option("format", self.format, ("auto", "wide", "long"))
         check_option("orient", self.orient, ("persons", "items"))
-        for name in ("items", "people"):
+        for name in ("items", "people", "facets"):
             if getattr(self, name) and self.orient == "items":
                 raise OptionError(
                     f"`{name}=` names columns, and with `orient='items'` a column is a person; leave out one of them."
@@ -100,6 +101,7 @@ def read(
     ignore: Any = (),
     items: Any = (),
     people: Any = (),
+    facets: Any = (),
     sheet: str | int | None = None,
     key_sheet: str | int | None = None,
     encoding: str | None = None,
@@ -181,6 +183,10 @@ def read(
     people : str or several
         Columns about people, such as sex, class or a weight: read in the same pass and kept as `responses.people`, so
         that groups, clusters, weights and populations can be asked by name. They are never items.
+    facets : str or several
+        Columns that say who rated, or when: an answer is given to an item *and* a rater. Each observed combination is
+        an item of the responses, and `responses.facets` says of what. In a wide table a row is then a person as one
+        rater saw him or her.
     sheet : str or int, optional
         The sheet of a workbook (.xlsx, .xls, .ods), by its name or its number from 1; not needed where only one holds
         anything.
@@ -243,8 +249,8 @@ def read(
         unused=unused,
         groups=groups,
     )
-    about, names = several(people), several(items)
-    layout = LayoutOptions(format, person, item, response, orient, several(ignore), names, order_by, about)
+    names, about = several(items), (several(people), several(facets))
+    layout = LayoutOptions(format, person, item, response, orient, several(ignore), names, order_by, *about)
     if order_by is not None and duplicates == "error":
         raise OptionError(
             "`order_by=` says which of several answers is first or last; say `duplicates='first' or 'last'` too."

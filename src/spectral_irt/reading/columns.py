@@ -91,7 +91,8 @@ _PERSON_WORD = re.compile(
 class Long:
     """Positions of the three columns of a long table; and of the one that orders the rows, if it was named.
 
-    Where a row of the source holds several answers, `row` is the column with its number.
+    Where a row of the source holds several answers, `row` is the column with its number. `facets` are the columns that
+    say who rated, or when.
     """
 
     person: int
@@ -99,6 +100,7 @@ class Long:
     response: int
     order: int | None = None
     row: int | None = None
+    facets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Ints
 from spectral_irt.data.builder import packed, raw_answers, refuse_blanks
-from spectral_irt.data.categories import Settled, Used, settle
+from spectral_irt.data.categories import Settled, Used, settle, used_by_group
 from spectral_irt.data.choices import OptionCoder
+from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import Labels
 from spectral_irt.data.packing import AnswerRows, SpillColumns, slots_of
 from spectral_irt.data.responses import Responses
@@ -50,6 +51,7 @@ Codes = NDArray[np.int32]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: neighbors go far apart, evenly
 _SEEDS = (0, 0x5EED)
+JOINED = "\x1f"  # between an item and its rater in one text: the unit separator, which no file has in a name
 FEW = 4  # rows per run from which on the runs are looked up, not the rows
 
 
@@ -238,7 +240,7 @@ class LongTables:
         for number, (table, layout) in enumerate(self.tables):
             start, about = table.rows_above + 1, self.about.positions(table) if self.about else []
             answers = [layout.person, layout.item, layout.response]
-            others = [k for k in (layout.order, layout.row) if k is not None]
+            others = [k for k in (layout.order, layout.row, *layout.facets) if k is not None]
             columns = list(dict.fromkeys([*answers, *about, *others]))
             for frame, done in table.pieces(columns):
                 rows: RowNumbers = range(start, start + frame.height)
@@ -255,15 +257,43 @@ class LongTables:
                 if self.about is not None:
                     self.about.add(frame.to_series(0), [frame.to_series(columns.index(k)) for k in about])
                 person = self._codes("person", table, layout, frame.to_series(0), rows)
-                item = self._codes("item", table, layout, frame.to_series(1), rows)
+                item = self._codes("item", table, layout, self._item(table, layout, frame, columns, rows), rows)
                 named = table.columns[layout.response] if layout.row is None else frame.to_series(1)
                 place = partial(_place, table.name, named, rows)
                 yield LongPiece(person, item, frame.to_series(2), place, (number + done) / len(self.tables), when)
 
+    def _item(self, table: Table, layout: Long, frame: pl.DataFrame, columns: list[int], rows: RowNumbers) -> pl.Series:
+        """The column of items; with facets, what was rated and by whom in one text."""
+        item = frame.to_series(1)
+        if not layout.facets:
+            return item
+        found = []
+        for k in (layout.item, *layout.facets):
+            where = f"{table.name}: column {str(table.columns[k])!r}"
+            labels = plain_labels(frame.to_series(columns.index(k)), text=True, name=where)
+            check_names(labels, where, rows)
+            found.append(labels.alias(str(k)))
+        return pl.select(pl.concat_str(found, separator=JOINED)).to_series()
+
+    def facets(self, items: Labels) -> Facets | None:
+        """Of which levels the items are combinations, where facets were asked for."""
+        table, layout = self.tables[0]
+        if not layout.facets:
+            return None
+        parts = pl.Series(items.astype(str)).str.split_exact(JOINED, len(layout.facets)).struct.unnest()
+        levels, codes = [], []
+        for column in parts:
+            known, code = np.unique(column.to_numpy(), return_inverse=True)
+            order = settled(pl.Series(known), loose=True).arg_sort().to_numpy()
+            levels.append(labels_of(pl.Series(known).gather(order), loose=True))
+            codes.append(np.argsort(order)[code.ravel()])
+        names = ("item", *(str(table.columns[k]) for k in layout.facets))
+        return Facets(names, tuple(levels), np.stack(codes, axis=1))
+
     def _codes(self, role: str, table: Table, layout: Long, column: pl.Series, rows: RowNumbers) -> NDArray[np.int32]:
         name = str(table.columns[getattr(layout, role)])
         where = f"{table.name}: column {name!r}"
-        labels = plain_labels(column, text=self.is_text(role), name=where)
+        labels = plain_labels(column, text=self.is_text(role) or column.dtype == pl.String, name=where)
         if labels.null_count():
             if role == "person":
                 check_names(labels, where, rows)
@@ -320,9 +350,15 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
     check.check(options.source)
     items, item_at = data.numbering("item")
+    facets = data.facets(items)
     check.check_key(items)
     persons, person_at = data.numbering("person")
-    settled = settle(scorer.used.of_items(item_at), items, options.scoring, options.source) if scorer.used else None
+    settled = None
+    if scorer.used:
+        used = scorer.used.of_items(item_at)
+        if facets is not None:  # an item has the same categories whoever rates
+            used, items = used_by_group(used, facets.item), facets.labels()
+        settled = settle(used, items, options.scoring, options.source)
     responses = packed(
         _in_final_codes(pile, person_at, item_at, options.scoring, scorer.used, settled),
         _counts(pile, person_at),
@@ -336,7 +372,8 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     )
     check.check_scored(responses)
     raw, notes = (None, ()) if scorer.options is None else raw_answers(options.scoring, scorer.options, items.tolist())
-    return replace(responses, frame_kind=options.frame_kind, raw=raw, notes=(*responses.notes, *notes))
+    notes = (*responses.notes, *notes)
+    return replace(responses, frame_kind=options.frame_kind, raw=raw, notes=notes, facets=facets)
 
 
 class CodedRows(NamedTuple):

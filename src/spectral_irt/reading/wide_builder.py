@@ -24,6 +24,7 @@ from spectral_irt.errors import DuplicateResponseError, ReadError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.attributes import PersonColumns, check_named, together
 from spectral_irt.reading.columns import Long, Wide, find_layout, plural_words
+from spectral_irt.reading.facets import refuse_with_facets, with_facets
 from spectral_irt.reading.frame import LEAST_ROWS, Table, check_names, is_whole, labels_of, plain_labels
 from spectral_irt.reading.long_builder import LongTables, long_responses
 
@@ -42,10 +43,15 @@ def _scored_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
         for table in tables:
             about.positions(table)
         said = replace(said, ignore=(*said.ignore, *said.people))
+    if said.facets:
+        refuse_with_facets(options)
+        said = replace(said, ignore=(*said.ignore, *said.facets))
     long: list[tuple[Table, Long]] = []
     wide: list[tuple[Table, Wide]] = []
     for table in tables:
         layout = find_layout(table, said, options.scoring.key or ())
+        if said.facets:
+            table, layout = with_facets(table, layout, said)
         if isinstance(layout, Long):
             long.append((table, layout))
         else:
