@@ -21,6 +21,7 @@ _NAMES = {
     "engine": "set_memory",
     "estimators.conditional": "ConditionalPartialCredit ConditionalRasch",
     "estimators.joint": "JointRasch",
+    "estimators.linear_design": "LinearDesign",
     "estimators.marginal": "MarginalPartialCredit MarginalRasch",
     "estimators.pairwise": "PairwiseRasch",
     "estimators.rating_scale": "ConditionalRatingScale MarginalRatingScale SpectralRatingScale",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.conditional import ConditionalPartialCredit as ConditionalPartialCredit
     from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch
     from spectral_irt.estimators.joint import JointRasch as JointRasch
+    from spectral_irt.estimators.linear_design import LinearDesign as LinearDesign
     from spectral_irt.estimators.marginal import MarginalPartialCredit as MarginalPartialCredit
     from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch
     from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch

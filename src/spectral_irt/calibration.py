@@ -19,6 +19,7 @@ from spectral_irt.ability import score_abilities
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.data.thresholds import Thresholds
@@ -125,6 +126,9 @@ class Calibration:
         Further columns of `items()` by name, such as the displacement of anchored items.
     frame_kind : str, optional
         The dataframe library of the tables: the one that the data came in, polars by default.
+    facets : FacetMeasures, optional
+        Of ratings: what was found about raters and other facets, and about the items by themselves; the `labels` are
+        combinations of both.
 
     Examples
     --------
@@ -154,6 +158,7 @@ class Calibration:
     provenance: Provenance = field(default_factory=Provenance)
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     frame_kind: str | None = None
+    facets: FacetMeasures | None = None
 
     def __post_init__(self) -> None:
         if self.layout is None:

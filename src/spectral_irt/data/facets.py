@@ -6,13 +6,14 @@ that were met, so never more than there are answers. What a model says about rat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Ints
+from spectral_irt.data.block import Floats, Ints
 
 SEPARATOR = " × "
 
@@ -57,3 +58,26 @@ class Facets:
         """A label for each virtual item."""
         columns = [levels[codes] for levels, codes in zip(self.levels, self.codes.T, strict=True)]
         return np.array([SEPARATOR.join(map(str, row)) for row in zip(*columns, strict=True)], dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """What was found about one facet, in the order of its levels: severities in logits, larger = more severe.
+
+    `status` is "ok", "anchored", "extreme" (all ratings are the lowest or the highest: the prior has placed it) or
+    "unlinked"; `subset` numbers those that can be compared, 0 the largest.
+    """
+
+    severity: Floats
+    se: Floats
+    status: NDArray[Any]
+    subset: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FacetMeasures:
+    """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`."""
+
+    facets: Facets
+    of: Mapping[str, Measures]
+    items: Any

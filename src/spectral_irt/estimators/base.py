@@ -68,6 +68,7 @@ class RaschEstimator:
     """Base of all estimators; see `SpectralRasch` for the one to use."""
 
     several: ClassVar[bool] = False  # whether answers may be in more than two categories
+    takes_facets: ClassVar[bool] = False  # whether ratings may be more than answers to items
     without_matrix: ClassVar[str] = "use se_ instead"  # what to do where no covariance was kept
     threads: int | None
     threshold: float | None = None
@@ -150,6 +151,11 @@ class RaschEstimator:
         start = time.perf_counter()
         responses = self._threaded(self._read(data))
         check_usable(responses)
+        if responses.facets is not None and not self.takes_facets:
+            raise OptionError(
+                f"{type(self).__name__} knows items only, and these answers have facets "
+                f"({listed(responses.facets.names[1:])}); take a spectral estimator."
+            )
         size = responses.thresholds.n_entries
         responses.engine.reserve(responses.n_persons, size, responses.entries.n_responses)
 
@@ -251,6 +257,7 @@ class RaschEstimator:
             ),
             further=found.further,
             frame_kind=responses.frame_kind,
+            facets=found.facets,
             **several,
         )
 

@@ -19,6 +19,7 @@ from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Mask, estimable, examine
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import ConvergenceWarning, OptionError, listed, stopped
@@ -56,6 +57,8 @@ class Estimate:
         How it was done, for the calibration's record.
     further : mapping
         Columns that the table of items has besides the usual ones.
+    facets : FacetMeasures, optional
+        Of ratings: what was found about raters and other facets.
     extra : mapping
         What only this method learns; each entry `name` becomes the attribute `name_` of the fitted estimator.
     """
@@ -76,6 +79,7 @@ class Estimate:
     contraction: float | None = None
     scale: Scale = LOGITS
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    facets: FacetMeasures | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def location_se(self, layout: Thresholds) -> Floats:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
@@ -22,6 +22,7 @@ from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, NEWTON, New
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import Mask
+from spectral_irt.data.facets import FacetMeasures, Measures
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import DesignError, listed
 from spectral_irt.estimators.base import Tell
@@ -152,8 +153,8 @@ class DesignResult:
     found: Newton
     parts: Ints
 
-    def facet(self, name: str) -> dict[str, NDArray[Any]]:
-        """Columns of a facet: its levels, `severity`, `se`, `status`."""
+    def facet(self, name: str) -> Measures:
+        """What was found about a facet."""
         term = self.design.term(name)
         own = term.columns
         status = np.full(term.size, "ok", dtype=object)
@@ -161,7 +162,40 @@ class DesignResult:
         status[~self.tied[own]] = "extreme"
         status[self.design.fixed[own]] = "anchored"
         se = np.where(self.subset[name] > 0, np.inf, self.se[own])
-        return {name: term.labels, "severity": self.eta[own], "se": se, "status": status}
+        return Measures(self.eta[own], se, status, self.subset[name])
+
+    def measures(self, responses: Responses) -> FacetMeasures:
+        """What a calibration keeps of it."""
+        facets, real = self.design.facets, self.design.real
+        beta, se, _, location_se = self.item_thresholds()
+        n, counts = np.zeros(real.n_items, dtype=np.int64), np.nan_to_num(responses.category_counts)
+        np.add.at(n, facets.item, responses.item_counts)
+        score, category_n = np.zeros_like(n), np.zeros((real.n_items, counts.shape[1]))
+        np.add.at(score, facets.item, responses.item_scores)
+        np.add.at(category_n, facets.item, counts)
+        inside = np.arange(counts.shape[1]) <= real.max_score[:, None]
+        codes = np.full(inside.shape, np.nan)
+        codes[facets.item] = responses.category_codes()[:, : inside.shape[1]]
+        information = np.zeros(real.n_items)
+        np.add.at(information, facets.item, responses.thresholds.sum(self.found.information))
+        subset = self.subset.get(ITEMS, np.zeros(real.n_entries, dtype=np.int64))
+        subset = subset if len(subset) == real.n_items else subset[real.first]
+        items = Calibration(
+            labels=facets.items,
+            layout=real,
+            thresholds=beta,
+            threshold_se=se,
+            location_se=np.where(subset > 0, np.inf, location_se),
+            status=np.where(subset > 0, "unlinked", "ok").astype(object),
+            n=n,
+            score=score,
+            item_information=information,
+            category_n=np.where(inside, category_n, np.nan),
+            codes=codes,
+            frame_kind=responses.frame_kind,
+        )
+        names = [name for name in facets.names[1:] if name in self.subset]
+        return FacetMeasures(facets, {name: self.facet(name) for name in names}, items)
 
     def item_thresholds(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Thresholds of the items themselves and their errors; their locations and theirs."""
@@ -229,6 +263,7 @@ class DesignResult:
             findings=tuple(findings),
             se_method="dense" if self.covariance is not None else "multiplier",
             solver="linear design" + NEWTON,
+            facets=self.measures(responses),
             extra={"design": self},
         )
 

@@ -26,6 +26,7 @@ from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.conditional import Conditional
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, centered, person_weights, weights_finding
+from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.marginal import Marginal
 from spectral_irt.estimators.spectral import Spectral
 from spectral_irt.estimators.spectral_fit import spectral_fit
@@ -181,6 +182,8 @@ class SpectralRatingScale(_RatingScale, Spectral):
     [1.0, 1.0]
     """
 
+    common_offsets: ClassVar[bool] = True
+
     groups: Groups = None
     unused: str = "keep"
     max_iter: int = 10_000
@@ -190,17 +193,24 @@ class SpectralRatingScale(_RatingScale, Spectral):
         return MarginalRatingScale
 
     def _estimate(
-        self, responses: Responses, tell: Tell, anchors: Any = None, weights: ArrayLike | None = None
+        self,
+        responses: Responses,
+        tell: Tell,
+        anchors: Any = None,
+        weights: ArrayLike | None = None,
+        design: LinearDesign | None = None,
     ) -> Estimate:
+        if design is not None or responses.facets is not None:
+            return self._linear(responses, tell, anchors, weights, design)
         if anchors is not None:
             raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
-        kept, design = self._kept(responses)
+        kept, matrix_a = self._kept(responses)
         rest, each = kept.responses, None if weights is None else person_weights(responses, weights)
         chain: dict[str, Any] = {"weighting": PERSONS.name, "refine": False, "se": "none", "tol": START}
         first = spectral_fit(rest, **chain, max_passes=self.max_iter, progress=tell)
-        eta = parameters(design, first.thresholds)
-        found = newton(Likelihood(rest, design @ eta, weights=each, fine=True), eta, design=design, tell=tell)
-        matrix = design @ (design @ parameter_covariance(found)).T
+        eta = parameters(matrix_a, first.thresholds)
+        found = newton(Likelihood(rest, matrix_a @ eta, weights=each, fine=True), eta, design=matrix_a, tell=tell)
+        matrix = matrix_a @ (matrix_a @ parameter_covariance(found)).T
         beta, matrix = centered(rest.thresholds, found.beta, matrix)
         return kept.estimate(
             beta,

@@ -14,6 +14,7 @@ from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.anchored import Anchors, solved
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
 from spectral_irt.estimators.estimate import WEIGHTED, Estimate
+from spectral_irt.estimators.linear_design import LinearDesign
 
 if TYPE_CHECKING:
     from spectral_irt.estimators.marginal import Marginal
@@ -23,6 +24,8 @@ class Spectral(RaschEstimator):
     """The spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
 
     se: str
+    takes_facets: ClassVar[bool] = True
+    common_offsets: ClassVar[bool] = False  # whether items share the distances of their thresholds
 
     def fit(
         self,
@@ -30,7 +33,7 @@ class Spectral(RaschEstimator):
         y: object = None,
         *,
         anchors: Any = None,
-        design: str = FIXED,
+        design: str | LinearDesign = FIXED,
         groups: Any = None,
         weights: ArrayLike | None = None,
         progress: Tell | None = None,
@@ -41,10 +44,11 @@ class Spectral(RaschEstimator):
         ----------
         anchors : mapping from item to difficulty (or its thresholds), or Calibration, optional
             Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
-        design : "fixed" or "adaptive"
+        design : "fixed", "adaptive" or LinearDesign
             "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
             from marginal maximum likelihood (`MarginalRasch`, or the class of that name for the model), and the
-            findings say so.
+            findings say so. A `LinearDesign` says of what thresholds are the sum; where the responses have facets, that
+            is by default the items and every facet.
         groups : labels, optional
             With an adaptive design, the population that each person is from.
         weights : numbers, optional
@@ -52,6 +56,8 @@ class Spectral(RaschEstimator):
             the population that was sampled from. Standard errors allow for them, and so do mean, standard
             deviation and reliability of the people.
         """
+        if isinstance(design, LinearDesign):
+            return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
         check_option("design", design, DESIGNS)
         if design == ADAPTIVE:
             if anchors is not None:
@@ -70,11 +76,31 @@ class Spectral(RaschEstimator):
         return MarginalPartialCredit if self.several else MarginalRasch
 
     def _estimate(
-        self, responses: Responses, tell: Tell, anchors: Any = None, weights: ArrayLike | None = None
+        self,
+        responses: Responses,
+        tell: Tell,
+        anchors: Any = None,
+        weights: ArrayLike | None = None,
+        design: LinearDesign | None = None,
     ) -> Estimate:
+        if design is not None or responses.facets is not None:
+            return self._linear(responses, tell, anchors, weights, design)
         if anchors is not None and not isinstance(anchors, Anchors):
             anchors = Anchors.of(anchors)
         return solved(self, responses, self.se, tell, weights, anchors)
+
+    def _linear(
+        self, responses: Responses, tell: Tell, anchors: Any, weights: ArrayLike | None, design: LinearDesign | None
+    ) -> Estimate:
+        from spectral_irt.estimators.linear_fit import linear_fit
+
+        if anchors is not None:
+            raise OptionError("anchors of a linear design go with it: `design=LinearDesign(anchors={...})`.")
+        options = {name: getattr(self, name) for name in ("regularization", "se") if hasattr(self, name)}
+        common = self.common_offsets
+        return linear_fit(
+            responses, design or LinearDesign(), common_offsets=common, weights=weights, progress=tell, **options
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -190,7 +190,8 @@ def _long(table: Table, options: LayoutOptions) -> Long:
             continue
         scored = [k for k in found if are_answers(table.head(k))]
         _unclear(table, role, found, *scored)
-    return Long(**chosen, order=table.position("order_by", options.order_by))
+    order = table.position("order_by", options.order_by)
+    return Long(chosen["person"], chosen["item"], chosen["response"], order)
 
 
 def _unclear(table: Table, role: str, found: Sequence[int], *likely: int) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,13 +35,13 @@ def test_raters_are_those_of_conditional_likelihood_elsewhere(name):
         estimate, found = fitted(responses, se=se)
         rater, items = found.facet("rater"), found.design.facets.items
         beta, errors, *_ = found.item_thresholds()
-        labels = [str(one) for one in rater["rater"]]
+        labels = [str(one) for one in found.design.term("rater").labels]
         np.testing.assert_allclose(beta, np.concatenate([gold["thresholds"][i] for i in items]), atol=1e-6)
-        np.testing.assert_allclose(rater["severity"], [gold["severity"][one] for one in labels], atol=1e-6)
-        np.testing.assert_allclose(rater["se"], [gold[key][one] for one in labels], atol=1e-4)
+        np.testing.assert_allclose(rater.severity, [gold["severity"][one] for one in labels], atol=1e-6)
+        np.testing.assert_allclose(rater.se, [gold[key][one] for one in labels], atol=1e-4)
         assert estimate.loglik == pytest.approx(gold["loglik"], abs=1e-6)
     np.testing.assert_allclose(errors, np.concatenate([gold["thresholds_se"][i] for i in items]), atol=1e-4)
-    assert set(rater["status"]) == {"ok"}
+    assert set(rater.status) == {"ok"}
 
 
 def test_properties_of_items_are_those_of_erm():
@@ -127,12 +128,12 @@ def test_disjoint_raters_are_named_and_not_compared():
     estimate, found = fitted(responses)
     assert found.subset["rater"].tolist() == [1, 1, 0, 0, 0]
     rater = found.facet("rater")
-    assert np.isinf(rater["se"][:2]).all()
-    assert np.isfinite(rater["se"][2:]).all()
-    assert rater["status"].tolist() == ["unlinked"] * 2 + ["ok"] * 3
+    assert np.isinf(rater.se[:2]).all()
+    assert np.isfinite(rater.se[2:]).all()
+    assert rater.status.tolist() == ["unlinked"] * 2 + ["ok"] * 3
     (said,) = (finding for finding in estimate.findings if finding.code == "disjoint_subsets")
     assert said.items == (0, 1)
-    np.testing.assert_allclose([rater["severity"][:2].sum(), rater["severity"][2:].sum()], 0, atol=1e-8)
+    np.testing.assert_allclose([rater.severity[:2].sum(), rater.severity[2:].sum()], 0, atol=1e-8)
 
 
 # ------------------------------------------------------------------------------------------ the estimate
@@ -142,10 +143,10 @@ def test_a_known_severity_gives_the_scale():
     responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 60, 4, 3, seed=2)
     _, free = fitted(responses, regularization=0)
     _, known = fitted(responses, LinearDesign(anchors={"rater": {1: 0.7}}), regularization=0)
-    shift = 0.7 - free.facet("rater")["severity"][1]
-    np.testing.assert_allclose(known.facet("rater")["severity"], free.facet("rater")["severity"] + shift, atol=1e-6)
-    assert known.facet("rater")["status"].tolist() == ["ok", "anchored", "ok"]
-    assert known.facet("rater")["se"][1] == 0
+    shift = 0.7 - free.facet("rater").severity[1]
+    np.testing.assert_allclose(known.facet("rater").severity, free.facet("rater").severity + shift, atol=1e-6)
+    assert known.facet("rater").status.tolist() == ["ok", "anchored", "ok"]
+    assert known.facet("rater").se[1] == 0
 
 
 def test_interactions_are_zero_in_sum_and_leave_main_effects_as_they_are_compared():
@@ -158,7 +159,9 @@ def test_interactions_are_zero_in_sum_and_leave_main_effects_as_they_are_compare
     np.testing.assert_allclose(table.sum(axis=1), 0, atol=1e-8)
     assert found.subset["rater"].max() == 0
     beta = found.design.matrix @ found.eta  # as free as the virtual items themselves
-    np.testing.assert_allclose(beta - beta.mean(), si.ConditionalRasch().fit(responses).difficulty_, atol=1e-6)
+    np.testing.assert_allclose(
+        beta - beta.mean(), si.ConditionalRasch().fit(replace(responses, facets=None)).difficulty_, atol=1e-6
+    )
 
 
 def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one_has_a_value():
@@ -166,9 +169,9 @@ def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one
     responses, *_ = simulated(meets, 3, 4, seed=5, severity=[0.3, -0.3, 0.0, 6.0])
     estimate, found = fitted(responses)
     rater = found.facet("rater")
-    assert rater["status"][3] == "extreme"
-    assert 0.5 < rater["severity"][3] < 4
-    assert rater["se"][3] > 2 * rater["se"][0]
+    assert rater.status[3] == "extreme"
+    assert 0.5 < rater.severity[3] < 4
+    assert rater.se[3] > 2 * rater.se[0]
     assert estimate.residual < 0.04
     with pytest.raises(DesignError, match="without a prior"):
         fitted(responses, regularization=0)
@@ -196,3 +199,40 @@ def test_names_that_are_not_there():
         fitted(responses, LinearDesign(anchors={"rater": {9: 0.0}}))
     with pytest.raises(OptionError, match="not known of 1 items"):
         fitted(responses, LinearDesign("length", {"length": {0: 1.0}}))
+
+
+# ------------------------------------------------------------------------------- through the estimators
+
+
+def test_estimators_take_facets_and_rivals_say_that_they_do_not():
+    table = pl.read_csv(REFERENCE / "facets_sparse.csv")
+    responses = si.read(table, person="student", response="x", facets="rater")
+    gold = json.loads((REFERENCE / "facets_sparse.json").read_text())
+    fit = si.SpectralPartialCredit().fit(responses)
+    found = fit.calibration_.facets
+    assert found.facets.names == ("item", "rater")
+    severity = [gold["severity"][str(one)] for one in found.facets.levels[1]]
+    np.testing.assert_allclose(found.of["rater"].severity, severity, atol=1e-6)
+    items = found.items
+    np.testing.assert_allclose(
+        items.thresholds, np.concatenate([gold["thresholds"][i] for i in items.labels]), atol=1e-6
+    )
+    assert items.n.sum() == items.category_n.sum() == table.height
+    with pytest.raises(OptionError, match="take a spectral estimator"):
+        si.ConditionalPartialCredit().fit(responses)
+    scale = si.SpectralRatingScale().fit(responses).calibration_.facets.items
+    offsets = scale.thresholds.reshape(4, 3) - scale.difficulty[:, None]
+    np.testing.assert_allclose(offsets, np.broadcast_to(offsets[0], offsets.shape), atol=1e-9)
+    right = si.read(table.with_columns(x=(pl.col("x") > 1).cast(int)), person="student", response="x", facets="rater")
+    binary = si.SpectralRasch().fit(right).calibration_.facets
+    assert len(binary.items.thresholds) == 4
+    assert np.corrcoef(binary.of["rater"].severity, severity)[0, 1] > 0.8
+
+
+def test_a_wide_table_of_ratings_has_a_row_for_each_person_and_rater():
+    table = pl.read_csv(REFERENCE / "facets_sparse.csv")
+    long = si.read(table, person="student", response="x", facets="rater")
+    wide = si.read(table.pivot("item", index=["student", "rater"], values="x"), facets="rater")
+    assert sorted(wide.facets.items.tolist()) == long.facets.items.tolist()
+    order = [list(wide.items).index(label) for label in long.items]
+    np.testing.assert_array_equal(wide.to_dense()[:, order], long.to_dense())
