@@ -52,7 +52,7 @@ def test_accuracy_and_consistency_are_integrals():
     answers = Responses.from_wide(drawn(rng.normal(*prior, 100_000), beta, rng))
     found, forms = abilities(answers, beta), find_forms(answers, beta)
     table, cuts = score_abilities(beta)[0], np.array([-0.4, 0.9])
-    made = decisions(*taken(answers, beta), [cuts], found, forms, prior)[0]
+    accuracy, consistency, too_high, too_low = decisions(*taken(answers, beta), [cuts], found, forms, prior)[0]
 
     def chances(theta):
         each = Form.of(beta).chances(np.array([theta]))[0]
@@ -62,9 +62,8 @@ def test_accuracy_and_consistency_are_integrals():
     density = lambda theta: norm.pdf(theta, *prior)  # noqa: E731
     right = sum(quad(lambda t, k=k: density(t) * chances(t)[k], limits[k], limits[k + 1])[0] for k in range(3))
     same = quad(lambda t: density(t) * (chances(t) ** 2).sum(), -6, 6, points=cuts)[0]
-    assert made.accuracy == pytest.approx(right, abs=0.003)
-    assert made.consistency == pytest.approx(same, abs=0.003)
-    assert made.accuracy + made.too_high + made.too_low == pytest.approx(1, abs=1e-6)
+    assert [accuracy, consistency] == pytest.approx([right, same], abs=0.003)
+    assert accuracy + too_high + too_low == pytest.approx(1, abs=1e-6)
 
 
 def test_people_without_a_form_are_judged_alike():
@@ -78,8 +77,7 @@ def test_people_without_a_form_are_judged_alike():
         found = abilities(answers, beta, method, **given)
         exact = decisions(*taken(answers, beta), [cuts], found, find_forms(answers, beta), prior)[0]
         approximate = decisions(*taken(answers, beta), [cuts], found, nobody, prior)[0]
-        for name in ("accuracy", "consistency", "too_high", "too_low"):
-            assert getattr(exact, name) == pytest.approx(getattr(approximate, name), abs=0.012), (method, name)
+        assert exact == pytest.approx(approximate, abs=0.012), method
 
 
 def test_classes_and_errors_at_the_cuts():

@@ -43,21 +43,9 @@ ROUNDS = 3  # of fitting row sums; the variance changes by less than a percent a
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """People x items, zero where not answered.
-
-    Attributes
-    ----------
-    e, v : float arrays
-        x - E(x | score), and the variance of x given the score.
-    lean : float array
-        Third central moment over the variance: what e^2 gains, on average, with e.
-    p : float array
-        E(x | score).
-    seen : float array
-        1 where answered.
-    half, who : int arrays
-        Which half each person is in, and the person's position.
-    """
+    """People x items, zero where not answered: e = x - E(x | score), the variance of x given the score, its third
+    central moment over the variance (what e^2 gains, on average, with e), E(x | score), and 1 where answered; which
+    half each person is in, and the person's position."""
 
     e: Floats
     v: Floats
@@ -76,19 +64,9 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """Sums over people, items x items, zero on the diagonal.
-
-    Attributes
-    ----------
-    shared : float matrix
-        S_ij: above 0 where the items share more than the ability.
-    variance : float matrix
-        Of S_ij: what the model says or what the answers show, whichever is larger.
-    scale : float matrix
-        sqrt(sum V_i sum V_j), which makes a correlation of S_ij.
-    n : float matrix
-        People who answered both.
-    """
+    """Sums over people, items x items, zero on the diagonal: S_ij, above 0 where the items share more than the ability;
+    its variance, what the model says or what the answers show, whichever is larger; sqrt(sum V_i sum V_j), which makes
+    a correlation of S_ij; and the people who answered both."""
 
     shared: Floats
     variance: Floats
@@ -157,7 +135,7 @@ def _centered(part: Residuals, shift: Floats) -> Residuals:
 
 def both(one: PairSums, other: PairSums) -> PairSums:
     """The sums of all people."""
-    return PairSums(one.shared + other.shared, one.variance + other.variance, one.scale + other.scale, one.n + other.n)
+    return PairSums(*(getattr(one, each.name) + getattr(other, each.name) for each in fields(PairSums)))
 
 
 def _probabilities(part: Residuals, half: int) -> Floats:

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,39 +31,14 @@ LATE = 2.33  # standard errors of the mean position, the upper 1%
 MOSTLY = 0.75  # of the items in trouble stand in the last third
 
 
-@dataclass(frozen=True, eq=False)
-class Surprises:
-    """Sums over people: surprising answers, and what is expected of them, at either end.
-
-    Attributes
-    ----------
-    lucky, slips : (answers, seen, expected, variance)
-        Answers with little chance of being right, how many are, and are expected to be; of being wrong likewise.
-    """
-
-    lucky: tuple[float, float, float, float]
-    slips: tuple[float, float, float, float]
-
-    @property
-    def guessing(self) -> bool:
-        """Whether weak people get hard items right too often, and able ones do not slip as much."""
-        _, seen, expected, variance = self.lucky
-        _, wrong, slipped, spread = self.slips
-        if variance <= 0 or seen < MORE * expected:
-            return False
-        lucky = (seen - expected) / np.sqrt(variance)
-        slips = (wrong - slipped) / np.sqrt(spread) if spread > 0 else 0.0
-        return bool(lucky > SURE and lucky - slips > APART)
-
-
-def surprises(calibration: Calibration, responses: Responses) -> Surprises:
-    """What surprises right and wrong answers show."""
+def surprises(calibration: Calibration, responses: Responses) -> tuple[Floats, Floats]:
+    """Of right and wrong answers with little chance of being right, and with little of being wrong: how many there are,
+    how many are all the same, are expected to be, and the variance of that."""
     most = max(1, min(PEOPLE, int(RESPONSES / max(float(responses.counts.mean()), 1.0))))
     answers, _ = responses.sample(most, np.random.default_rng(0))
     given = GivenScore.of(answers, calibration.difficulty, series_from=np.inf)
-    ends = answers.sum(_ends, given, persons=(given.pattern,))
-    lucky, slips = ((float(a), float(b), float(c), float(d)) for a, b, c, d in ends)
-    return Surprises(lucky, slips)
+    lucky, slips = answers.sum(_ends, given, persons=(given.pattern,))
+    return lucky, slips
 
 
 def _ends(block: Block, pattern: Ints, given: GivenScore) -> Floats:
@@ -78,31 +52,35 @@ def _ends(block: Block, pattern: Ints, given: GivenScore) -> Floats:
     return np.array(ends, dtype=np.float64)
 
 
+def guessed(lucky: Floats, slips: Floats) -> bool:
+    """Whether weak people get hard items right too often, and able ones do not slip as much."""
+    _, seen, expected, variance = lucky
+    _, wrong, slipped, spread = slips
+    if variance <= 0 or seen < MORE * expected:
+        return False
+    luck = (seen - expected) / np.sqrt(variance)
+    slip = (wrong - slipped) / np.sqrt(spread) if spread > 0 else 0.0
+    return bool(luck > SURE and luck - slip > APART)
+
+
 def cause_findings(
     calibration: Calibration, responses: Responses, columns: Columns, discrimination: Floats, troubled: Iterable[object]
 ) -> tuple[Finding, ...]:
-    """Likely causes of what the checks of fit found.
-
-    Parameters
-    ----------
-    columns, discrimination
-        The fit of the items, and their slopes.
-    troubled : labels
-        Items that misfit or depend on others.
-    """
+    """Likely causes of what the checks of fit found, from the columns of the fit of items, their slopes, and the labels
+    of items that misfit or depend on others."""
     steep, flat = (np.flatnonzero(columns["misfit"] == word) for word in ("overfit", "underfit"))
     judged = int(np.isfinite(columns["infit_conditional"]).sum())
     found: list[Finding] = []
-    seen = surprises(calibration, responses) if responses.thresholds.binary else None
-    if seen is not None and seen.guessing:
-        found.append(_guessing(seen, columns, flat))
+    lucky, slips = surprises(calibration, responses) if responses.thresholds.binary else np.zeros((2, 4))
+    if guessed(lucky, slips):
+        found.append(_guessing(lucky, columns, flat))
     elif len(steep) + len(flat) >= max(SEVERAL, SHARE * judged) and len(steep) > 1:
         found.append(_slopes(discrimination, columns, steep, flat))
     return (*found, *_speed(calibration, set(troubled)))
 
 
-def _guessing(seen: Surprises, columns: Columns, flat: Ints) -> Finding:
-    answers, right, expected, _ = seen.lucky
+def _guessing(lucky: Floats, columns: Columns, flat: Ints) -> Finding:
+    answers, right, expected, _ = lucky
     return Finding(
         "guessing",
         "note",

@@ -48,20 +48,11 @@ class Answers(NamedTuple):
     fourth: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Directions:
+class Directions(NamedTuple):
     """What estimated thresholds take up of a sum over the answers to an item, in several categories.
 
-    With d_k = 1{x >= k} - P_k, and f = (x - E)^2 - V (for infit) or that over V (for outfit), sums over people.
-
-    Attributes
-    ----------
-    tilted : 2 x thresholds
-        Cov(f, d_k).
-    between : items x thresholds of one x thresholds of one
-        Cov(d_k, d_k').
-    expected : thresholds
-        P_k.
+    With d_k = 1{x >= k} - P_k, and f = (x - E)^2 - V (for infit) or that over V (for outfit), sums over people of
+    Cov(f, d_k), 2 x thresholds; of Cov(d_k, d_k'), items x thresholds of one x thresholds of one; and of P_k.
     """
 
     tilted: Floats
@@ -73,17 +64,10 @@ class Directions:
 class GivenScore:
     """What kernels need for the moments of answers; `of` makes it.
 
-    Attributes
-    ----------
-    beta : float array
-        A number for each threshold; NaN for items that are left out, of the score too.
-    series_from : float
-        Information of right and wrong answers from which a person's probabilities come from a series.
-    pattern : int array
-        Of each person; kernels want it beside the block.
-    indptr, moments : of patterns; 4 x answers of all patterns, by item within a pattern
-    directions : Directions
-        The last three in several categories only.
+    `beta` has a number for each threshold, NaN for items that are left out, of the score too; from the information
+    `series_from` on, the probabilities of a person's right and wrong answers come from a series; `pattern` is that of
+    each person, which kernels want beside the block. In several categories there are the moments, 4 x answers of all
+    patterns, by item within a pattern, where each pattern begins in them, and `Directions`.
     """
 
     layout: Thresholds
@@ -103,32 +87,30 @@ class GivenScore:
         patterns, own = distinct_rows(people), people.thresholds
         rows, _ = by_item(patterns.rows)
         moments = np.zeros((4, len(rows.items)))
-        tilted, between, expected = (
-            np.zeros((2, own.n_entries + 1)),
-            np.zeros((own.n_items + 1, own.widest, own.widest)),
-            np.zeros(own.n_entries + 1),
-        )
+        sums = _no_directions(own, 1)
         parts = responses.engine.hold(pattern_parts(rows, patterns.count, own))
-        for which, inside, found, *sums in parts.map(_part, padded(own, thresholds), threshold_codes(own), own):
+        for which, inside, found, more in parts.map(_part, padded(own, thresholds), threshold_codes(own), own):
             place = rows.indptr[which][:, None] + np.arange(inside.shape[1])
             moments[:, place[inside]] = found[:, inside]
-            for total, more in zip((tilted, between, expected), sums, strict=True):
-                total += more
+            for total, each in zip(sums, more, strict=True):
+                total += each
         known = np.isfinite(layout.mean(beta))
         at = layout.of_items(np.flatnonzero(known))
-        every = Directions(
-            np.zeros((2, layout.n_entries)),
-            np.zeros((layout.n_items, layout.widest, layout.widest)),
-            np.zeros(layout.n_entries),
-        )
-        every.tilted[:, at], every.expected[at] = tilted[:, :-1], expected[:-1]
-        every.between[known, : own.widest, : own.widest] = between[:-1]
+        every = _no_directions(layout)
+        every.tilted[:, at], every.expected[at] = sums.tilted[:, :-1], sums.expected[:-1]
+        every.between[known, : own.widest, : own.widest] = sums.between[:-1]
         return cls(layout, beta, series_from, patterns.of_person, rows.indptr, moments, every)
+
+
+def _no_directions(layout: Thresholds, more: int = 0) -> Directions:
+    """Zeros, perhaps with some room for what belongs to no item."""
+    size, m = layout.n_entries + more, layout.n_items + more
+    return Directions(np.zeros((2, size)), np.zeros((m, layout.widest, layout.widest)), np.zeros(size))
 
 
 def _part(
     part: PatternPart, cumulated: Floats, codes: Ints, layout: Thresholds
-) -> tuple[Ints, NDArray[np.bool_], Floats, Floats, Floats, Floats]:
+) -> tuple[Ints, NDArray[np.bool_], Floats, Directions]:
     """Moments of the answers of some patterns, 4 x patterns x items, and what they add to `Directions`."""
     found = part_given(part, cumulated).p
     p = np.concatenate([np.maximum(1 - found.sum(axis=0, keepdims=True), 0.0), found]).transpose(0, 2, 1)
@@ -151,7 +133,7 @@ def _part(
             both = weight * (passed[a] - passed[a] * passed[b])
             between[:, a, b] = between[:, b, a] = np.bincount(item, both.ravel(), minlength=layout.n_items + 1)
     sums = np.array([by_threshold(tilted), by_threshold(tilted / v)])
-    return part.which, inside, moments, sums, between, by_threshold(passed)
+    return part.which, inside, moments, Directions(sums, between, by_threshold(passed))
 
 
 def answers_given_score(block: Block, pattern: Ints, given: GivenScore) -> Answers:

@@ -7,7 +7,7 @@ from the model, and measured and counted in the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,17 +28,8 @@ SMALLEST = 0.01  # of a variance: people who do not seem to differ at all still 
 
 @dataclass(frozen=True)
 class PersonMisfit:
-    """What `person_misfit` found.
-
-    Attributes
-    ----------
-    n_people : int
-        Looked at: people with both right and wrong answers.
-    share, chance : float
-        Those who misfit among them, and among as many for whom the model holds.
-    p : float
-        Chance of so large a share under the model.
-    """
+    """What `person_misfit` found: how many people with a mixed score were looked at, the share of them who misfit, that
+    among as many for whom the model holds, and the chance of so large a share under the model."""
 
     n_people: int
     share: float
@@ -71,7 +62,7 @@ class PersonMisfit:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
-        return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": LIMIT}
+        return asdict(self) | {"limit": LIMIT}
 
 
 def person_misfit(
@@ -79,12 +70,7 @@ def person_misfit(
 ) -> PersonMisfit | None:
     """The share of people who misfit, and that among people who follow the model; None with too few people.
 
-    Parameters
-    ----------
-    responses, difficulty
-        Item codes are positions in `difficulty`; for ordered answers these are thresholds.
-    known : optional
-        Warm's abilities of everyone and the fit of everyone at these, where they have been computed.
+    `known` has Warm's abilities of everyone and the fit of everyone at these, where they have been computed.
     """
     informed = np.flatnonzero(responses.informative)
     if len(informed) < FEWEST:

@@ -34,18 +34,9 @@ def strata_columns(
     """Rows of `item` (its position), `stratum, n, ability, observed, ci_low, ci_high, expected`, item after item.
 
     The interval of right and wrong answers is Wilson's; else observed -+ 1.96 sqrt(sum V) / n, with V the variance of
-    an answer given the score, within 0 and the highest category.
-
-    Parameters
-    ----------
-    given : GivenScore
-        Of these responses.
-    ability : float array
-        Of every person, by items and score alone ("wle" or "eap").
-    items : int array
-        Positions of the items wanted, each with thresholds.
-    strata : int
-        How many for each item; fewer where people have fewer different abilities.
+    an answer given the score, within 0 and the highest category. `items` are the positions of those wanted, each with
+    thresholds, and abilities depend on items and score alone ("wle" or "eap"). An item has fewer `strata` where people
+    have fewer different abilities.
     """
     used = responses.entries.gather(_informative, given.beta, given.layout) & np.isfinite(ability)
     edges = cell_edges(ability[used])

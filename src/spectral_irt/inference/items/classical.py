@@ -103,16 +103,9 @@ def _beyond(difference: Floats, variance: Floats, uncertain: Floats, enough: NDA
 class ItemAnalysis:
     """What `item_analysis` found, one number an item; NaN where there is none.
 
-    Attributes
-    ----------
-    item_rest : float array
-        Correlation of the answers with the share of each person's other points.
-    alpha_if_deleted : float array
-        Cronbach's alpha of the test without the item, where there is an alpha (`cronbach_alpha`).
-    chose : Groups, items x categories
-        Those who gave each answer, by their other answers.
-    rest : Floats, 3 rows
-        Answers with a rest, and the sums of r and r^2 over them.
+    The correlation of the answers with the share of each person's other points; Cronbach's alpha of the test without
+    the item, where there is an alpha; those who gave each answer, by their other answers (items x categories); and how
+    many answers have a rest, with the sums of r and r^2 over them.
     """
 
     item_rest: Floats

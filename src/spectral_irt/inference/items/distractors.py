@@ -43,16 +43,8 @@ GRID = 120  # cells of equal numbers of people, of which strata are made
 
 @dataclass(frozen=True, eq=False)
 class Distractors:
-    """What `distractors` found: the table, and the tests of each row.
-
-    Attributes
-    ----------
-    columns : mapping of columns
-        `item, option, key, n, share, mean_ability, rest_ability, rest_ability_se, point_biserial`.
-    suspect : bool array
-        Options that may be the right ones.
-    findings : tuple of Finding
-    """
+    """What `distractors` found: `item, option, key, n, share, mean_ability, rest_ability, rest_ability_se,
+    point_biserial`, which rows are options that may be the right ones, and findings."""
 
     columns: Columns
     suspect: NDArray[np.bool_]
@@ -75,17 +67,8 @@ def require_options(responses: Responses) -> tuple[str, ...]:
 
 
 def distractors(calibration: Calibration, responses: Responses, ability: Floats, analysis: ItemAnalysis) -> Distractors:
-    """Who chose which option of every item.
-
-    Parameters
-    ----------
-    calibration, responses
-        The responses in the order of the calibration's items, read with a key.
-    ability : float array, one per person
-        As reported; for `mean_ability`.
-    analysis : ItemAnalysis
-        Of the same responses.
-    """
+    """Who chose which option of every item, from responses in the order of the calibration's items, read with a key;
+    abilities, as reported, are for `mean_ability`."""
     options = require_options(responses)
     m, k = responses.n_items, len(options)
     if m * k > MOST:
@@ -229,16 +212,7 @@ def option_curves(
     ci_high, ability`.
 
     `n` people in the stratum, `chose` of them this option; `ability` is their mean, by the other items; intervals are
-    Wilson's, 95%.
-
-    Parameters
-    ----------
-    responses : Responses
-        Read with a key; item codes are positions in `difficulty`.
-    ability : float array, one per person
-        Only says where the people are, so that strata have about equal numbers of them.
-    items : int array
-        Positions of the items wanted.
+    Wilson's, 95%. The abilities given only say where the people are, so that strata have about equal numbers of them.
     """
     k = len(require_options(responses))
     assert responses.raw is not None

@@ -26,20 +26,11 @@ WEAK = 0.05  # share of answers that cross from one group to the other, below wh
 class ItemLinks:
     """What `item_links` found.
 
-    Attributes
-    ----------
-    group : int array
-        Of every item, numbered so that linked groups come one after the other; -1: nobody who answered another item
-        answered this one.
-    items : int array
-        How many each group has.
-    persons : int array, groups x groups
-        People who answered items of both groups; on the diagonal, items of that group.
-    flow : float array, groups x groups
-        Where the walk goes from an item of the smaller group: of the answers of the people who met such an item, the
-        share that is to items of the other.
-    slowness : float
-        Second eigenvalue of the walk over all items: near 1, the weakest link is weak; NaN for fewer than four items.
+    `group` of every item, numbered so that linked groups come one after the other (-1: nobody who answered another item
+    answered this one); how many `items` each has; groups x groups, the `persons` who answered items of both (on the
+    diagonal, items of that group), and the `flow` of the walk from an item of the smaller group: of the answers of the
+    people who met such an item, the share that is to items of the other. `slowness` is the second eigenvalue of the
+    walk over all items: near 1, the weakest link is weak; NaN for fewer than four items.
     """
 
     group: Ints

@@ -23,7 +23,6 @@ Lee (2010), Journal of Educational Measurement 47, 1-17; Rudner (2005), Practica
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,24 +42,10 @@ EQUAL = 1e-6  # logits: an ability that is the cut but for rounding is at the cu
 NODES, WIDE = 801, 6.0  # of the grid of abilities, over so many standard deviations either way
 STEPS = 20  # of EM from the normal population towards the scores as they are
 NORMAL_NODES = 7  # of the rule over a normal posterior
+# Of a way to put people into classes, as shares of them; the last two are those in a class above, and below, that of
+# their true ability, and with accuracy they add to one.
+SHARES = ("accuracy", "consistency", "too_high", "too_low")
 ENOUGH = 100  # people on a form from whom its own population is estimated; else it is that of everybody
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What to expect of one way to put people into classes, each a share of the people.
-
-    Attributes
-    ----------
-    accuracy, consistency : float
-    too_high, too_low : float
-        People in a class above, and below, that of their true ability; with accuracy these add to one.
-    """
-
-    accuracy: float = float("nan")
-    consistency: float = float("nan")
-    too_high: float = float("nan")
-    too_low: float = float("nan")
 
 
 def class_of(ability: Floats, cuts: Floats) -> Ints:
@@ -146,19 +131,14 @@ def cut_columns(
     known = np.isfinite(found.ability) | found.extreme
     n = np.bincount(class_of(found.ability[known], cuts), minlength=len(cuts) + 1)
     ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
-    how = decisions(test, responses, ways, found, forms, prior)
-    nothing = Decision()
-    rows = [nothing, *how]
+    how = np.vstack([np.full(len(SHARES), np.nan), decisions(test, responses, ways, found, forms, prior)])
     return {
         "class": np.array([*(str(k + 1) for k in range(len(cuts) + 1)), "all"], dtype=object),
         "ability": np.concatenate([[np.nan], cuts, [np.nan]]),
         "se": np.concatenate([[np.nan], _error_at(test, responses, cuts), [np.nan]]),
         "n": np.append(n, n.sum()),
         "share": np.append(n, n.sum()) / max(int(n.sum()), 1),
-        **{
-            name: np.array([getattr(row, name) for row in rows])
-            for name in ("accuracy", "consistency", "too_high", "too_low")
-        },
+        **dict(zip(SHARES, how.T, strict=True)),
     }
 
 
@@ -169,26 +149,21 @@ def decisions(
     found: Abilities,
     forms: Forms,
     prior: tuple[float, float] | None,
-) -> list[Decision]:
-    """Accuracy and consistency of each of several sets of cuts."""
-    if prior is None:
-        return [Decision() for _ in ways]
-    parts: list[tuple[int, list[Decision]]] = []
+) -> Floats:
+    """`SHARES` of each of several sets of cuts, ways x shares."""
+    if prior is None or not (found.n > 0).any():
+        return np.full((len(ways), len(SHARES)), np.nan)
+    people, parts = [], []
     for k, items in enumerate(forms.items):
-        scores = found.score[forms.form == k]
-        table = test.take(items).abilities(found.method, found.prior)[0]
-        counts = np.bincount(scores, minlength=len(table))
-        parts.append((len(scores), _on_a_form(test.take(items).chances, counts, table, ways, prior)))
+        scores, form = found.score[forms.form == k], test.take(items)
+        table = form.abilities(found.method, found.prior)[0]
+        people.append(len(scores))
+        parts.append(_on_a_form(form.chances, np.bincount(scores, minlength=len(table)), table, ways, prior))
     alone = np.flatnonzero((forms.form < 0) & (found.n > 0))
     if len(alone):
-        parts.append((len(alone), _on_no_form(test, responses, ways, found, alone, prior)))
-    total = sum(n for n, _ in parts)
-    return [_mean([(n / total, each[k]) for n, each in parts]) for k in range(len(ways))]
-
-
-def _mean(parts: list[tuple[float, Decision]]) -> Decision:
-    names = ("accuracy", "consistency", "too_high", "too_low")
-    return Decision(**{name: sum(share * getattr(one, name) for share, one in parts) for name in names})
+        people.append(len(alone))
+        parts.append(_on_no_form(test, responses, ways, found, alone, prior))
+    return np.average(parts, axis=0, weights=people)
 
 
 # ---------------------------------------------------------------------------------------------- on a form
@@ -196,25 +171,18 @@ def _mean(parts: list[tuple[float, Decision]]) -> Decision:
 
 def _on_a_form(
     of_scores: Callable[[Floats], Floats], counts: Ints, table: Floats, ways: list[Floats], prior: tuple[float, float]
-) -> list[Decision]:
+) -> Floats:
     mean, sd = prior
     theta = mean + sd * np.linspace(-WIDE, WIDE, NODES)
     chances = of_scores(theta)
     weight = _distribution(theta, chances, counts, prior)
     found = []
     for cuts in ways:
-        observed = _in_classes(chances, class_of(table, cuts), len(cuts) + 1)
-        true = _true_class(theta, cuts)
-        joint = true.T @ (weight[:, None] * observed)  # true class x observed class
-        found.append(
-            Decision(
-                float(np.trace(joint)),
-                float(weight @ (observed**2).sum(axis=1)),
-                float(np.triu(joint, 1).sum()),
-                float(np.tril(joint, -1).sum()),
-            )
-        )
-    return found
+        observed = chances @ (class_of(table, cuts)[:, None] == np.arange(len(cuts) + 1))  # P(class | ability)
+        joint = _true_class(theta, cuts).T @ (weight[:, None] * observed)  # true class x observed class
+        same = weight @ (observed**2).sum(axis=1)
+        found.append([np.trace(joint), same, np.triu(joint, 1).sum(), np.tril(joint, -1).sum()])
+    return np.array(found)
 
 
 def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: tuple[float, float]) -> Floats:
@@ -245,11 +213,6 @@ def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: tuple[flo
     return posterior(normal(mean, sd))
 
 
-def _in_classes(chances: Floats, of_score: Ints, n_classes: int) -> Floats:
-    """P(class | ability), abilities x classes."""
-    return chances @ (of_score[:, None] == np.arange(n_classes))
-
-
 def _true_class(theta: Floats, cuts: Floats) -> Floats:
     """The share of the cell around each ability that lies in each class, abilities x classes."""
     step = theta[1] - theta[0]
@@ -269,7 +232,7 @@ def _error_at(test: Form, responses: Responses, cuts: Floats) -> Floats:
 
 def _on_no_form(
     test: Form, responses: Responses, ways: list[Floats], found: Abilities, people: Ints, prior: tuple[float, float]
-) -> list[Decision]:
+) -> Floats:
     """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
     theirs, beta = responses.take_persons(people), checked(responses, test.thresholds)
     posterior = abilities(theirs, beta, "eap", prior_mean=prior[0], prior_sd=prior[1])
@@ -280,9 +243,8 @@ def _on_no_form(
         below, upto = (upper((ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / se) for k in (0, 1))
         how = (test.layout, cuts, found.method, found.prior)
         again = np.asarray(theirs.entries.gather(_same_class, beta, *how, persons=(ability, se, mine)))
-        shares = (upto - below, again, below, 1 - upto)
-        made.append(Decision(*(float(np.mean(share)) for share in shares)))
-    return made
+        made.append([np.mean(share) for share in (upto - below, again, below, 1 - upto)])
+    return np.array(made)
 
 
 def _same_class(

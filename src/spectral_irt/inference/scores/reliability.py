@@ -29,14 +29,10 @@ LEAST_SAMPLE = 200  # people, however many answers each has
 
 @dataclass(frozen=True)
 class Separation:
-    """How far measures differ beyond their errors.
+    """How far `n` measures of this mean and standard deviation (with n - 1) differ beyond their errors.
 
     Attributes
     ----------
-    n : int
-        Measures counted.
-    mean, sd : float
-        Of the measures (sd with n - 1).
     rmse : float
         Root mean square of the standard errors.
     true_sd : float
@@ -232,26 +228,8 @@ def reliability(
     -----
     EAP reliability is what a reliability should be, the squared correlation of estimates with the truth, on short tests
     too. The separation reliability of likelihood estimates (WLE, ML) is not: its errors come from the information at
-    each estimate, and exceed the spread where few items lie near. In simulations of 1,000 people, mean of 20:
-
-    ===============================  =====  =====  =====  ============  =============
-    setting                          truth    EAP  KR-20  WLE, without  WLE, with
-                                                          extremes      extremes
-    ===============================  =====  =====  =====  ============  =============
-    5 items                           .473   .473   .471         -.266          .262
-    5 items, able people (mean 1.5)   .401   .404   .412         -.785         -.111
-    10 items                          .635   .636   .638          .490          .568
-    20 items                          .781   .779   .781          .749          .758
-    60 items                          .912   .913   .915          .910          .910
-    10 items, abilities with sd 2     .822   .822   .850          .643          .730
-    60 items, a fifth of them seen    .670   .665      -          .544          .591
-    10 items, exponential abilities   .570   .587   .586          .421          .529
-    10 items, two classes of people   .813   .810   .844          .680          .724
-    ===============================  =====  =====  =====  ============  =============
-
-    (`python benchmarks/reliability.py`; "truth" is the squared correlation of EAP with ability.) All of them depend on
-    how much these people differ. On three grades of 500 people, a logit apart, with twelve items each, it was .77 for
-    all together (truth .75) and .61 for the middle one (.61): for a grade, analyze its people alone.
+    each estimate, and exceed the spread where few items lie near (docs/explanation/analysis.md has simulations). All of
+    them depend on how much these people differ: for a grade, analyze its people alone.
 
     References
     ----------
@@ -315,19 +293,8 @@ def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, f
 
 @dataclass(frozen=True)
 class Marginal:
-    """What `marginal_reliability` found.
-
-    Attributes
-    ----------
-    reliability : float
-        var(EAP) / (var(EAP) + mean posterior variance).
-    mean, sd : float
-        Of the normal population under which the answers are most likely.
-    n : int
-        People it was computed from.
-    eap_sd : float
-        Of the posterior means.
-    """
+    """What `marginal_reliability` found, from n people: var(EAP) / (var(EAP) + mean posterior variance), the normal
+    population under which the answers are most likely, and the standard deviation of the posterior means."""
 
     reliability: float
     mean: float
