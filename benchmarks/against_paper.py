@@ -15,8 +15,7 @@ import numpy as np
 
 from measure import cost, table
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.chain.pair_chain import pair_counts
-from spectral_irt.chain.paper import algorithm_2
+from spectral_irt.chain.paper import algorithm_2, pair_counts
 from spectral_irt.data import Responses
 
 

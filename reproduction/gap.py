@@ -19,8 +19,7 @@ from reproduction.experiment import Experiment, Request
 from reproduction.figures import gap_figure
 from reproduction.results import summarize
 from reproduction.trials import Row, Task, generator
-from spectral_irt.chain.pair_chain import pair_counts, seen_together
-from spectral_irt.chain.paper import algorithm_2
+from spectral_irt.chain.paper import algorithm_2, pair_counts, seen_together
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import DesignError
 from spectral_irt.model import sigmoid

@@ -22,8 +22,7 @@ from reproduction.figures import variants_figure
 from reproduction.methods import largest_met
 from reproduction.results import summarize
 from reproduction.trials import Row, Task
-from spectral_irt.chain.pair_chain import pair_counts, regularize, seen_together
-from spectral_irt.chain.paper import PaperFit, algorithm_2
+from spectral_irt.chain.paper import PaperFit, algorithm_2, pair_counts, regularize, seen_together
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.inference.prediction import evaluate

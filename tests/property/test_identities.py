@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from spectral_irt import Responses, SpectralRasch
 from spectral_irt.chain.operator import ItemChain
-from spectral_irt.chain.pair_chain import PairChain, pair_counts, regularize
-from spectral_irt.chain.paper import algorithm_1, algorithm_2
+from spectral_irt.chain.paper import PairChain, algorithm_1, algorithm_2, pair_counts, regularize
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import ABILITY, weighting_named
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectral_irt.chain.pair_chain import pair_counts
+from spectral_irt.chain.paper import pair_counts
 from spectral_irt.datasets import load_lsat
 from spectral_irt.estimators.reciprocal import (
     ChoppinRasch,

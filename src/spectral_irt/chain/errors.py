@@ -29,7 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.operator import ItemChain, Part
-from spectral_irt.chain.pair_chain import PairChain
+from spectral_irt.chain.paper import PairChain
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds
@@ -107,10 +107,7 @@ class Balance:
 
     def omega(self) -> Floats:
         """sum_l g_l g_l^T."""
-        thresholds = self.data.thresholds
-        if thresholds.binary:
-            return self.data.parts.sum(products_of_persons, self.pi)
-        return self.data.parts.sum(products_of_thresholds, self.pi, thresholds)
+        return self.data.parts.sum(products_of_persons, self.pi, self.data.thresholds)
 
     def prior_meat(self, omega: Floats) -> Floats:
         """What is added to the diagonal `omega` of Omega under a prior.
@@ -153,63 +150,33 @@ def one_pass(balance: Balance) -> tuple[Floats, Floats]:
     """
     thresholds, scale = balance.data.thresholds, balance.scale
     shift = -scale * thresholds.averaging()
-    if thresholds.binary:
-        omega, cross, common = balance.data.parts.sum(spread_of_persons, balance.pi, shift)
-    else:
-        omega, cross, common, beside = balance.data.parts.sum(spread_of_thresholds, balance.pi, shift, thresholds)
+    omega, cross, common, beside = balance.data.parts.sum(spread_of_persons, balance.pi, shift, thresholds)
     meat = balance.prior_meat(omega)
     omega, cross, common = omega + meat, cross + meat * shift, common + meat @ shift**2
     variance = omega * scale**2 + 2 * scale * cross + common
-    location = variance
-    if not thresholds.binary:  # `beside` is 0 for the first threshold of an item
-        within = omega * scale**2
-        within[1:] += 2 * beside[1:] * scale[1:] * scale[:-1]
-        location = thresholds.mean(within) / thresholds.max_score + 2 * thresholds.mean(scale * cross) + common
+    within = omega * scale**2
+    within[1:] += 2 * beside[1:] * scale[1:] * scale[:-1]  # `beside` is 0 for the first threshold of an item
+    location = thresholds.mean(within) / thresholds.max_score + 2 * thresholds.mean(scale * cross) + common
     return np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0))
 
 
 # ------------------------------------------------------------------------- contributions of persons
 
 
-def contributions(part: Part, pi: Floats) -> tuple[Floats, Floats]:
-    """w_l S_l and w_l Z_l: g_li is a_li times the first on wrong answers, minus a_li pi_i times the second on right."""
-    return part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(len(pi)))
+def contributions(part: Part, pi: Floats, thresholds: Thresholds) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """g_l on the thresholds failed next, and on those passed last, people x thresholds.
 
-
-def products_of_persons(part: Part, pi: Floats) -> Floats:
-    won, lost = contributions(part, pi)
-    wrong = sparse.diags_array(won) @ part.wrong
-    return gram(sparse.csr_array(wrong - sparse.diags_array(lost) @ part.right @ sparse.diags_array(pi)))
-
-
-def spread_of_persons(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sums over persons of g_li^2, of g_li u_l and of u_l^2, where u_l = sum of shift_i g_li."""
-    won, lost = contributions(part, pi)
-    common = won * (part.wrong @ shift) - lost * (part.right @ (pi * shift))
-    right, wrong = part.right.T, part.wrong.T
-    omega = squared(wrong) @ won**2 + pi**2 * (squared(right) @ lost**2)
-    cross = wrong @ (won * common) - pi * (right @ (lost * common))
-    return omega, cross, np.array(common @ common)
-
-
-def squared(matrix: sparse.csc_array) -> sparse.csc_array:
-    """The matrix with its values squared."""
-    if matrix.data.flags.writeable:  # values of its own; the shared pattern of ones is its own square
-        return csr(matrix.indptr, matrix.indices, matrix.data**2, matrix.shape[0]).T
-    return matrix
-
-
-def halves_of_thresholds(part: Part, pi: Floats, thresholds: Thresholds) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """g_l on the thresholds failed next, and on those passed last, people x thresholds."""
+    w_l S_l a_li and -w_l Z_l a_li pi_i, without the item's own threshold in S_l and Z_l.
+    """
     n, m = part.right.shape
-    won, lost = contributions(part, pi)
+    won, lost = part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(m))
     halves = []
     for half, total, side in ((part.wrong, won, -1), (part.right, lost, 1)):
-        person = np.repeat(np.arange(n, dtype=np.int32), np.diff(half.indptr))
-        here = half.indices
-        value = total.take(person)
-        beside = np.flatnonzero(thresholds.below[here] if side < 0 else np.append(thresholds.below, False)[1:][here])
-        if len(beside):
+        here, value = half.indices, np.repeat(total, np.diff(half.indptr))
+        if not thresholds.binary:
+            person = np.repeat(np.arange(n, dtype=np.int32), np.diff(half.indptr))
+            below = thresholds.below[here] if side < 0 else np.append(thresholds.below, False)[1:][here]
+            beside = np.flatnonzero(below)
             who, which = person[beside], here[beside] + side
             own = part.factor(who, which) * part.weight[who]
             value[beside] -= own * pi[which] if side < 0 else own
@@ -220,23 +187,28 @@ def halves_of_thresholds(part: Part, pi: Floats, thresholds: Thresholds) -> tupl
     return halves[0], halves[1]
 
 
-def products_of_thresholds(part: Part, pi: Floats, thresholds: Thresholds) -> Floats:
-    failed, passed = halves_of_thresholds(part, pi, thresholds)
+def products_of_persons(part: Part, pi: Floats, thresholds: Thresholds) -> Floats:
+    failed, passed = contributions(part, pi, thresholds)
     return gram(sparse.csr_array(failed + passed))
 
 
-def spread_of_thresholds(
+def spread_of_persons(
     part: Part, pi: Floats, shift: Floats, thresholds: Thresholds
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """As `spread_of_persons`, and sums over persons of g_l,c-1 g_lc for thresholds of one item."""
-    halves = halves_of_thresholds(part, pi, thresholds)
+    """Sums over persons of g_li^2, of g_li u_l and of u_l^2, where u_l = sum of shift_i g_li.
+
+    And of g_l,c-1 g_lc for thresholds of one item.
+    """
+    halves = contributions(part, pi, thresholds)
     common = halves[0] @ shift + halves[1] @ shift
-    squares, cross = np.zeros(len(pi)), np.zeros(len(pi))
+    squares, cross, beside = np.zeros((3, len(pi)))
     for half in halves:
         squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
         cross += half.T @ common
-    inside, person, here = part.inside(thresholds)  # who failed c next has passed c - 1 last
-    others = contributions(part, pi)[1][person] - part.weight[person] * part.wrong.data[inside]
-    one = -part.factor(person, here - 1) * pi[here - 1] * others
-    beside = np.bincount(here, weights=halves[0].data[inside] * one, minlength=len(pi)).astype(np.float64)
+    if not thresholds.binary:
+        inside, person, here = part.inside(thresholds)  # who failed c next has passed c - 1 last
+        lost = part.weight * (part.wrong @ np.ones(len(pi)))
+        others = lost[person] - part.weight[person] * part.wrong.data[inside]
+        one = -part.factor(person, here - 1) * pi[here - 1] * others
+        beside += np.bincount(here, weights=halves[0].data[inside] * one, minlength=len(pi))
     return squares, cross, np.array(common @ common), beside

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.pair_chain import NU_RULES, check_strength
 from spectral_irt.chain.weights import COUNTED, weighting_named
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
@@ -28,6 +28,10 @@ AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior never count
 LITTLE_INFORMATION = 3.0  # up to here it counts in full, where the data are not thin as a whole
 
 FEW_ANSWERS = "{}s with few answers"  # why there is a prior
+
+NuRule = Literal["differed", "together"]
+NU_RULES = get_args(NuRule)
+LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
 
 IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
 
@@ -212,6 +216,12 @@ def least_precision(beta: Floats, information: Floats) -> float:
     near = np.minimum(beta**2, REACH**2)
     measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
     return float(1 / (measured + REACH**2))
+
+
+def check_strength(name: str, value: float, other: str = "") -> None:
+    """Refuse a strength of regularization that is no number, or beyond what arithmetic can weigh against data."""
+    if value != 0 and not LEAST <= value <= MOST:  # false for NaN too
+        raise OptionError(f"`{name}` is {value:g}; it can be {other}0, or a number from {LEAST:g} to {MOST:g}.")
 
 
 def check_regularization(regularization: str | float, nu: float, rule: str, weighting: str) -> None:

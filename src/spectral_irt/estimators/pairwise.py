@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.pair_chain import PairChain, pair_counts
+from spectral_irt.chain.paper import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.data import Block, Finding, Responses

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.chain.pair_chain import pair_counts
+from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine

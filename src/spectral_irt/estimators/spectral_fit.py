@@ -31,7 +31,7 @@ from spectral_irt.chain.regularization import (
     plan_regularization,
     prior_precision,
 )
-from spectral_irt.chain.rounds import Rounds
+from spectral_irt.chain.stationary import Rounds
 from spectral_irt.chain.weights import PERSONS, weighting_named
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import Newton, newton

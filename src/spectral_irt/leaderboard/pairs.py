@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.chain.pair_chain import pair_counts
+from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.probability import holm, mcnemar

@@ -183,15 +183,15 @@ class DatabaseEngine(Engine):
 
     # ---------------------------------------------------------------------------- standard errors
 
-    def _spread(self, part: Weighed, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
+    def _spread(self, part: Weighed, pi: Floats, shift: Floats, thresholds: Thresholds) -> tuple[Floats, ...]:
         self.load(pi=pi, shift=shift)
         mine = self.create("contributions", queries.CONTRIBUTIONS, **part.names)
         squares, crossed = self.per_item(queries.SPREAD, part.of.n_items, contributions=mine, **part.names)
         total = self.ask(queries.SHARED, contributions=mine).item()
         self.drop(mine)
-        return squares, crossed, np.array(float(total))
+        return squares, crossed, np.array(float(total)), np.zeros(len(pi))
 
-    def _products(self, part: Weighed, pi: Floats) -> Floats:
+    def _products(self, part: Weighed, pi: Floats, thresholds: Thresholds) -> Floats:
         self.load(pi=pi, shift=np.zeros(len(pi)))
         mine = self.create("contributions", queries.CONTRIBUTIONS, **part.names)
         products = self.per_pair(queries.PRODUCTS, part.of.n_items, contributions=mine, **part.names)

@@ -9,7 +9,7 @@ from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.chain.errors import covariance, one_pass
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.regularization import Regularization
-from spectral_irt.chain.rounds import Rounds
+from spectral_irt.chain.stationary import Rounds
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
 

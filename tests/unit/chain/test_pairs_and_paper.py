@@ -6,7 +6,7 @@ from scipy import sparse
 
 from dense import dense_pairs
 from spectral_irt import Responses, SpectralRasch, paper
-from spectral_irt.chain.pair_chain import PairChain, pair_counts, regularize, seen_together, smaller_dense
+from spectral_irt.chain.paper import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.errors import DesignError, OptionError
 
@@ -82,7 +82,7 @@ def test_large_dense_matrices_go_in_slices_and_in_place(table, rule, monkeypatch
     responses = Responses.from_wide(table)
     b = seen_together(responses, dense=False)
     whole = regularize(pair_counts(responses, dense=True), 1.0, rule=rule, b=b)
-    monkeypatch.setattr("spectral_irt.chain.pair_chain.SLICE", 3)
+    monkeypatch.setattr("spectral_irt.chain.paper.SLICE", 3)
     y = pair_counts(responses, dense=True)
     sliced = regularize(y, 1.0, rule=rule, b=b, overwrite=True)
     assert sliced is y
@@ -91,7 +91,7 @@ def test_large_dense_matrices_go_in_slices_and_in_place(table, rule, monkeypatch
 
 def test_dense_where_most_pairs_have_met(table, monkeypatch):
     responses = Responses.from_wide(table)
-    monkeypatch.setattr("spectral_irt.chain.pair_chain.DENSE_ITEMS", 1)
+    monkeypatch.setattr("spectral_irt.chain.paper.DENSE_ITEMS", 1)
     assert smaller_dense(responses)
     assert not smaller_dense(responses.take_persons(np.arange(responses.n_persons) < 2))
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from spectral_irt import Responses, SpectralRasch, simulate
-from spectral_irt.chain.pair_chain import pair_counts
+from spectral_irt.chain.paper import pair_counts
 from spectral_irt.chain.regularization import IMAGINARY, REACH, plan_regularization, prior_precision
-from spectral_irt.chain.rounds import Rounds
+from spectral_irt.chain.stationary import Rounds
 from spectral_irt.chain.weights import count_weights, weighting_named
 from spectral_irt.data.design import examine
 from spectral_irt.errors import OptionError

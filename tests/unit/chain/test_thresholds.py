@@ -7,10 +7,10 @@ import pytest
 
 from dense import gth
 from dense_ordered import dense_rates, draw
-from spectral_irt.chain.errors import halves_of_thresholds
+from spectral_irt.chain import errors
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.regularization import Regularization
-from spectral_irt.chain.rounds import Rounds
+from spectral_irt.chain.stationary import Rounds
 from spectral_irt.chain.weights import ABILITY, PERSONS, Moments, prox_ability, weighting_named
 from spectral_irt.data import Responses
 from spectral_irt.data.thresholds import rows_of
@@ -114,7 +114,7 @@ def test_the_solution_is_the_stationary_distribution(table, responses, name):
 
 
 def contributions(chain, beta):
-    failed, passed = halves_of_thresholds(chain.parts.parts[0], np.exp(beta), chain.thresholds)
+    failed, passed = errors.contributions(chain.parts.parts[0], np.exp(beta), chain.thresholds)
     return failed + passed
 
 

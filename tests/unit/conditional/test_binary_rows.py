@@ -99,7 +99,7 @@ def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytes
     assert responses.n_responses > likelihood.FEW_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
     monkeypatch.setattr(binary_rows, "SINGLE", DOUBLE)
-    monkeypatch.setattr("spectral_irt.chain.rounds.MANY", 10**9)
+    monkeypatch.setattr("spectral_irt.chain.stationary.MANY", 10**9)
     double = si.SpectralRasch(se=se).fit(responses)
     assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < likelihood.ALLOWED / 10
     assert np.allclose(single.se_, double.se_, rtol=1e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spectral_irt.chain.errors import SE_METHODS
-from spectral_irt.chain.pair_chain import NU_RULES
+from spectral_irt.chain.regularization import NU_RULES
 from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.estimators.base import DESIGNS
 from spectral_irt.estimators.by_name import CHOICES

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD, dense_pairs
-from spectral_irt.chain.pair_chain import pair_counts
+from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Responses
 from spectral_irt.errors import DisconnectedDesignError, OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch, pairwise_difficulty, person_scores

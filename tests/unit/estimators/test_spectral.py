@@ -114,8 +114,7 @@ class TestRegularization:
     @pytest.mark.parametrize("rule", ["differed", "together"])
     def test_papers_nu(self, rule):
         """`SpectralRasch.paper` is the accelerated algorithm on regularized pair counts."""
-        from spectral_irt.chain.pair_chain import pair_counts, regularize, seen_together
-        from spectral_irt.chain.paper import algorithm_2
+        from spectral_irt.chain.paper import algorithm_2, pair_counts, regularize, seen_together
 
         responses = simulate.rasch(120, 40, design="sampled", p=0.3, seed=2).responses
         y = regularize(pair_counts(responses), 1.0, rule=rule, b=seen_together(responses))
