@@ -94,5 +94,5 @@ def test_asked_and_exported(pair: list[Bank]) -> None:
         assert adaptive_text(pair[0], program) == adaptive_text(pair[1], program)
     assert winsteps_text(ifile(pair[0])) == winsteps_text(ifile(pair[1]))
     assert sfile_text(pair[0].calibration) == sfile_text(pair[1].calibration)
-    persons = [winsteps_text(pfile(bank.score(data(3, OLD)))) for bank in pair]
+    persons = [winsteps_text(pfile(score(bank, data(3, OLD)).persons)) for bank in pair]
     assert persons[0] == persons[1]

@@ -15,7 +15,7 @@ import pytest
 
 from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets, simulate
-from spectral_irt.analysis import plan
+from spectral_irt.analysis import folder
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
 from spectral_irt.reading import read
@@ -140,7 +140,7 @@ def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
 def test_large_data_are_analyzed_only_when_something_is_written(
     cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "QUICK", 4999)
+    monkeypatch.setattr(folder, "QUICK", 4999)
     assert "reliability" not in cli("fit", lsat).out
     assert "reliability" in cli("fit", lsat, "--persons").out
     assert "infit" in cli("fit", lsat, "--fit").out
@@ -149,7 +149,7 @@ def test_large_data_are_analyzed_only_when_something_is_written(
 
 def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("fit", lsat, "-o", "out")
-    monkeypatch.setattr(plan, "LONG", 10)
+    monkeypatch.setattr(folder, "LONG", 10)
     done = cli("fit", lsat, "-o", "out")
     assert "Say --fit to have it all the same" in " ".join(done.out.split())
     left = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "item_analysis.csv", "fit.json"]

@@ -1,6 +1,6 @@
 """A calibration and responses together: people, fit, tests, groups, ranks, tables, each computed at most once."""
 
 from spectral_irt.analysis.analysis import Analysis
-from spectral_irt.analysis.plan import Parts
+from spectral_irt.analysis.folder import Parts
 
 __all__ = ["Analysis", "Parts"]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from spectral_irt.analysis.cache import Cache, columns_of, tabled
+from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.analysis.checks import Checks, compared_halves, measured_parameters, run_checks
+from spectral_irt.analysis.folder import Parts, affordable, result_tables, write_results
 from spectral_irt.analysis.people import AnalysisOfPeople
-from spectral_irt.analysis.plan import Parts, affordable
-from spectral_irt.calibration import Scale
+from spectral_irt.analysis.record import fit_record
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
@@ -98,24 +98,25 @@ class Analysis(AnalysisOfPeople):
 
     def reliability(self, method: str | None = None) -> Reliability:
         """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`."""
-        method = self._estimate(method)
-        return self._cache.once(
-            ("reliability", method),
-            lambda: reliability(
-                self.calibration,
-                self.responses,
-                self.abilities(method),
-                ml=self.abilities("ml"),
-                eap=self._marginal(),
-                weights=self.weights,
-                person_infit=self._person_fit(method).infit,
-                item_infit=self._item_statistics()["infit"],
-            ),
+        return self._reliability(self._estimate(method))
+
+    @once()
+    def _reliability(self, method: str) -> Reliability:
+        return reliability(
+            self.calibration,
+            self.responses,
+            self.abilities(method),
+            ml=self.abilities("ml"),
+            eap=self._marginal(),
+            weights=self.weights,
+            person_infit=self._person_fit(method).infit,
+            item_infit=self._item_statistics()["infit"],
         )
 
     # --------------------------------------------------------------------------------------------- fit
 
     @tabled
+    @once()
     def item_fit(
         self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
     ) -> Columns:
@@ -144,52 +145,39 @@ class Analysis(AnalysisOfPeople):
         conditional : bool
             Compute the conditional statistics too (default); they cost a few times the others.
         """
+        limits = None
+        if bootstrap:
+            options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self._tell}
+            limits = bootstrap_limits(self.responses, self.calibration.thresholds, bootstrap, **options)
+        given = self._conditional() if conditional else None
+        return item_fit_columns(self.calibration, self._item_statistics(), given, limits)
 
-        def compute() -> Columns:
-            limits = None
-            if bootstrap:
-                options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self._tell}
-                limits = bootstrap_limits(self.responses, self.calibration.thresholds, bootstrap, **options)
-            given = self._conditional() if conditional else None
-            return item_fit_columns(self.calibration, self._item_statistics(), given, limits)
-
-        return self._cache.once(("item_fit", bootstrap, sample, seed, conditional), compute)
-
+    @once("fit of the items")
     def _item_statistics(self) -> Columns:
         """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
-        ml = self.abilities("ml").ability
-        return self._cache.once(
-            ("item_statistics",),
-            lambda: item_statistics(self.responses, self.calibration.thresholds, ml),
-            say="fit of the items",
-        )
+        return item_statistics(self.responses, self.calibration.thresholds, self.abilities("ml").ability)
 
+    @once("fit of the items given the scores")
     def _conditional(self) -> Columns:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
-        return self._cache.once(
-            ("conditional",),
-            lambda: conditional_statistics(self.responses, self.calibration.thresholds, given=self._given_score()),
-            say="fit of the items given the scores",
-        )
+        return conditional_statistics(self.responses, self.calibration.thresholds, given=self._given_score())
 
+    @once()
     def _given_score(self) -> GivenScore:
-        return self._cache.once(("given_score",), lambda: GivenScore.of(self.responses, self.calibration.thresholds))
+        return GivenScore.of(self.responses, self.calibration.thresholds)
 
     def _strata(self, items: Ints, strata: int) -> Columns:
         """Mean answers to these items (positions, with an estimate) by stratum of ability, and those expected."""
         return strata_columns(self.responses, self._given_score(), self.abilities("wle").ability, items, strata)
 
+    @once()
     def _curves(self) -> Columns:
         """Mean answers in strata of ability and what the model expects, of every item or of those that fit worst."""
-
-        def compute() -> Columns:
-            items = curved(self.calibration, columns_of(self.item_fit))
-            if not len(items) or not self.responses.n_responses:
-                return {}
-            found = self._strata(items, STRATA)
-            return {**found, "item": self.calibration.labels[found["item"]]}
-
-        return self._cache.once(("curves",), compute)
+        items = curved(self.calibration, columns_of(self.item_fit))
+        if not len(items) or not self.responses.n_responses:
+            return {}
+        found = self._strata(items, STRATA)
+        return {**found, "item": self.calibration.labels[found["item"]]}
 
     # -------------------------------------------------------------------------------------- single items
 
@@ -210,11 +198,10 @@ class Analysis(AnalysisOfPeople):
         slopes = self._item_statistics()["discrimination"] if discrimination else None
         return item_analysis_columns(self.calibration, self.responses, self._classical(), slopes)
 
+    @once("item analysis")
     def _classical(self) -> ItemAnalysis:
         """The classical statistics of every item as arrays."""
-        return self._cache.once(
-            ("classical",), lambda: item_analysis(self.responses, self.calibration.thresholds), say="item analysis"
-        )
+        return item_analysis(self.responses, self.calibration.thresholds)
 
     @tabled
     def item_restscore(self, *, sample: int | None = None, seed: int = 0) -> Columns:
@@ -232,22 +219,19 @@ class Analysis(AnalysisOfPeople):
         """
         return self._distractors().columns
 
+    @once("options")
     def _distractors(self) -> Distractors:
         """`distractors` as arrays, with the options that may be the right ones."""
         self._right_or_wrong("distractors")
-        ability = self.abilities().ability
-        return self._cache.once(
-            ("distractors", self._estimate(None)),
-            lambda: distractors(self.calibration, self.responses, ability, self._classical()),
-            say="options",
-        )
+        return distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
 
+    @once("links between items")
     def item_links(self) -> ItemLinks:
         """Groups of items between which few people make a link; see `inference.items.links.item_links`."""
         from spectral_irt.inference.items.links import item_links
 
         self._right_or_wrong("item_links")
-        return self._cache.once(("item_links",), lambda: item_links(self.responses), say="links between items")
+        return item_links(self.responses)
 
     def _item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""
@@ -262,6 +246,7 @@ class Analysis(AnalysisOfPeople):
 
     # ------------------------------------------------------------------------------------------- tests
 
+    @once()
     def model_test(self, split: Any = "ability") -> WaldTest:
         """Are items as hard for the less able as for the more able? See `inference.groups.wald.score_split`.
 
@@ -270,27 +255,24 @@ class Analysis(AnalysisOfPeople):
         split : "ability", "median", "mean", "scores", or labels
             Into which groups people are divided; a label for each person, or a mapping from person to label.
         """
-        return self._cache.once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
+        return score_split(self.calibration, self.responses, split)
 
+    @once()
     def quick_model_test(self) -> RaoTest | None:
         """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
-        return self._cache.once(("halves",), lambda: compared_halves(self))
+        return compared_halves(self)
 
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
         abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
         return hausman(self.calibration, self.responses, self._labels(groups), seed=seed)
 
+    @once("conditional against marginal likelihood")
     def _quick_hausman(self, groups: Any = None) -> HausmanTest | None:
         """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
         if is_adaptive(self.calibration):
             return None
-        start = measured_parameters(self.calibration)
-        return self._cache.once(
-            ("hausman", groups),
-            lambda: quick_hausman(self.responses, start, groups),
-            say="conditional against marginal likelihood",
-        )
+        return quick_hausman(self.responses, measured_parameters(self.calibration), groups)
 
     def checks(self, parts: Parts | None = None) -> Checks:
         """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
@@ -298,6 +280,7 @@ class Analysis(AnalysisOfPeople):
         asked = ("checks", parts.bootstrap, parts.sample, parts.persons)
         return self._cache.once(asked, lambda: run_checks(self, parts))
 
+    @once("comparing groups")
     def dif(
         self,
         groups: Any,
@@ -314,19 +297,15 @@ class Analysis(AnalysisOfPeople):
         labels; the other parameters are those of `inference.groups.dif.differential`. Of ordered answers `table()` goes
         by location, with the distances of an item's thresholds held, and `thresholds()` threshold by threshold.
         """
-        options: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
-        options |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
-        labels = self._labels(groups)
-        return self._cache.once(
-            ("dif", labels, options),
-            lambda: differential(self.calibration, self.responses, labels, **options),
-            say=f"comparing groups{f' by {groups}' if isinstance(groups, str) else ''}",
-        )
+        how: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
+        how |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
+        return differential(self.calibration, self.responses, self._labels(groups), **how)
 
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts."""
         return {name: self.dif(labels) for name, labels in parts.groups.items()}
 
+    @once()
     def local_dependence(
         self, *, min_people: int = MIN_PAIRED, sample: int | None = None, seed: int = 0
     ) -> LocalDependence:
@@ -335,9 +314,7 @@ class Analysis(AnalysisOfPeople):
         The parameters are those of `inference.dimensions.q3.local_dependence`.
         """
         how: dict[str, Any] = {"min_people": min_people, "sample": sample, "seed": seed}
-        return self._cache.once(
-            ("local_dependence", how), lambda: local_dependence(self.calibration, self.responses, **how)
-        )
+        return local_dependence(self.calibration, self.responses, **how)
 
     # ------------------------------------------------------------------------------------ ranks and scale
 
@@ -355,16 +332,13 @@ class Analysis(AnalysisOfPeople):
             return None
 
     @tabled
+    @once("ranks")
     def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
         """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
 
         By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
         """
-        return self._cache.once(
-            ("ranking", by, top, seed),
-            lambda: ranking_columns(self.calibration, self.covariance(), by, top, seed=seed),
-            say="ranks",
-        )
+        return ranking_columns(self.calibration, self.covariance(), by, top, seed=seed)
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
@@ -388,23 +362,6 @@ class Analysis(AnalysisOfPeople):
             self.responses.frame_kind,
             (layout.max_score[one], layout.max_score[other]),
         )
-
-    def rescale(self, mean: float, sd: float) -> Self:
-        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
-        found = self.abilities()
-        known = np.isfinite(found.ability)
-        own = None if self.weights is None else self.weights[known]
-        center = float(np.average(found.ability[known], weights=own)) if known.any() else 0.0
-        spread = float(np.sqrt(np.average((found.ability[known] - center) ** 2, weights=own))) if known.any() else 0.0
-        if self.ability == "pv" and found.prior is not None:  # as much as plausible values differ
-            center, spread = found.prior
-        if spread == 0:
-            raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
-        unit = sd / spread
-        other = copy.copy(self)  # what is kept is in logits, and holds for both
-        other.calibration = self.calibration.replace(scale=Scale(mean - unit * center, unit))
-        other._asked_scale = {"people_mean": mean, "people_sd": sd}
-        return other
 
     def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:
         """The same analysis with standard errors that allow for clusters of people, such as classrooms.
@@ -462,14 +419,10 @@ class Analysis(AnalysisOfPeople):
 
     def tables(self, parts: Parts | None = None) -> dict[str, Columns]:
         """The tables that are written, by the names of their files."""
-        from spectral_irt.analysis.folder import result_tables
-
         return result_tables(self, parts or self.parts(writing=True))
 
     def record(self, parts: Parts | None = None) -> dict[str, Any]:
         """What was computed, how, and what came of it: the content of `fit.json`."""
-        from spectral_irt.analysis.record import fit_record
-
         return fit_record(self, parts or self.parts(writing=True))
 
     def summary(self, parts: Parts | None = None, *, width: int = 80) -> str:
@@ -480,8 +433,6 @@ class Analysis(AnalysisOfPeople):
 
     def write(self, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False) -> list[Path]:
         """Write the tables and `fit.json` to a folder as CSV (and Parquet), or to a workbook ("results.xlsx")."""
-        from spectral_irt.analysis.folder import write_results
-
         return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)
 
     def report(self, path: str | Path, parts: Parts | None = None, *, list_persons: bool = False) -> Path:

@@ -68,6 +68,25 @@ def _hashable(value: Any) -> Hashable:
     return value
 
 
+def once(say: str = "") -> Callable[[Callable[Concatenate[Any, P], T]], Callable[Concatenate[Any, P], T]]:
+    """For a method: what it gives is kept under its name and the content of its arguments; see `Cache.once`."""
+
+    def of(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+        signature = inspect.signature(method)
+
+        @wraps(method)
+        def found(self: Any, *args: P.args, **given: P.kwargs) -> T:
+            asked = signature.bind(self, *args, **given)
+            asked.apply_defaults()
+            key = (method.__name__, *list(asked.arguments.values())[1:])
+            result: T = self._cache.once(key, lambda: method(self, *args, **given), say)
+            return result
+
+        return found
+
+    return of
+
+
 def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Any]:
     """A method that makes columns, as one that gives a table in the dataframe library of the data.
 

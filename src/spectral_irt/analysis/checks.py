@@ -30,7 +30,7 @@ from spectral_irt.text import p_value
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.analysis.folder import Parts
 
 TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from spectral_irt.analysis.cache import Cache, columns_of, tabled
+from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.means import group_columns
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
@@ -28,7 +29,7 @@ from spectral_irt.persons.unexpected import EACH, MOST, people_at, unexpected_co
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
-    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.analysis.folder import Parts
     from spectral_irt.estimators.base import RaschEstimator
 
 Tell = Callable[[str], None]
@@ -82,15 +83,19 @@ class AnalysisOfPeople:
 
     def abilities(self, method: str | None = None) -> Abilities:
         """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
-        method, beta = self._estimate(method), self.calibration.thresholds
+        method = self._estimate(method)
         if method in ("wle", "ml") and self.responses.n_responses > FEW_ANSWERS:
-            return self._cache.once(("both",), lambda: both_likelihoods(self.responses, beta), say="abilities")[method]
+            return self._both_abilities()[method]
+        return self._abilities(method)
+
+    @once("abilities")
+    def _both_abilities(self) -> Mapping[str, Abilities]:
+        return both_likelihoods(self.responses, self.calibration.thresholds)
+
+    @once("abilities")
+    def _abilities(self, method: str) -> Abilities:
         mean, sd = (method == "eap" and self.population) or (None, None)
-        return self._cache.once(
-            ("abilities", method),
-            lambda: abilities(self.responses, beta, method, prior_mean=mean, prior_sd=sd),
-            say=f"abilities ({method})",
-        )
+        return abilities(self.responses, self.calibration.thresholds, method, prior_mean=mean, prior_sd=sd)
 
     @tabled
     def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:
@@ -131,34 +136,34 @@ class AnalysisOfPeople:
         `inference.ranks.intervals.person_ranks`. For a few people who answered many items, such as language models.
         """
         method = self._estimate(method)
-        found = self.abilities(method)
-        ranks = self._cache.once(("ranks", method, seed), lambda: person_ranks(found.ability, found.se, seed=seed))
+        ranks = self._person_ranks(method, seed)
         columns = {**columns_of(self.persons, method), **ranks}
         order = np.lexsort((ranks["rank"], ranks["rank"] == 0))
         return {name: values[order] for name, values in columns.items()}
+
+    @once()
+    def _person_ranks(self, method: str, seed: int) -> Columns:
+        return person_ranks(self.abilities(method).ability, self.abilities(method).se, seed=seed)
 
     def populations(self) -> list[dict[str, Any]] | None:
         """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""
         table: Columns | None = getattr(self._estimator, "population_", None)
         if table is None:
             return None
-        columns = {name: values.tolist() for name, values in table.items()}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(table)
 
+    @once()
     def _marginal(self) -> Marginal | None:
         """The normal population of these people, by marginal maximum likelihood; None where too few people differ."""
-        return self._cache.once(
-            ("marginal",), lambda: marginal_reliability(self.responses, self.calibration.thresholds, self.weights)
-        )
+        return marginal_reliability(self.responses, self.calibration.thresholds, self.weights)
 
     def _person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays, at the reported abilities."""
-        method = self._estimate(method)
-        found = self.abilities(method)
-        return self._cache.once(
-            ("person_fit", method),
-            lambda: person_mean_squares(self.responses, self.calibration.thresholds, found.ability),
-        )
+        return self._fit_of_people(self._estimate(method))
+
+    @once()
+    def _fit_of_people(self, method: str) -> MeanSquares:
+        return person_mean_squares(self.responses, self.calibration.thresholds, self.abilities(method).ability)
 
     def _max_scores(self) -> Ints:
         """The highest score that each person could have."""
@@ -175,6 +180,7 @@ class AnalysisOfPeople:
         return residual_columns(self.responses, self.calibration.thresholds, self.abilities().ability)
 
     @tabled
+    @once()
     def unexpected_answers(
         self, people: Sequence[Any] | None = None, *, per_person: int = EACH, limit: int = MOST
     ) -> Columns:
@@ -191,18 +197,15 @@ class AnalysisOfPeople:
         """
         place = None if people is None else people_at(self.responses, people)
         how: dict[str, Any] = {"people": place, "per_person": per_person, "limit": limit}
-        return self._cache.once(
-            ("unexpected", self._estimate(None), *how.values()),
-            lambda: unexpected_columns(
-                self.responses, self.calibration.thresholds, self.abilities(), self._person_fit(), **how
-            ),
-        )
+        beta, fit = self.calibration.thresholds, self._person_fit()
+        return unexpected_columns(self.responses, beta, self.abilities(), fit, **how)
 
     # ------------------------------------------------------------------------------------------ scores
 
+    @once()
     def forms(self) -> Forms:
         """Sets of items that many people answered, such as booklets; see `persons.test_form.find_forms`."""
-        return self._cache.once(("forms",), lambda: find_forms(self.responses, self.calibration.thresholds))
+        return find_forms(self.responses, self.calibration.thresholds)
 
     @tabled
     def scores(self) -> Columns:
@@ -213,12 +216,11 @@ class AnalysisOfPeople:
         the share with the same (the mid-percentile). `measure` and `measure_se` follow where there is a scale of
         report. Without forms, as in an adaptive test, the table has no rows.
         """
-        found = self._cache.once(
-            ("scores", self._estimate(None)),
-            lambda: score_columns(self._test_form(), self.forms(), self.abilities()),
-            say="tables of scores",
-        )
-        return with_measures(found, "ability", self.calibration.scale)
+        return with_measures(self._scores(), "ability", self.calibration.scale)
+
+    @once("tables of scores")
+    def _scores(self) -> Columns:
+        return score_columns(self._test_form(), self.forms(), self.abilities())
 
     def score_table(self, items: Any = None) -> Any:
         """From raw score to ability on a form of these items; see `Calibration.score_table`."""
@@ -227,6 +229,23 @@ class AnalysisOfPeople:
     def _test_form(self) -> Form:
         """The form with all items: what its total scores say."""
         return Form(self.calibration.thresholds, self._layout)
+
+    def rescale(self, mean: float, sd: float) -> Self:
+        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
+        found = self.abilities()
+        known = np.isfinite(found.ability)
+        own = None if self.weights is None else self.weights[known]
+        center = float(np.average(found.ability[known], weights=own)) if known.any() else 0.0
+        spread = float(np.sqrt(np.average((found.ability[known] - center) ** 2, weights=own))) if known.any() else 0.0
+        if self.ability == "pv" and found.prior is not None:  # as much as plausible values differ
+            center, spread = found.prior
+        if spread == 0:
+            raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
+        unit = sd / spread
+        other = copy.copy(self)  # what is kept is in logits, and holds for both
+        other.calibration = self.calibration.replace(scale=Scale(mean - unit * center, unit))
+        other._asked_scale = {"people_mean": mean, "people_sd": sd}
+        return other
 
     # -------------------------------------------------------------------------------- groups and classes
 
@@ -244,20 +263,17 @@ class AnalysisOfPeople:
         """
         several = isinstance(groups, Mapping) and bool(groups) and all(_is_labels(value) for value in groups.values())
         named = groups if several else {groups if isinstance(groups, str) else "group": self._labels(groups)}
-        found, beta, scale = self.abilities("wle"), self.calibration.thresholds, self.calibration.scale
-        tables = [
-            self._cache.once(
-                ("group_means", name, labels),
-                partial(group_columns, self.responses, beta, found, labels, name, self.weights),
-                say=f"mean abilities by {name}",
-            )
-            for name, labels in named.items()
-        ]
+        tables, scale = [self._group_means(name, labels) for name, labels in named.items()], self.calibration.scale
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
         if scale.is_logits:
             return columns
         widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd", "latent_sd")}
         return {**columns, "measure_mean": scale.measure(columns["mean"]), **widths}
+
+    @once("mean abilities of groups")
+    def _group_means(self, name: str, labels: Any) -> Columns:
+        beta = self.calibration.thresholds
+        return group_columns(self.responses, beta, self.abilities("wle"), labels, name, self.weights)
 
     @tabled
     def cuts(self, cuts: Sequence[float], *, raw: bool = False) -> Columns:
@@ -275,14 +291,14 @@ class AnalysisOfPeople:
         """
         test, scale, found = self._test_form(), self.calibration.scale, self.abilities()
         at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
-        columns = self._cache.once(
-            ("cuts", self._estimate(None), at),
-            lambda: cut_columns(test, self.responses, at, found, self.forms(), self._population()),
-            say="classes of people",
-        )
+        columns = self._classes(at)
         named = np.concatenate([[np.nan], given, [np.nan]])
         columns = {"class": columns["class"], "cut": named, **{k: v for k, v in columns.items() if k != "class"}}
         return columns if scale.is_logits else {**columns, "measure_se": scale.width(columns["se"])}
+
+    @once("classes of people")
+    def _classes(self, at: Floats) -> Columns:
+        return cut_columns(self._test_form(), self.responses, at, self.abilities(), self.forms(), self._population())
 
     def _population(self) -> tuple[float, float] | None:
         """Mean and standard deviation of the population, given or estimated."""
@@ -318,6 +334,12 @@ def _aligned(calibration: Calibration, responses: Any, ignore_unknown: bool) -> 
     else:
         given = as_responses(responses, ordered=True, unused="keep")
     return align_categories(Coded.of(calibration), given, ignore_unknown)
+
+
+def rows_of(columns: Columns) -> list[dict[str, Any]]:
+    """The rows of a table, each by the names of its columns."""
+    values = [column.tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:

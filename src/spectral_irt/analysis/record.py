@@ -17,6 +17,7 @@ import numpy as np
 from spectral_irt import __version__
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.folder import PROGRAM
+from spectral_irt.analysis.people import rows_of
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.engine.base import Engine
@@ -32,7 +33,7 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.analysis.folder import Parts
     from spectral_irt.engine.dask import DaskEngine
 
 SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
@@ -49,6 +50,9 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     digest: str | None = None
     with suppress(AnswersStayError):
         digest = responses.digest()
+    forms = study.forms() if parts.scores else None
+    against = study._quick_hausman(parts.populations) if parts.fit else None
+    compared = [dif_record(dif, column) for column, dif in study._grouped(parts).items()]
     return {
         **record_head(),
         "outputs": [],
@@ -73,14 +77,16 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "scale": None if scale.is_logits else {**asdict(scale), **study._asked_scale},
         "persons": people_record(study, parts) if parts.persons else None,
         "reliability": study.reliability().to_dict() if parts.persons else None,
-        "forms": forms_record(study) if parts.scores else None,
-        "cuts": cuts_record(study, parts) if parts.cuts else None,
+        "forms": None
+        if forms is None
+        else {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets},
+        "cuts": rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)) if parts.cuts else None,
         "item_fit": item_fit_record(study, parts) if parts.fit else None,
         "model_test": None if test is None else test_record(test),
-        "conditional_against_marginal": hausman_record(study._quick_hausman(parts.populations)) if parts.fit else None,
+        "conditional_against_marginal": None if against is None else hausman_record(against),
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
-        "dif": one_or_all([dif_record(dif, column) for column, dif in study._grouped(parts).items()]),
+        "dif": compared if len(compared) > 1 else compared[0] if compared else None,
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
 
@@ -160,18 +166,6 @@ def people_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     return {**persons_record(columns_of(study.persons, "eap"), "pv", study.weights), "plausible_values": drawn}
 
 
-def forms_record(study: Analysis) -> dict[str, Any]:
-    """How many forms there are, and how many people on them."""
-    forms = study.forms()
-    return {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets}
-
-
-def cuts_record(study: Analysis, parts: Parts) -> list[dict[str, Any]]:
-    """The rows of cuts.csv."""
-    columns = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
 def item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     """How many items were judged, and how many misfit."""
     columns = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
@@ -196,18 +190,11 @@ def test_record(test: RaoTest) -> dict[str, Any]:
     }
 
 
-def hausman_record(test: HausmanTest | None) -> dict[str, Any] | None:
+def hausman_record(test: HausmanTest) -> dict[str, Any]:
     """Conditional against marginal likelihood."""
-    if test is None:
-        return None
     counts = {"people_compared": test.n_people, "items_compared": test.n_items}
     sizes = {"size": test.size, "in_errors": test.in_errors, "stretch": test.stretch}
     return {**test.to_dict(), **sizes, **counts}
-
-
-def one_or_all(records: list[dict[str, Any]]) -> Any:
-    """The record of the one grouping, as it has always been; the list of several."""
-    return records if len(records) > 1 else records[0] if records else None
 
 
 def dif_record(dif: Differential, column: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.analysis.folder import Parts
     from spectral_irt.calibration import Calibration
     from spectral_irt.inference.scores.reliability import Reliability
 

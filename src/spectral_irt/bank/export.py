@@ -1,8 +1,7 @@
 """Tables for other programs: Winsteps' files (IFILE=, PFILE=, SFILE=), and item banks for programs of adaptive tests.
 
 Column names, order, widths and status codes are those of the Winsteps manual (winsteps.com/winman/ifile.htm,
-pfile.htm and sfile.htm), so that scripts which read Winsteps' files read these. All functions take plain columns,
-arrays by name.
+pfile.htm and sfile.htm), so that scripts which read Winsteps' files read these.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,49 +18,37 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.block import Ints
-from spectral_irt.data.labels import positions, readable
-from spectral_irt.errors import BankError, OptionError, check_option, listed
+from spectral_irt.data.labels import readable
+from spectral_irt.errors import BankError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.tables import guarded
+from spectral_irt.tables import Columns, guarded
 
-Columns = Mapping[str, NDArray[Any]]
 STYLES = ("csv", "tab", "fixed")
 WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}
 
-# Name, width and decimals of each column in a file of fixed columns. The expected correlation (PTME-E) and what stands
-# after it are in the files of Winsteps 3.70 and later.
-LAYOUT: dict[str, tuple[int, int]] = {
-    "ENTRY": (5, 0),
-    "MEASURE": (8, 2),
-    "STATUS": (3, 0),
-    "COUNT": (8, 1),
-    "SCORE": (9, 1),
-    "ERROR": (7, 2),
-    "IN.MSQ": (7, 2),
-    "IN.ZSTD": (7, 2),
-    "OUT.MSQ": (7, 2),
-    "OUT.ZSTD": (7, 2),
-    "DISPLACE": (7, 2),
-    "PTME": (7, 2),
-    "WEIGHT": (7, 2),
-    "OBSMATCH": (6, 1),
-    "EXPMATCH": (6, 1),
-    "PTME-E": (6, 2),
-    "RMSR": (6, 2),
-    "WMLE": (8, 2),
+# Width and decimals of each column in a file of fixed columns, and what we call it where it is a statistic of fit. The
+# expected correlation (PTME-E) and what stands after it are in the files of Winsteps 3.70 and later.
+LAYOUT: dict[str, tuple[int, int, str]] = {
+    "ENTRY": (5, 0, ""),
+    "MEASURE": (8, 2, ""),
+    "STATUS": (3, 0, ""),
+    "COUNT": (8, 1, "n"),
+    "SCORE": (9, 1, "score"),
+    "ERROR": (7, 2, ""),
+    "IN.MSQ": (7, 2, "infit"),
+    "IN.ZSTD": (7, 2, "infit_z"),
+    "OUT.MSQ": (7, 2, "outfit"),
+    "OUT.ZSTD": (7, 2, "outfit_z"),
+    "DISPLACE": (7, 2, ""),
+    "PTME": (7, 2, "point_measure"),
+    "WEIGHT": (7, 2, ""),
+    "OBSMATCH": (6, 1, "exact_match"),
+    "EXPMATCH": (6, 1, "exact_match_expected"),
+    "PTME-E": (6, 2, "point_measure_expected"),
+    "RMSR": (6, 2, "rmsr"),
+    "WMLE": (8, 2, ""),
 }
 CODES = {"G": "0", "M": "R", "R": "."}  # of items: group, model (R: all items alike), recoding (none)
-FIT_COLUMNS = {
-    "IN.MSQ": "infit",
-    "IN.ZSTD": "infit_z",
-    "OUT.MSQ": "outfit",
-    "OUT.ZSTD": "outfit_z",
-    "PTME": "point_measure",
-    "OBSMATCH": "exact_match",
-    "EXPMATCH": "exact_match_expected",
-    "PTME-E": "point_measure_expected",
-    "RMSR": "rmsr",
-}
 
 ANCHORED, ESTIMATED, HIGHEST, LOWEST, NOTHING = 2, 1, 0, -1, -2
 ITEM_STATUS = {
@@ -74,86 +61,62 @@ ITEM_STATUS = {
 
 
 def ifile(
-    items: Bank | Calibration | RaschEstimator | Columns, fit: Any = None, *, scale: Scale | None = None
-) -> dict[str, NDArray[Any]]:
+    items: Bank | Calibration | RaschEstimator, fit: Columns | None = None, *, scale: Scale | None = None
+) -> Columns:
     """The items as the columns of Winsteps' IFILE=.
 
     Parameters
     ----------
-    items : Bank, Calibration, fitted estimator, or columns
-        Columns are those of `fit.items()`: item, difficulty, se, n, score, status, in logits.
-    fit : columns or table, optional
-        What `study.item_fit()` gives: infit, outfit and so on. What is not known is left empty.
+    fit : columns, optional
+        Of `study.item_fit()`, item by item: infit, outfit and so on. What is not known is left empty.
     scale : Scale, optional
-        How to report; a bank's own by default, logits otherwise.
+        How to report; that of the calibration by default.
     """
-    if isinstance(items, Mapping):
-        return _file(items, fit, scale or Scale())
     made = calibration_of(items)
-    return _file(made.item_columns(), fit, scale or made.scale, anchored=made.anchored)
+    own, more = made.item_columns(), fit or {}
+    status = np.array([ITEM_STATUS.get(str(word), ESTIMATED) for word in made.status], dtype=np.int64)
+    status = np.where(made.anchored, ANCHORED, status)
+    displacement = [each.get("displacement", np.full(made.n_items, np.nan)) for each in (own, more)]
+    columns = {**more, **own, "displacement": np.where(np.isnan(displacement[0]), displacement[1], displacement[0])}
+    out = _file(columns, own["difficulty"], status, scale or made.scale)
+    out |= {name: np.full(made.n_items, code, dtype=object) for name, code in CODES.items()}
+    return {**out, "NAME": np.array(readable(made.labels), dtype=object)}
 
 
-def pfile(persons: Any, fit: Any = None, *, scale: Scale | None = None, wle: bool = True) -> dict[str, NDArray[Any]]:
+def pfile(persons: Columns, *, scale: Scale | None = None, wle: bool = True) -> Columns:
     """The persons as the columns of Winsteps' PFILE=.
 
     Parameters
     ----------
-    persons : columns or table
-        What `study.persons()` gives: person, n, score, ability, se, and fit statistics if it has them.
-    fit : columns or table, optional
-        Further fit statistics.
+    persons : columns
+        Of `study.persons()`: person, n, score, ability, se, extreme, and fit statistics if it has them.
     scale : Scale, optional
         How to report; logits by default. A bank's is `bank.scale`.
     wle : bool
         Whether the abilities are Warm's estimates, which Winsteps repeats in the column WMLE.
     """
-    own = columns_of(persons)
-    n, score = own["n"], own["score"]
-    top = own["extreme"] & (score > 0) if "extreme" in own else score == n
+    n, score, top = persons["n"], persons["score"], persons["extreme"] & (persons["score"] > 0)
     status = np.select([n == 0, top, score == 0], [NOTHING, HIGHEST, LOWEST], ESTIMATED)
-    renamed = {**own, "item": own["person"], "difficulty": own["ability"], "status": status}
-    return _file(renamed, fit, scale or Scale(), person=True, wle=wle)
+    out = _file(persons, persons["ability"], status, scale or Scale(), wle)
+    return {**out, "NAME": np.array(readable(np.asarray(persons["person"])), dtype=object)}
 
 
-def _file(
-    own: Columns, fit: Any, scale: Scale, *, anchored: Any = None, person: bool = False, wle: bool = False
-) -> dict[str, NDArray[Any]]:
-    m = len(own["item"])
-    more = _in_order(columns_of(fit), own["item"], "person" if person else "item") if fit is not None else {}
-    every: Columns = {**more, **own}
-    measure = np.where(np.isfinite(own["difficulty"]), scale.measure(own["difficulty"]), np.nan)
-    if person:
-        status = np.asarray(own["status"])
-    else:
-        status = np.array([ITEM_STATUS.get(str(word), ESTIMATED) for word in own["status"]], dtype=np.int64)
-        if anchored is not None:
-            status = np.where(anchored, ANCHORED, status)
-    displacement = every.get("displacement", np.full(m, np.nan))
-    if np.any(status == ANCHORED) and "displacement" in more:  # of anchored items; that of the data comes second
-        displacement = np.where(np.isnan(displacement), more["displacement"], displacement)
-    out: dict[str, NDArray[Any]] = {
-        "ENTRY": np.arange(1, m + 1),
+def _file(columns: Columns, logits: NDArray[Any], status: NDArray[Any], scale: Scale, wle: bool = False) -> Columns:
+    nothing = np.full(len(logits), np.nan)
+    measure = np.where(np.isfinite(logits), scale.measure(logits), np.nan)
+    own = {
+        "ENTRY": np.arange(1, len(logits) + 1),
         "MEASURE": measure,
         "STATUS": status,
-        "COUNT": np.asarray(own["n"], dtype=float),
-        "SCORE": np.asarray(own["score"], dtype=float),
-        "ERROR": scale.width(own["se"]),
+        "ERROR": scale.width(columns["se"]),
+        "DISPLACE": scale.width(columns.get("displacement", nothing)),
+        "WEIGHT": np.ones(len(logits)),
+        "WMLE": measure if wle else nothing,
     }
-    for name in LAYOUT:
-        if name in out:
-            continue
-        if name == "DISPLACE":
-            out[name] = scale.width(displacement)
-        elif name == "WEIGHT":
-            out[name] = np.ones(m)
-        elif name == "WMLE":
-            out[name] = measure if wle else np.full(m, np.nan)
-        else:
-            out[name] = np.asarray(every.get(FIT_COLUMNS[name], np.full(m, np.nan)), dtype=float)
-    if not person:
-        out |= {name: np.full(m, code, dtype=object) for name, code in CODES.items()}
-    out["NAME"] = np.array(readable(np.asarray(own["item"])), dtype=object)
-    return out
+    return {
+        name: np.asarray(own[name] if name in own else columns.get(ours, nothing), dtype=float)
+        for name, (_, _, ours) in LAYOUT.items()
+    }
 
 
 def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale | None = None) -> str:
@@ -167,86 +130,49 @@ def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale |
     away = calibration.thresholds - calibration.difficulty[layout.item]
     rows: list[tuple[int, str, float]] = []
     for k, (first, count) in enumerate(zip(layout.first.tolist(), layout.max_score.tolist(), strict=True)):
-        if not calibration.known[k]:
-            continue
-        values = [0.0, *scale.width(away[first : first + count]).tolist()]
-        rows += [(k + 1, f"{calibration.codes[k, c]:g}", value) for c, value in enumerate(values)]
+        if calibration.known[k]:
+            values = [0.0, *scale.width(away[first : first + count]).tolist()]
+            rows += [(k + 1, f"{calibration.codes[k, c]:g}", value) for c, value in enumerate(values)]
     if style == "fixed":
         head = ["; STRUCTURE-THRESHOLD MEASURE ANCHOR FILE", "; ACT CATEGORY  Rasch-Andrich threshold MEASURE"]
         return "\n".join([*head, *(f"{item:>6}{code:>3}{value:>9.2f}" for item, code, value in rows)]) + "\n"
-    separator = "," if style == "csv" else "\t"
-    names = ("ITEM", "CATEGORY", "MEASURE")
-    lines = [separator.join(f'"{name}"' if style == "csv" else name for name in names)]
-    lines += [separator.join((str(item), code, f"{value:.4f}")) for item, code, value in rows]
-    return "\n".join(lines) + "\n"
-
-
-def columns_of(table: Any) -> Columns:
-    """A table as arrays by name: a mapping as it is, any dataframe by way of narwhals."""
-    if isinstance(table, Mapping):
-        return {name: np.asarray(values) for name, values in table.items()}
-    import narwhals.stable.v1 as nw
-
-    frame = nw.from_native(table, eager_only=True)
-    return {name: frame[name].to_numpy() for name in frame.columns}
-
-
-def _in_order(table: Columns, labels: NDArray[Any], key: str) -> Columns:
-    """The rows of a table in the order of these labels, where it says which row is whose."""
-    if key not in table:
-        if any(len(values) != len(labels) for values in table.values()):
-            raise OptionError(
-                f"the fit statistics have no column {key!r}, and not one row for each {key}; say which row is whose."
-            )
-        return table
-    place = positions(labels, table[key])
-    missing = labels[place < 0]
-    if len(missing):
-        raise OptionError(f"the fit statistics lack {len(missing):,} of the {key}s: {listed(missing)}.")
-    return {name: values[place] for name, values in table.items()}
+    cells = [(str(item), code, f"{value:.4f}") for item, code, value in rows]
+    return _separated(["ITEM", "CATEGORY", "MEASURE"], cells, style)
 
 
 # ------------------------------------------------------------------------------------------------ as text
 
 
-def winsteps_text(columns: Columns, style: str = "csv", *, title: str = "", decimals: int | None = None) -> str:
-    """The columns as text.
-
-    Parameters
-    ----------
-    style : "csv", "tab" or "fixed"
-        Commas with the names in quotation marks (Winsteps' CSV=Y), tabs (CSV=T), or fixed columns (CSV=N), where a
-        line starts with ";" if the item or person has no proper measure.
-    title : str, optional
-        A first line, after ";"; in fixed columns there is always one.
-    decimals : int, optional
-        Of measures and their errors. Default: 2 in fixed columns, as Winsteps has it, and 4 otherwise.
-    """
+def winsteps_text(columns: Columns, style: str = "csv", *, title: str = "") -> str:
+    """The columns as text: commas with the names in quotation marks (Winsteps' CSV=Y), tabs (CSV=T), or fixed columns
+    (CSV=N) after a title, where a line starts with ";" if the item or person has no proper measure."""
     check_option("style", style, STYLES)
-    digits = (2 if style == "fixed" else 4) if decimals is None else decimals
-    cells = {name: _cells(name, values, digits, style) for name, values in columns.items()}
-    title = re.sub(r"\s+", " ", title)
+    cells = {name: _cells(name, values, style) for name, values in columns.items()}
     if style == "fixed":
-        return _fixed(columns, cells, title)
+        return _fixed(columns, cells, re.sub(r"\s+", " ", title))
+    return _separated(list(cells), list(zip(*cells.values(), strict=True)), style)
+
+
+def _separated(names: list[str], rows: Sequence[Sequence[str]], style: str) -> str:
     separator = "," if style == "csv" else "\t"
-    quoted = [f'"{name}"' if style == "csv" else name for name in cells]
-    lines = [f";{title}"] if title else []
-    lines.append(separator.join(quoted))
-    lines += [separator.join(row) for row in zip(*cells.values(), strict=True)]
-    return "\n".join(lines) + "\n"
+    heads = [f'"{name}"' if style == "csv" else name for name in names]
+    return "\n".join(separator.join(row) for row in [heads, *rows]) + "\n"
 
 
-def _cells(name: str, values: NDArray[Any], digits: int, style: str) -> list[str]:
+def _cells(name: str, values: NDArray[Any], style: str) -> list[str]:
+    """Numbers with two decimals in fixed columns, as Winsteps has them, and four otherwise."""
     if name in LAYOUT:
         decimals = LAYOUT[name][1]
-        places = digits if decimals == 2 and name != "WEIGHT" else decimals
-        return ["" if not math.isfinite(x) else f"{x:.{places}f}" for x in np.asarray(values, dtype=float).tolist()]
+        places = 4 if decimals == 2 and name != "WEIGHT" and style != "fixed" else decimals
+        return ["" if not math.isfinite(x) else f"{x:.{places}f}" for x in values.tolist()]
     texts = [re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", str(value)) for value in values.tolist()]
     if style != "fixed":
         texts = [guarded(text) for text in texts]
-    if style == "csv":
-        texts = ['"' + text.replace('"', '""') + '"' for text in texts]
-    return texts
+    return [_quoted(text) for text in texts] if style == "csv" else texts
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _fixed(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
@@ -288,7 +214,7 @@ def adaptive_text(items: Bank | Calibration | RaschEstimator, program: str) -> s
     made = calibration_of(items)
     chosen = np.flatnonzero(made.known)
     names = readable(made.labels[chosen])
-    quoted = ['"' + guarded(name).replace('"', '""') + '"' for name in names]
+    quoted = [_quoted(guarded(name)) for name in names]
     if not made.layout.binary and program == "mirtcat":
         return _for_mirt(made, chosen, quoted)
     several = made.labels[made.layout.max_score > 1]

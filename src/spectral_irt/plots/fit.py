@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.analysis.plan import affordable
+from spectral_irt.analysis.folder import affordable
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL

@@ -13,7 +13,7 @@ from spectral_irt.tables import Columns, plain
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
-    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.analysis.folder import Parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from spectral_irt.report.people import groups_and_classes, people, scores
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
-    from spectral_irt.analysis.plan import Parts
+    from spectral_irt.analysis.folder import Parts
 
 HERE = Path(__file__).parent
 ENDINGS = (".html", ".htm")

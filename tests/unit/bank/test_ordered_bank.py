@@ -238,7 +238,7 @@ def test_files_of_winsteps(bank, answers):
     assert sfile_text(bank.calibration, "csv").splitlines()[0] == '"ITEM","CATEGORY","MEASURE"'
     items = ifile(bank)
     assert items["SCORE"].tolist() == bank.calibration.score.tolist()
-    persons = pfile(bank.score(answers))
+    persons = pfile(score(bank, answers).persons)
     extreme = bank.score(answers)["extreme"].to_numpy()
     assert np.array_equal(persons["STATUS"] != 1, extreme)
 
