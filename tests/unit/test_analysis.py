@@ -96,6 +96,7 @@ def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> 
         "spectral_irt.inference.groups.grouping.ability_and_level",
         "spectral_irt.inference.items.classical._with_score",
         "spectral_irt.estimators.population.expected_counts",
+        "spectral_irt.estimators.population._passed_last",
         "spectral_irt.data.same_items._pattern_keys",
         "spectral_irt.data.block.Block.take",
     }

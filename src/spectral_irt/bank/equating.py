@@ -109,13 +109,11 @@ def _variance(
     at: Floats,
 ) -> Floats:
     """Variance of each equated score: from both calibrations, the link, and what the common items differ by."""
-    sensitivity = found.sensitivity
-    by_item = {0: (sensitivity.shift_by_a, sensitivity.slope_by_a), 1: (sensitivity.shift_by_b, sensitivity.slope_by_b)}
     total = np.zeros(len(way.equated))
     for side, own in zip(order, (way.by_first, way.by_second), strict=True):
         gradient = np.zeros((len(total), len(sides[side].labels)))
         gradient[:, forms[side]] = own
-        shift, slope = by_item[side]
+        shift, slope = (found.by_a, found.by_b)[side]
         common = by_shift[:, None] * (shift + at[:, None] * slope)
         gradient[:, positions(found.item, sides[side].labels)] += common
         total += sides[side].errors.of_each(gradient)

@@ -17,7 +17,6 @@ these variances (`choice_variance`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,37 +44,6 @@ DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.3% of the items th
 MOST_DRIFT = 0.4  # share of the common items beyond which nobody can tell who has drifted from whom
 LEVEL = 0.05  # of the test of heterogeneity
 NAMED = 5  # drifted items that the sentence names
-
-
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
-    """How shift and slope move with the difficulties of the common items: gradients, in a and in b."""
-
-    shift_by_a: Floats
-    shift_by_b: Floats
-    slope_by_a: Floats
-    slope_by_b: Floats
-
-    def shared(
-        self, side: str, errors: JointErrors, place: Any = slice(None)
-    ) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
-        """Covariances of this side's errors with its part of the shift and of the slope, and the variance of
-        shift + slope * at that comes from it. `place` has the positions of the common thresholds among the errors."""
-        shift, slope = np.zeros(len(errors.own)), np.zeros(len(errors.own))
-        shift[place], slope[place] = (getattr(self, f"{name}_by_{side}") for name in ("shift", "slope"))
-        by_shift, by_slope = errors.times(shift), errors.times(slope)
-
-        def common(at: Floats) -> Floats:
-            return shift @ by_shift + 2 * at * (shift @ by_slope) + at**2 * (slope @ by_slope)
-
-        return by_shift, by_slope, common
-
-    def variance(self, side: str, errors: JointErrors, at: Floats, own: float) -> Floats:
-        """Variance of own * e_i + the part of shift + slope * at_i that comes from this side's errors, for every i."""
-        by_shift, by_slope, common = self.shared(side, errors)
-        if not own:
-            return np.maximum(common(at), 0)
-        return np.maximum(common(at) + own**2 * errors.variance + 2 * own * (by_shift + at * by_slope), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +78,8 @@ class Link:
         Items that both have, with another number of categories.
     n_items : int
         How many items the common thresholds belong to.
+    by_a, by_b, errors_a : float arrays, JointErrors
+        How shift and slope move with the common thresholds in a and in b (2 x thresholds); a's errors of these.
     """
 
     method: str
@@ -126,18 +96,28 @@ class Link:
     item: Labels
     difficulty_a: Floats
     difficulty_b: Floats
-    difference: Floats
     se: Floats
-    z: Floats
     robust_z: Floats
-    drift: NDArray[np.bool_]
     used: NDArray[np.bool_]
     scale: Scale
-    sensitivity: Sensitivity = field(repr=False)
+    by_a: Floats = field(repr=False)
+    by_b: Floats = field(repr=False)
     errors_a: JointErrors = field(repr=False)
-    left_out: Labels = field(default_factory=lambda: label_array([]))
-    choice: float = 0.0
-    n_items: int = 0
+    left_out: Labels
+    choice: float
+    n_items: int
+
+    @property
+    def difference(self) -> Floats:
+        return self.difficulty_b - self.difficulty_a
+
+    @property
+    def z(self) -> Floats:
+        return np.divide(self.difference, self.se, out=np.full(len(self.se), np.nan), where=self.se > 0)
+
+    @property
+    def drift(self) -> NDArray[np.bool_]:
+        return np.abs(self.robust_z) > DRIFT
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The common items, in logits of a."""
@@ -239,9 +219,13 @@ class Link:
         """
         made, errors = bank.calibration, errors_of_bank(bank)[0]
         place = positions(self.item, threshold_labels(made))
-        by_shift, by_slope, common = np.zeros(len(errors.own)), np.zeros(len(errors.own)), None
-        if (place >= 0).all():
-            by_shift, by_slope, common = self.sensitivity.shared("b", errors, place)
+        gradient = np.zeros((2, len(errors.own)))
+        common = bool((place >= 0).all())
+        if common:
+            gradient[:, place] = self.by_b
+        (shift, slope), joint = _moved(gradient, errors)
+        joint = joint + _moved(self.by_a, self.errors_a)[1]
+        beyond = _moved(self.by_a, JointErrors.independent(self.excess * self.used))[1]
         out = []
         for values, own, mean in (
             (made.thresholds, made.threshold_se, lambda each: each),
@@ -249,12 +233,11 @@ class Link:
         ):
             at = np.nan_to_num(values)
             gained = np.full(len(at), self.shift_se**2 - self.choice)
-            if common is not None:
-                from_b = common(at) + 2 * self.slope * (mean(by_shift) + at * mean(by_slope))
-                gained = from_b + self.sensitivity.variance("a", self.errors_a, at, 0.0)
-            beyond = self.sensitivity.variance("a", JointErrors.independent(self.excess * self.used), at, 0.0)
+            if common:
+                gained = _on_line(joint, at) + 2 * self.slope * (mean(shift) + at * mean(slope))
             with np.errstate(invalid="ignore"):
-                out.append(np.sqrt(np.maximum(self.slope**2 * own**2 + gained + beyond + self.choice, 0)))
+                total = self.slope**2 * own**2 + gained + _on_line(beyond, at) + self.choice
+                out.append(np.sqrt(np.maximum(total, 0)))
         return out[0], out[1]
 
 
@@ -321,23 +304,22 @@ def link(
         every = scatter(raw, errors, LEVEL)
         statistic, df, p, excess = every.statistic, every.df, every.p, float(np.sqrt(every.beyond))
     shift = -float(raw[used].mean())
-    by = _sensitivity(x, y, slope, used, method)
-    zero = np.zeros(1)
+    by_a, by_b = _gradients(x, y, slope, used, method)
     choice = choice_variance(raw, errors, found) if method == "robust" else 0.0
-    shift_variance = _total(by, errors_x, errors_y, zero) + choice
-    beyond = by.variance("a", JointErrors.independent(excess * used), zero, 0.0)[0]
-    slope_by = Sensitivity(by.slope_by_a, by.slope_by_b, by.slope_by_a * 0, by.slope_by_b * 0)
+    (shift_a, slope_a), joint_a = _moved(by_a, errors_y)
+    (shift_b, slope_b), joint_b = _moved(by_b, errors_x)
+    shift_variance, slope_variance = np.maximum(np.diag(joint_a + joint_b), 0) + np.array([choice, 0.0])
+    beyond = _moved(by_a, JointErrors.independent(excess * used))[1][0, 0]
     # Of b minus a, on a's scale: -e_i of a, slope * e_i of b, and what shift and slope have of both.
-    variance = by.variance("b", errors_x, x, slope) + by.variance("a", errors_y, x, -1.0) + choice
-    difference, se = raw + shift, np.sqrt(np.where(variance > 1e-15, variance, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(se > 0, difference / se, np.nan)
+    from_b = _on_line(joint_b, x) + slope**2 * errors_x.variance + 2 * slope * (shift_b + x * slope_b)
+    from_a = _on_line(joint_a, x) + errors_y.variance - 2 * (shift_a + x * slope_a)
+    variance = np.maximum(from_b, 0) + np.maximum(from_a, 0) + choice
     return Link(
         method,
         shift,
         slope,
         float(np.sqrt(shift_variance)),
-        float(np.sqrt(_total(slope_by, errors_x, errors_y, zero))),
+        float(np.sqrt(slope_variance)),
         float(np.sqrt(shift_variance + beyond)),
         statistic,
         df,
@@ -347,14 +329,12 @@ def link(
         second.labels[shared],
         y,
         shift + slope * x,
-        difference,
-        se,
-        z,
+        np.sqrt(np.where(variance > 1e-15, variance, 0.0)),
         found.z,
-        np.abs(found.z) > DRIFT,
         used,
         first.scale,
-        by,
+        by_a,
+        by_b,
         errors_y,
         left_out,
         choice,
@@ -382,17 +362,25 @@ def told_errors(basis: tuple[str, str]) -> str:
     return f"the {a} of each" if a == b else f"A's {a} and B's {b}"
 
 
-def _total(by: Sensitivity, errors_b: JointErrors, errors_a: JointErrors, at: Floats) -> float:
-    return float(by.variance("b", errors_b, at, 0.0)[0] + by.variance("a", errors_a, at, 0.0)[0])
-
-
-def _sensitivity(x: Floats, y: Floats, slope: float, used: NDArray[np.bool_], method: str) -> Sensitivity:
+def _gradients(x: Floats, y: Floats, slope: float, used: NDArray[np.bool_], method: str) -> tuple[Floats, Floats]:
+    """How shift and slope move with the thresholds of the common items, in a (y) and in b (x)."""
     k, w = int(used.sum()), used / used.sum()
     if method != "mean-sigma":
-        return Sensitivity(w, -w, np.zeros(len(x)), np.zeros(len(x)))
+        return np.stack([w, 0 * w]), np.stack([-w, 0 * w])
     by_y = (y - y.mean()) / ((k - 1) * y.std(ddof=1) * x.std(ddof=1))
     by_x = -slope * (x - x.mean()) / ((k - 1) * x.var(ddof=1))
-    return Sensitivity(w - x.mean() * by_y, -slope * w - x.mean() * by_x, by_y, by_x)
+    return np.stack([w - x.mean() * by_y, by_y]), np.stack([-slope * w - x.mean() * by_x, by_x])
+
+
+def _moved(gradient: Floats, errors: JointErrors) -> tuple[Floats, Floats]:
+    """The covariances of shift and slope with these errors, and with each other as far as they come from these."""
+    images = np.stack([errors.times(row) for row in gradient])
+    return images, gradient @ images.T
+
+
+def _on_line(joint: Floats, at: Floats) -> Floats:
+    """The variance of shift + slope * at."""
+    return joint[0, 0] + 2 * at * joint[0, 1] + at**2 * joint[1, 1]
 
 
 def _sentence(words: str) -> str:
