@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.calibration import LOGITS, Calibration, Scale
+from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.conditional.errors import anchored_finding
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
@@ -24,30 +24,12 @@ from spectral_irt.estimators.spectral_fit import spectral_fit
 from spectral_irt.tables import make_table
 
 # Parameters that `spectral_fit` has by the same name.
-SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "tol")
+SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "se", "tol")
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains
 
 
 # --------------------------------------------------------------------------------------------- the anchors
-
-
-@dataclass(frozen=True, eq=False)
-class Covariance:
-    """Joint errors of the anchors' thresholds as a matrix."""
-
-    matrix: Floats
-
-    @property
-    def variance(self) -> Floats:
-        return np.diag(self.matrix)
-
-    def take(self, chosen: Any) -> Covariance:
-        chosen = np.arange(len(self.matrix))[chosen]
-        return Covariance(self.matrix[np.ix_(chosen, chosen)])
-
-    def full(self) -> Floats:
-        return self.matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +46,7 @@ class Anchors:
     scale: Scale = LOGITS
     source: str = "the anchors"
     left_out: Labels = field(default_factory=lambda: label_array([]))
-    errors: Any = None  # JointErrors, or Covariance
+    errors: Any = None  # JointErrors
     layout: Thresholds | None = None
 
     @property
@@ -72,18 +54,12 @@ class Anchors:
         return self.layout or Thresholds.ones(len(self.items))
 
     @classmethod
-    def of(cls, given: Mapping[Any, Any] | Calibration, covariance: Floats | None = None) -> Anchors:
-        """Of a mapping from item to thresholds (or one difficulty), or of a calibration."""
-        if isinstance(given, Calibration):
-            se = given.threshold_se
-            errors = Covariance(np.diag(np.nan_to_num(se) ** 2)) if np.nansum(se) else None
-            return cls(given.labels, given.thresholds, se, given.scale, errors=errors, layout=given.layout)
+    def of(cls, given: Mapping[Any, Any]) -> Anchors:
+        """Of a mapping from item to thresholds (or one difficulty), which count as exact."""
         values = [np.atleast_1d(np.asarray(each, dtype=float)) for each in given.values()]
         layout = Thresholds(np.array([len(each) for each in values], dtype=np.int64))
-        beta = np.concatenate(values) if values else np.empty(0)
-        errors = None if covariance is None else Covariance(covariance)
-        se = np.full(len(beta), np.nan) if covariance is None else np.sqrt(np.diag(covariance))
-        return cls(label_array(list(given)), beta, se, errors=errors, layout=layout)
+        beta = np.concatenate([*values, np.empty(0)])
+        return cls(label_array(list(given)), beta, np.full(len(beta), np.nan), layout=layout)
 
 
 def matched(anchors: Anchors, responses: Responses) -> tuple[Known, list[Finding]]:
@@ -155,21 +131,23 @@ def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estima
     return replace(made, findings=tuple(findings), further=further, scale=anchors.scale)
 
 
+def given_anchors(anchors: Any) -> Anchors:
+    """Anchors from whatever they may be given as."""
+    from spectral_irt.bank.anchors import as_anchors
+
+    return as_anchors(anchors)
+
+
 def solved(
-    estimator: Any,
-    responses: Responses,
-    se: str,
-    tell: Tell | None = None,
-    weights: ArrayLike | None = None,
-    anchors: Anchors | None = None,
+    estimator: Any, responses: Responses, tell: Tell, weights: ArrayLike | None = None, anchors: Any = None
 ) -> Estimate:
     """What `spectral_fit` finds with the parameters of this estimator, beside anchors if there are any."""
     options = estimator.get_params()
     options = {name: options[name] for name in SHARED if name in options}
-    options |= {"max_passes": estimator.max_iter, "seed": estimator.random_state, "se": se, "progress": tell}
+    options |= {"max_passes": estimator.max_iter, "seed": estimator.random_state, "progress": tell, "weights": weights}
     if anchors is not None:
-        return fit_beside(responses, anchors, weights=weights, **options)
-    found = spectral_fit(responses, weights=weights, **options)
+        return fit_beside(responses, given_anchors(anchors), **options)
+    found = spectral_fit(responses, **options)
     if weights is None:
         return found
     # People, and how much each counts: for means and reliability of these people.
@@ -229,10 +207,9 @@ def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding
 class AnchoredRasch(RaschEstimator):
     """Difficulties (thresholds, where answers are in categories) with some items fixed, by the spectral method.
 
-    The free items satisfy the same equations as in `SpectralRasch`, with the anchored items as given: the chain of
-    `chain/anchored.py`, then the conditional likelihood. Anchors of a bank, a fit or a file with standard errors pass
-    their errors on to the free items: Var = sandwich + D errors D', D how free items move with the anchors. Plain
-    numbers count as exact.
+    The free items satisfy the same equations as in `SpectralRasch`, with the anchored items as given. Anchors of a
+    bank, a fit or a file with standard errors pass their errors on to the free items: Var = sandwich + D errors D', D
+    how free items move with the anchors. Plain numbers count as exact.
 
     Parameters
     ----------
@@ -276,20 +253,14 @@ class AnchoredRasch(RaschEstimator):
     random_state: int = 0
 
     def _read(self, data: Any) -> Responses:
-        if not self._given.places.binary:
+        if self.anchors is None:
+            raise OptionError("anchors is missing; give a bank, a mapping from item to difficulty, or a file.")
+        if not given_anchors(self.anchors).places.binary:
             return as_responses(data, ordered=True, unused="keep")
         return as_responses(data, threshold=self.threshold)
 
-    @property
-    def _given(self) -> Anchors:
-        from spectral_irt.bank.anchors import as_anchors
-
-        if self.anchors is None:
-            raise OptionError("anchors is missing; give a bank, a mapping from item to difficulty, or a file.")
-        return as_anchors(self.anchors)
-
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        return solved(self, responses, self.se, tell, anchors=self._given)
+        return solved(self, responses, tell, anchors=self.anchors)
 
     @property
     def anchored_(self) -> NDArray[np.bool_]:

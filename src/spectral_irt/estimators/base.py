@@ -69,7 +69,6 @@ class RaschEstimator:
 
     several: ClassVar[bool] = False  # whether answers may be in more than two categories
     takes_facets: ClassVar[bool] = False  # whether ratings may be more than answers to items
-    without_matrix: ClassVar[str] = "use se_ instead"  # what to do where no covariance was kept
     threads: int | None
     threshold: float | None = None
     unused: str = "collapse"
@@ -169,8 +168,9 @@ class RaschEstimator:
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         self.calibration_ = made = self._calibration(responses, found)
-        small = found.covariance is not None and len(found.covariance) <= KEEP_COVARIANCE
-        self.covariance_ = fixed(found.covariance) if small and found.covariance is not None else None
+        kept = found.covariance
+        asked = getattr(self, "se", None) == "dense"
+        self.covariance_ = None if kept is None or not (asked or len(kept) <= KEEP_COVARIANCE) else fixed(kept)
         for name, value in found.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
         log.info(
@@ -309,15 +309,15 @@ class RaschEstimator:
     def covariance(self) -> Floats:
         """Covariance matrix of the thresholds: of the difficulties, where items are right or wrong.
 
-        On the scale whose mean location is zero; NaN without an estimate. Kept for up to 2,000 thresholds, where the
-        standard errors came from a matrix.
+        On the scale whose mean location is zero; NaN without an estimate. Kept where the standard errors came from a
+        matrix, for up to 2,000 thresholds, or for any number if `se="dense"` was asked for.
         """
         how = self._learned.provenance.se_method
         if self.covariance_ is None:
             why = "" if how is None else f"; standard errors: {how}"
             raise OptionError(
-                f"this fit kept no covariance matrix ({self._learned.layout.n_entries:,} thresholds{why}); "
-                f"{self.without_matrix}."
+                f"this fit kept no covariance matrix ({self._learned.layout.n_entries:,} thresholds{why}); use se_ "
+                "instead, or a spectral fit with `se='dense'`."
             )
         return self.covariance_
 

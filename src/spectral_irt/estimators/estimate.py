@@ -17,7 +17,7 @@ from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import column_of
@@ -98,14 +98,20 @@ def location_errors(layout: Thresholds, covariance: Floats) -> Floats:
     return np.sqrt(np.maximum(location_variance(layout, covariance), 0))
 
 
-def centered(layout: Thresholds, thresholds: Floats, covariance: Floats | None) -> tuple[Floats, Floats | None]:
-    """Thresholds whose items have the mean location zero, and their covariance."""
-    weight = layout.averaging()
-    beta = thresholds - weight @ thresholds
+def centered(
+    layout: Thresholds, thresholds: Floats, covariance: Floats | None, parts: Ints | None = None
+) -> tuple[Floats, Floats | None]:
+    """Thresholds whose items have the mean location zero, within each part if there are any, and their covariance."""
+    parts = np.zeros(layout.n_items, dtype=np.int64) if parts is None else parts
+    weight = 1 / (np.bincount(parts)[parts] * layout.max_score)[layout.item]
+    own = parts[layout.item]
+    beta = thresholds - np.bincount(own, weights=weight * thresholds)[own]
     if covariance is None:
         return beta, None
-    cross = covariance @ weight
-    return beta, covariance - cross[:, None] - cross[None, :] + weight @ cross
+    mean = np.zeros((int(parts.max()) + 1, layout.n_entries))
+    mean[own, np.arange(layout.n_entries)] = weight
+    cross = (mean @ covariance)[own]
+    return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
 
 
 def with_missing(values: Floats, mask: Mask) -> Floats:

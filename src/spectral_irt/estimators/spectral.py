@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.anchored import Anchors, solved
+from spectral_irt.estimators.anchored import solved
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import WEIGHTED, Estimate
+from spectral_irt.estimators.estimate import Estimate
 from spectral_irt.estimators.linear_design import LinearDesign
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ class Spectral(RaschEstimator):
 
         Parameters
         ----------
-        anchors : mapping from item to difficulty (or its thresholds), or Calibration, optional
+        anchors : Bank, Calibration, mapping from item to difficulty (or its thresholds), or path, optional
             Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
         design : "fixed", "adaptive" or LinearDesign
             "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
@@ -85,9 +83,7 @@ class Spectral(RaschEstimator):
     ) -> Estimate:
         if design is not None or responses.facets is not None:
             return self._linear(responses, tell, anchors, weights, design)
-        if anchors is not None and not isinstance(anchors, Anchors):
-            anchors = Anchors.of(anchors)
-        return solved(self, responses, self.se, tell, weights, anchors)
+        return solved(self, responses, tell, weights, anchors)
 
     def _linear(
         self, responses: Responses, tell: Tell, anchors: Any, weights: ArrayLike | None, design: LinearDesign | None
@@ -177,8 +173,6 @@ class SpectralRasch(Spectral):
     [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
 
-    without_matrix: ClassVar[str] = "give the responses that were fitted, covariance(responses), and it is computed"
-
     weighting: str = "ability"
     regularization: str | float = "auto"
     nu: float = 0.0
@@ -206,26 +200,6 @@ class SpectralRasch(Spectral):
         ===================================  ====================
         """
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, refine=False, **options)
-
-    def covariance(self, data: Any = None) -> Floats:
-        """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
-
-        Dense: meant for up to a few thousand items. A fit keeps its own where the dense sandwich formed it, for up to
-        2,000 items (`se_method_` is "dense"). Otherwise give the responses that were fitted, and it is computed anew.
-        """
-        if data is None:
-            return super().covariance()
-        m = self._learned.n_items
-        if m > 20_000:
-            raise OptionError(f"a covariance matrix of {m:,} items needs {8 * m * m / 1e9:.0f} GB; use se_ instead.")
-        responses = as_responses(data, threshold=self.threshold)
-        if any(finding.code == WEIGHTED for finding in self.findings_):
-            raise OptionError("this fit had weights, which it does not keep; fit again with `se='dense'`.")
-        if not np.array_equal(responses.item_counts, self.item_counts_):
-            raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
-        found = solved(self, responses, "dense").covariance
-        assert found is not None
-        return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

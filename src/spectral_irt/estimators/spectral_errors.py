@@ -18,10 +18,9 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Design, Mask
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import LARGEST_COMPONENT, listed
 from spectral_irt.estimators.base import WEAK_LINKS, Tell
-from spectral_irt.estimators.estimate import Estimate, convergence, weights_finding, with_missing
+from spectral_irt.estimators.estimate import Estimate, centered, convergence, weights_finding, with_missing
 
 SLOW = 0.5  # contraction above which weak links between groups of items are looked for
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
@@ -56,13 +55,9 @@ class Start:
     """Where Newton's steps start: thresholds, the chain that gave them, its passes, and the precision it had."""
 
     beta: Floats
-    found: Stationary | None
+    found: Stationary
     passes: int
     alpha: float
-
-    @property
-    def contraction(self) -> float:
-        return self.found.contraction if self.found else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +97,15 @@ def estimate(
 ) -> Estimate:
     """What Newton's steps found, with standard errors and findings, said of all items."""
     design, rest, layout, known, kept, mask = fit.design, fit.rest, found.layout, fit.known, fit.kept, fit.mask
-    method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, start.contraction, tell)
+    method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, start.found.contraction, tell)
     errors, location, beta = np.full(len(found.beta), np.nan), np.full(rest.n_items, np.nan), found.beta
     matrices = matrix = None
     if method in ("dense", "information"):
-        single = start.contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
+        single = start.found.contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
         matrices = Matrices.of(found, single=single)
         matrix = matrices.covariance(method == "dense")
     elif method != "none":
-        errors, location = standard_errors(found, method, start.contraction, seed)
+        errors, location = standard_errors(found, method, start.found.contraction, seed)
     if known is not None and known.errors is not None and method != "none":
         mine, held = known.errors.take(known.place[mask][found.fixed]), found.fixed
         assert held is not None
@@ -122,7 +117,7 @@ def estimate(
             more = variance_from_anchors(found, variance, seed)
             errors, location = np.sqrt(errors**2 + more), np.sqrt(location**2 + layout.mean(more))
     if known is None and not layout.binary:
-        beta, matrix = centered_by_part(layout, beta, matrix, parts)
+        beta, matrix = centered(layout, beta, matrix, parts)
     if matrix is not None:
         errors, location = np.sqrt(np.maximum(np.diag(matrix), 0)), np.sqrt(location_variance(layout, matrix))
     findings = fit.findings
@@ -140,7 +135,7 @@ def estimate(
     findings += [] if weights is None else [weights_finding(weights)]
     what = "the conditional likelihood"
     findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
-    findings += slow_mixing(design, rest, kept, start.contraction, method) if known is None else []
+    findings += slow_mixing(design, rest, kept, start.found.contraction, method) if known is None else []
     made = Estimate(
         with_missing(beta, mask),
         with_missing(errors, mask),
@@ -153,8 +148,8 @@ def estimate(
         findings=tuple(findings),
         regularization=plan,
         se_method=method,
-        solver=start.found.method + NEWTON if start.found else "none",
-        contraction=start.contraction,
+        solver=start.found.method + NEWTON,
+        contraction=start.found.contraction,
     )
     return made if known is None else _anchored(made, fit, found, matrices)
 
@@ -195,22 +190,6 @@ def chosen_method(se: str, rest: Responses, contraction: float, tell: Tell, *, m
     if method != "none":
         tell(f"standard errors ({method})")
     return method
-
-
-def centered_by_part(
-    layout: Thresholds, thresholds: Floats, covariance: Floats | None, parts: Ints
-) -> tuple[Floats, Floats | None]:
-    """Thresholds whose items have the mean location zero within each part, and their covariance."""
-    size = np.bincount(parts)[parts]
-    weight = 1 / (size * layout.max_score)[layout.item]
-    own = parts[layout.item]
-    beta = thresholds - np.bincount(own, weights=weight * thresholds)[own]
-    if covariance is None:
-        return beta, None
-    mean = np.zeros((int(parts.max()) + 1, layout.n_entries))
-    mean[own, np.arange(layout.n_entries)] = weight
-    cross = (mean @ covariance)[own]
-    return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
 
 
 def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:

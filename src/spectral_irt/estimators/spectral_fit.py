@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.chain.anchored import FixedAndPrior, solve_anchored
 from spectral_irt.chain.errors import QUICK_ITEMS, SE_METHODS, covariance, one_pass
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.operator import ItemChain
@@ -29,7 +28,6 @@ from spectral_irt.chain.regularization import (
     met_items,
     plan_prior,
     plan_regularization,
-    prior_precision,
 )
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.chain.weights import PERSONS, weighting_named
@@ -101,10 +99,7 @@ def spectral_fit(
     fit = taking_part(design, regularization, known)
     plan, rest, mask = fit.plan, fit.rest, fit.mask
     shared = _usable_sets(rest, plan, each, se, known)
-    if known is None:
-        start = _solved(rest, plan, design.information[mask], shared, tol, **solving)
-    else:
-        start = _solved_beside(rest, known.value[mask], plan, tol, **solving)
+    start = _solved(fit, shared, tol, **solving)
     prior, parts, plan = _prior(fit, start)
     likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
     fixed = None if known is None else known.fixed[mask]
@@ -210,63 +205,40 @@ def _usable_sets(
 # ------------------------------------------------------------------------------------------ where to start
 
 
-def _solved(
-    rest: Responses, plan: Regularization, information: Floats, shared: SharedSets | None, tol: float, **solving: Any
-) -> Start:
-    """The chain's thresholds.
+def _solved(fit: TakingPart, shared: SharedSets | None, tol: float, **solving: Any) -> Start:
+    """The chain's thresholds; beside anchors with their mean in each part of the data, and these where they are.
 
     Where there is a prior, the chain has its simple one, around the mean of all, as a place to start from. With several
     thresholds that is weak, for a start that lies far out for thresholds far out: steps that lead inwards are short of
     the mark, those that lead outwards go past it.
     """
+    rest, plan, known = fit.rest, fit.plan, fit.known
     binary = rest.thresholds.binary
-    tie = plan if plan.kind == "none" else replace(plan, kind="virtual item")
-    if plan.kind != "none" and not binary:
+    needed = plan.kind != "none" or (known is not None and not fit.design.connected)
+    tie = replace(plan, kind="virtual item", alpha=plan.alpha or 1.0) if needed else plan
+    if needed and not binary:
         tie = replace(tie, alpha=WEAK_TIE, estimated=False)
     solving["tell"]("solving the chain")
     rounds = Rounds(
         rest,
         "ability" if binary and shared is None else PERSONS.name,
         tie,
-        information,
+        fit.information,
         tol=max(tol, START),
         rough=True,
         chain=None if shared is None else ItemChain.by_persons(rest, shared),
         **solving,
     )
     found = rounds.solve()
-    return Start(rounds.beta, found, rounds.passes, rounds.plan.alpha if binary else plan.alpha)
-
-
-def _solved_beside(rest: Responses, value: Floats, plan: Regularization, tol: float, **solving: Any) -> Start:
-    """The chain's thresholds beside anchored ones, with a prior around one mean."""
-    fixed = np.isfinite(value)
-    mean = float(value[fixed].mean())
-    known = FixedAndPrior(fixed, np.where(fixed, value, mean), np.where(fixed, 0.0, plan.alpha))
-    renew = _renewed if plan.estimated else _recentered if plan.alpha else None
-    tol = tol if rest.thresholds.binary else max(tol, START)
-    solved = solve_anchored(rest, np.full(len(value), mean), known, tol=tol, renew=renew, **solving)
-    alpha = plan.alpha
-    if alpha and not fixed.all():
-        alpha = float(solved.known.precision[np.flatnonzero(~fixed)[0]])
-    return Start(solved.beta, solved.found, solved.passes, alpha)
-
-
-def _recentered(beta: Floats, information: Floats, known: FixedAndPrior) -> FixedAndPrior:
-    """The prior mean: all thresholds, each by the share of it that is not prior; anchored ones count in full."""
-    alpha = known.precision.max()
-    share = np.where(known.fixed, 1.0, information / (information + alpha))
-    mean = float(share @ beta / share.sum())
-    return FixedAndPrior(known.fixed, np.where(known.fixed, known.mean, mean), known.precision)
-
-
-def _renewed(beta: Floats, information: Floats, known: FixedAndPrior) -> FixedAndPrior:
-    """Empirical Bayes: mean and precision of the prior from all thresholds (anchored ones are known for sure)."""
-    known = _recentered(beta, information, known)
-    mean = known.mean[~known.fixed][0]
-    certain = np.where(known.fixed, 1e12, information)
-    alpha = prior_precision(beta - mean, certain, known.precision.max())
-    return FixedAndPrior(known.fixed, known.mean, np.where(known.fixed, 0.0, alpha))
+    beta = rounds.beta
+    if known is not None:
+        value, part = known.value[fit.mask], fit.design.component[fit.mask]
+        off, there = np.nan_to_num(value - beta), np.isfinite(value).astype(float)
+        number = np.bincount(part, weights=there)
+        shift = np.bincount(part, weights=off) / np.maximum(number, 1)
+        shift[number == 0] = off.sum() / there.sum()
+        beta = np.where(np.isfinite(value), value, beta + shift[part])
+    return Start(beta, found, rounds.passes, rounds.plan.alpha if binary else plan.alpha)
 
 
 # ----------------------------------------------------------------------------------------------- the prior

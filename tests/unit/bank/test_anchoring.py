@@ -12,7 +12,6 @@ from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
 from spectral_irt.bank.anchors import Anchors
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
-from spectral_irt.estimators import anchored
 from spectral_irt.inference.joint_errors import JointErrors
 
 
@@ -287,9 +286,10 @@ def test_ordered_answers_take_the_errors_of_their_anchors_alike(tmp_path: Path) 
     fit = SpectralRasch(regularization=0).fit(old)
     some = {"items": np.arange(4), "thresholds": fit.difficulty_[:4], "se": fit.se_[:4]}
     covariance = fit.covariance()[:4, :4]
-    theirs = anchored_fit(new, Anchors(**some, errors=JointErrors.dense(covariance)), regularization=0)
+    given = Anchors(**some, errors=JointErrors.dense(covariance))
+    theirs = anchored_fit(new, given, regularization=0)
     values = {k: [fit.difficulty_[k]] for k in range(4)}
-    ours = SpectralPartialCredit(regularization=0).fit(new, anchors=anchored.Anchors.of(values, covariance))
+    ours = SpectralPartialCredit(regularization=0).fit(new, anchors=given)
     exact = SpectralPartialCredit(regularization=0).fit(new, anchors=values)
     np.testing.assert_allclose(ours.se_[4:], theirs.se_[4:], rtol=1e-3)
     assert np.all(exact.se_[4:] < 0.95 * ours.se_[4:])
