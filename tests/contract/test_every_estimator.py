@@ -42,6 +42,7 @@ MAKERS = {
     "pcm, mml": lambda: si.MarginalPartialCredit(tol=1e-10),
     "rsm": lambda: si.SpectralRatingScale(),
     "rsm, cml": lambda: si.ConditionalRatingScale(),
+    "rsm, mml": lambda: si.MarginalRatingScale(tol=1e-10),
 }
 ANCHORS = {0: -0.7}  # of one item, so that any data agree with it: the others follow
 PRIORS = {"spectral, prior", "paper", "vb", "pcm, prior"}  # what they add to the data weighs less against more data
@@ -227,6 +228,38 @@ def test_refusals(make):
             make().fit([[1, 0], [0, bad]])
 
 
+WITHOUT_PRIOR = [name for name in MAKERS if name not in PRIORS | NO_ERRORS | {"anchored"}]
+
+
+@pytest.mark.parametrize("name", WITHOUT_PRIOR)
+def test_items_that_nobody_can_place_are_left_out_and_named(name, given):
+    table, most = given.responses.to_dense(), 2.0 if MAKERS[name]().several else 1.0
+    n, m = table.shape
+    fit = MAKERS[name]().fit(np.column_stack([table, np.full(n, most), np.zeros(n), np.full(n, np.nan)]))
+    assert fit.status_.tolist() == ["ok"] * m + ["all right", "all wrong", "no responses"]
+    assert np.isnan(fit.difficulty_[m:]).all()
+    assert np.isnan(fit.se_[m:]).all()
+    (left,) = [one for one in fit.findings_ if one.code == "items_left_out"]
+    assert set(left.items) - {m + 2} == {m, m + 1}
+    np.testing.assert_allclose(fit.difficulty_[:m], MAKERS[name]().fit(table).difficulty_, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in WITHOUT_PRIOR if "mml" not in name and "rsm" not in name])
+def test_groups_without_a_link_are_refused(name, given):
+    table = given.responses.to_dense()
+    both = np.full((2 * len(table), 2 * table.shape[1]), np.nan)
+    both[: len(table), : table.shape[1]], both[len(table) :, table.shape[1] :] = table, table
+    with pytest.raises(si.errors.DisconnectedDesignError):
+        MAKERS[name]().fit(both)
+
+
+@pytest.mark.parametrize("name", ["cml", "mml", "jml", "pml", "vb", "pcm, cml", "pcm, mml", "rsm, cml", "rsm, mml"])
+def test_too_few_iterations_are_said(name, given):
+    with pytest.warns(UserWarning, match="stopped after"):
+        fit = MAKERS[name]().set_params(max_iter=1).fit(given.responses)
+    assert "not_converged" in [one.code for one in fit.findings_]
+
+
 # ----------------------------------------------------------------- partial credit on right and wrong answers
 
 THIN = simulate.rasch(250, 20, design="sampled", p=0.3, seed=22).responses  # some items with few answers: a prior acts
@@ -239,6 +272,8 @@ COUNTERPARTS = {
     "adaptive": (si.SpectralPartialCredit(), si.SpectralRasch(), {"design": "adaptive", "groups": GROUPS}),
     "conditional": (si.ConditionalPartialCredit(), si.ConditionalRasch(), {}),
     "marginal": (si.MarginalPartialCredit(), si.MarginalRasch(), {"groups": GROUPS, "weights": WEIGHTS}),
+    "prior": (si.SpectralPartialCredit(regularization=2.0), si.SpectralRasch(regularization=2.0), {}),
+    "no prior": (si.SpectralPartialCredit(regularization=0), si.SpectralRasch(regularization=0), {}),
 }
 
 

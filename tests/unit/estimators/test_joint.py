@@ -115,17 +115,6 @@ def test_long_tests_have_honest_errors():
     assert 0.6 < np.mean(z**2) < 1.5  # chi square with 59 degrees of freedom over 60: sd 0.18
 
 
-def test_extreme_users_and_items():
-    X = rasch(150, 6, seed=6).responses.to_dense()
-    X = np.column_stack([X, np.ones(150)])
-    X = np.vstack([X, np.ones(7), [0, 0, 0, 0, 0, 0, 1], np.full(7, np.nan)])
-    fit = JointRasch().fit(X)
-    assert fit.status_[6] == "all right"
-    assert np.isnan(fit.difficulty_[6])
-    without = JointRasch().fit(X[:150, :6])
-    np.testing.assert_allclose(fit.difficulty_[:6], without.difficulty_, atol=1e-8)
-
-
 def test_linked_forms_converge():
     """Twelve forms in a row, two common items each: Newton's system is nearly singular, the steps are few."""
     data = rasch(1500, design="linked", forms=12, length=15, anchors=2, seed=3)

@@ -7,10 +7,10 @@ import pytest
 from scipy import optimize
 
 from dense_ordered import conditional_loglik, draw
-from spectral_irt import ConditionalRasch, MarginalRasch, SpectralRasch, simulate
+from spectral_irt import SpectralRasch, simulate
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Responses
-from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
+from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
 from spectral_irt.estimators.conditional import ConditionalPartialCredit, conditional_thresholds
 from spectral_irt.estimators.marginal import MarginalPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
@@ -35,38 +35,6 @@ def data():
 
 
 # ------------------------------------------------------------------------------------- contract
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_contract(name, data):
-    """Order of people and items, halves of the data, threads, missing = absent, pickles, parameters."""
-    import pickle
-
-    estimator = ESTIMATORS[name]
-    table = data.responses.to_dense()
-    table[np.random.default_rng(3).random(table.shape) < 0.15] = np.nan
-    fit = estimator.fit(table)
-    beta = fit.thresholds_.reshape(6, 3)
-    assert abs(fit.difficulty_.mean()) < 1e-12
-    assert np.all(fit.status_ == "ok")
-    np.testing.assert_allclose(fit.difficulty_, beta.mean(axis=1), atol=1e-12)
-    close = {"atol": 2e-5 if name in ("marginal", "scale") else 1e-7}
-    order = np.random.default_rng(4).permutation(600)
-    first = beta.copy()
-    np.testing.assert_allclose(estimator.fit(table[order]).thresholds_.reshape(6, 3), first, **close)
-    items = [3, 0, 5, 1, 4, 2]
-    np.testing.assert_allclose(estimator.fit(table[:, items]).thresholds_.reshape(6, 3), first[items], **close)
-    twice = estimator.fit(np.vstack([table, table]))
-    np.testing.assert_allclose(twice.thresholds_.reshape(6, 3), first, **close)
-    np.testing.assert_allclose(twice.threshold_se_, estimator.fit(table).threshold_se_ / np.sqrt(2), rtol=2e-3)
-    with_nobody = np.vstack([table, np.full((3, 6), np.nan), np.zeros((2, 6)), np.full((2, 6), 3.0)])
-    if name != "marginal":  # the population of the marginal likelihood does look at everybody
-        np.testing.assert_allclose(estimator.fit(with_nobody).thresholds_.reshape(6, 3), first, **close)
-    again = pickle.loads(pickle.dumps(estimator.fit(table)))
-    np.testing.assert_array_equal(again.thresholds_.reshape(6, 3), first)
-    assert type(estimator)(**estimator.get_params()).get_params() == estimator.get_params()
-    one = type(estimator)(**{**estimator.get_params(), "threads": 1}).fit(table)
-    np.testing.assert_array_equal(one.thresholds_.reshape(6, 3), first)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -96,28 +64,6 @@ def test_right_and_wrong_answers_give_the_binary_estimate(weighting, regularizat
     np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_ - shift, atol=1e-10)
     np.testing.assert_allclose(ours.se_, theirs.se_, atol=1e-10)
     assert abs(ours.regularization_.alpha - theirs.regularization_.alpha) < 1e-9
-
-
-@pytest.mark.parametrize("regularization", [0, "auto", 2.0])
-def test_right_and_wrong_answers_land_where_the_binary_estimate_does(regularization):
-    data = simulate.rasch(400, 50, design="sampled", p=0.3, seed=2).responses
-    theirs = SpectralRasch(regularization=regularization).fit(data)
-    ours = SpectralPartialCredit(regularization=regularization).fit(data)
-    np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-10)
-    np.testing.assert_allclose(ours.se_, theirs.se_, atol=1e-10)
-    assert ours.regularization_ == theirs.regularization_
-
-
-def test_conditional_and_marginal_give_the_binary_estimate():
-    data = simulate.rasch(400, 9, design="sampled", p=0.7, seed=3).responses
-    ours, theirs = ConditionalPartialCredit().fit(data), ConditionalRasch().fit(data)
-    np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-9)
-    np.testing.assert_allclose(ours.se_, theirs.se_, atol=1e-9)
-    assert abs(ours.loglik_ - theirs.loglik_) < 1e-8
-    ours, theirs = MarginalPartialCredit().fit(data), MarginalRasch().fit(data)
-    np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-5)
-    assert abs(ours.sigma_ - theirs.sigma_) < 1e-5
-    assert abs(ours.loglik_ - theirs.loglik_) < 1e-6
 
 
 # ------------------------------------------------------------------------------------ likelihoods
@@ -250,20 +196,6 @@ def test_thresholds_out_of_order_are_said():
 def test_options(options, words):
     with pytest.raises(OptionError, match=words):
         SpectralPartialCredit(**options).fit([[0, 1, 2], [2, 1, 0], [1, 2, 1]])
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ([[0], [1], [2]], "single item"),
-        ([[0, 0], [2, 2]], "every one of the 2 people has all answers"),
-        ([[np.nan, np.nan]], "no response at all"),
-        ([[0, 1.5], [1, 2]], "1.5, which is not a category"),
-    ],
-)
-def test_bad_data(table, words):
-    with pytest.raises((DesignError, ResponseValueError), match=words):
-        SpectralPartialCredit().fit(np.array(table, dtype=float))
 
 
 # ---------------------------------------------------------------------------------------- rating scales

@@ -19,7 +19,6 @@ from spectral_irt.estimators.reciprocal import (
     reciprocal_matrix,
 )
 from spectral_irt.simulate import rasch
-from split import in_blocks
 
 BOTH = pytest.mark.parametrize("estimator", [ChoppinRasch, EigenvectorRasch])
 
@@ -86,13 +85,3 @@ def test_only_five_missing_pairs_are_named(estimator):
     X[100:, 4:] = rasch(100, 4, seed=2).responses.to_dense()
     with pytest.raises(DesignError, match=r"16 of 28 pairs .* and 11 more"):
         estimator().fit(X)
-
-
-@BOTH
-def test_blocks_threads_slices_and_order_of_users_do_not_matter(estimator):
-    data = rasch(500, 6, seed=10).responses
-    one = estimator(threads=1).fit(data)
-    many = estimator(threads=2).fit(in_blocks(data, 41))
-    np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-12)
-    shuffled = estimator().fit(data.to_dense()[np.random.default_rng(0).permutation(500)])
-    np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-12)

@@ -185,9 +185,3 @@ def test_intervals_are_as_narrow_as_said():
         assert "approximate_intervals" in [finding.code for finding in fit.findings_]
     assert 0.45 < np.mean(covered) < 0.85
     assert 0.82 < np.mean(slopes) < 0.92
-
-
-def test_too_few_passes_warn():
-    with pytest.warns(UserWarning, match="stopped after 2 passes"):
-        fit = VariationalRasch(max_iter=2).fit(rasch(100, 6, seed=1).responses)
-    assert "not_converged" in [f.code for f in fit.findings_]
