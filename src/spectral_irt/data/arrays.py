@@ -35,19 +35,11 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
     if orient == "items":
         matrix = matrix.T
     labels = _item_labels(items, matrix.shape[1])
-    builder = ResponsesBuilder(scoring, SOURCE, wide=False)
+    builder = ResponsesBuilder(scoring, SOURCE, labels.tolist)
     for piece, persons in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
         builder.add(piece)
-        builder.whole_people(persons, labels)
-    return _finished(builder, np.arange(matrix.shape[0]), labels)
-
-
-def _finished(builder: ResponsesBuilder, persons: Labels, items: Labels) -> Responses:
-    builder.check.check(SOURCE)
-    responses = builder.responses(persons, items)
-    builder.check.check_scored(responses)
-    raw, notes = builder.raw(items)
-    return replace(responses, raw=raw, notes=(*responses.notes, *notes))
+        builder.whole_people(persons.stop, persons, labels)
+    return builder.responses(np.arange(matrix.shape[0]), labels)
 
 
 def long_frame(*columns: ArrayLike) -> pl.DataFrame:
@@ -62,7 +54,7 @@ def long_frame(*columns: ArrayLike) -> pl.DataFrame:
     )
 
 
-def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Labels]]:
+def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, range]]:
     n_persons, n_items = matrix.shape
     rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
     for start in range(0, n_persons, rows):
@@ -71,12 +63,13 @@ def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Lab
         def place(k: int, start: int = start) -> Place:
             return Place(SOURCE, labels[k % n_items], start + k // n_items)
 
-        person = np.repeat(np.arange(len(part), dtype=np.int32), n_items)
+        persons = range(start, start + len(part))
+        person = np.repeat(np.array(persons, dtype=np.int32), n_items)
         item = np.tile(np.arange(n_items, dtype=np.int32), len(part))
-        yield Piece(person, item, _plain_values(part.ravel()), place, n_items), np.arange(start, start + len(part))
+        yield Piece(person, item, _plain_values(part.ravel()), place, n_items), persons
 
 
-def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[Piece, Labels]]:
+def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[Piece, range]]:
     refuse_blanks(scoring, "a sparse matrix holds answers only")
     stored = sparse.coo_array(matrix)  # keeps stored zeros: they are wrong answers
     row, column = stored.row, stored.col
@@ -86,10 +79,7 @@ def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[
             "Store them explicitly (for instance with Responses.from_long), or pass a dense array."
         )
     values = _plain_values(stored.data)
-    yield (
-        Piece(row, column, values, lambda k: Place(SOURCE, labels[column[k]], int(row[k]))),
-        np.arange(stored.shape[0]),
-    )
+    yield (Piece(row, column, values, lambda k: Place(SOURCE, labels[column[k]], int(row[k]))), range(stored.shape[0]))
 
 
 def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:

@@ -1,20 +1,21 @@
 """Pieces of raw answers -> Responses, in one pass: whatever the source, they are scored and packed here.
 
-Right and wrong answers of whole people are packed as they come. Where there are more categories, those that an item
-has are known only when all were seen: until then the answers lie in a pile, which may be on disk.
+Answers are scored as they come and lie in a pile, which may be on disk, under the codes by which people and items came
+up. Right and wrong answers of whole people are packed on the way. Where there are more categories, those that an item
+has are known only when all were seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Block, Ints
-from spectral_irt.data.categories import Settled, Used, settle
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.categories import Settled, Used, settle, used_by_group
 from spectral_irt.data.choices import BLANK, BlankCounter, OptionCoder, RawAnswers
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import Labels, positions
@@ -24,12 +25,13 @@ from spectral_irt.data.packing import (
     Repeats,
     SpillColumns,
     in_pieces,
+    joined,
     pack_rows,
     slots_of,
     stored,
 )
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Answers, Scoring, means_of
+from spectral_irt.data.scoring import Answers, Keys, Scoring, means_from_sums
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.data.value_check import Place, ValueCheck
 from spectral_irt.errors import OptionError, listed
@@ -38,12 +40,16 @@ if TYPE_CHECKING:
     from spectral_irt.data.scoring import Values
 
 Codes = NDArray[np.integer[Any]]
+Sums = tuple[Ints, Floats, Floats]
+Renaming = Callable[[NDArray[np.int32]], NDArray[np.int32]]
+DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
 
 
 class Piece(NamedTuple):
     """Raw values, the codes of the person and the item of each, and where the k-th of them stands.
 
-    With a `width` they are whole rows of so many cells, one for each person, in the order of the test.
+    With a `width` they are whole rows of so many cells, one for each person, in the order of the test; `when` are
+    numbers that order them.
     """
 
     person: Codes
@@ -51,125 +57,169 @@ class Piece(NamedTuple):
     values: Values
     place: Callable[[int], Place]
     width: int | None = None
+    when: NDArray[Any] | None = None
 
 
 class ResponsesBuilder:
-    """Takes pieces of raw answers, scores and packs them."""
+    """Takes pieces of raw answers, scores and packs them; `labels` gives those of the items by code, as far as they
+    came up."""
 
-    def __init__(self, scoring: Scoring, source: str, *, wide: bool, duplicates: Duplicates = "error") -> None:
+    def __init__(
+        self,
+        scoring: Scoring,
+        source: str,
+        labels: Callable[[], Sequence[Any]],
+        *,
+        wide: bool = False,
+        duplicates: Duplicates = "error",
+    ) -> None:
         self.scoring, self.source, self.duplicates = scoring, source, duplicates
         self.check = ValueCheck(scoring, wide=wide)
+        self._labels = labels
+        self._keys: Keys | None = None
         self._options = OptionCoder()
         self._blanks: BlankCounter | None = None
-        self._blocks: list[Block] = []  # of right and wrong answers
-        self._pile, self._used = SpillColumns(), Used(scoring.bits)  # of answers in several categories
-        self._n_people = 0  # in the blocks, or in the pile
-        self._forget()
-
-    def _forget(self) -> None:
-        self._person: list[Codes] = []
-        self._item: list[Codes] = []
-        self._answers: list[Values] = []
-        self._wrong: list[tuple[Codes, Codes]] = []  # blank cells
-
-    @property
-    def n_waiting(self) -> int:
-        return sum(map(len, self._answers)) + sum(len(person) for person, _ in self._wrong)
+        self._blocks: list[Block] = []  # right and wrong answers of whole people
+        self._n_people = 0  # in the blocks
+        self._binary = scoring.undecided or not scoring.graded  # up to now
+        # Person, slot, option and time; where the person's mean decides later, the item instead, and the value.
+        self._pile = SpillColumns()
+        self.n_waiting = 0  # answers that are not packed
 
     def add(self, piece: Piece) -> None:
         answers = self.check.answers(piece.values, piece.place)
-        self._person.append(answers.of(piece.person))
-        self._item.append(answers.of(piece.item))
-        self._answers.append(answers.values)
-        if piece.width is not None:
-            self._count_blanks(piece, piece.width, answers)
+        person, item = answers.of(piece.person).astype(np.int32, copy=False), answers.of(piece.item)
+        when = None if piece.when is None else answers.of(piece.when)
+        if self.scoring.above_mean is not None:
+            values = np.asarray(answers.values, dtype=np.float64)
+            self._pile.add(person, item.astype(np.int32, copy=False), None, when, values)
+            return
+        keys, options = self._keys_by_code(item), None
+        category = self.scoring.category(answers.values, items=item, persons=person, keys=keys)
+        if keys is not None:
+            options = self._options.codes(answers.values, category == keys.best[item])  # type: ignore[arg-type]
+        if self._binary and int(category.max(initial=0)) > 1:
+            self._give_room()
+        bits = 1 if self._binary else self.scoring.bits
+        slots = slots_of(item, category, bits)
+        wrong = None if piece.width is None else self._blank_cells(piece, piece.width, answers)
+        if wrong is not None:
+            person = np.concatenate([person, piece.person[wrong].astype(np.int32)])
+            slots = np.concatenate([slots, slots_of(piece.item[wrong], np.int32(0), bits)])
+            if options is not None:
+                options = np.concatenate([options, np.full(len(wrong), BLANK, dtype=np.uint8)])
+        self._pile.add(person, slots, options, when, None)
+        self.n_waiting += len(slots)
 
-    def _count_blanks(self, piece: Piece, width: int, answers: Answers) -> None:
+    def _give_room(self) -> None:
+        """Answers were taken for right and wrong until now: slots have room for more categories from now on."""
+        before, bits = self._pile, self.scoring.bits
+        self._pile, self._binary = SpillColumns(), False
+        n_people = 0
+        for block in self._blocks:
+            row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
+            slots = slots_of(np.asarray(block.items), 1 - (row & 1), bits)
+            self._pile.add((row >> 1) + np.int32(n_people), slots, None, None, None)
+            n_people += block.n_persons
+        self._blocks = []
+        for person, codes, *others in before.used_up():
+            self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)  # type: ignore[operator, arg-type]
+
+    def _keys_by_code(self, item: Codes) -> Keys | None:
+        """The right answers by the code of the item, of as many items as came up by now."""
+        if self.scoring.key is None:
+            return None
+        if self._keys is None or int(item.max(initial=-1)) >= len(self._keys.best):
+            self._keys = self.scoring.keys_of(self._labels())
+        return self._keys
+
+    def _blank_cells(self, piece: Piece, width: int, answers: Answers) -> Ints | None:
+        """Which cells count as wrong though they are blank."""
         how = self.scoring
         self._blanks = self._blanks or BlankCounter(how.omitted, how.not_reached)
         presented = None if answers.answered is None else how.presented(piece.values)
-        wrong = self._blanks.wrong(piece.item, width, answers.answered, presented)
-        if wrong is not None:
-            self._wrong.append((piece.person[wrong], piece.item[wrong]))
+        return self._blanks.wrong(piece.item, width, answers.answered, presented)
 
-    def whole_people(self, persons: Labels, items: Labels) -> None:
-        """What is waiting are all the answers of these people, who come next."""
-        if not self._answers:
+    # ------------------------------------------------------------------ packing
+
+    def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
+        """All answers of the people before `stop` were added: if they are right and wrong ones, they are packed.
+
+        `persons` are the labels of those who were not packed before.
+        """
+        if self.scoring.above_mean or not (self._binary and len(self._pile)):
             return
-        rows, binary = self._rows(len(persons), items)
-        if binary:
-            repeats, counts = Repeats(), np.bincount(rows.person, minlength=len(persons))
-            blocks = pack_rows(in_pieces(rows), counts, duplicates=self.duplicates, repeats=repeats)
-            self._blocks += map(stored, blocks)
-            repeats.complain(persons, items, self.source)
-        else:
-            self._keep(rows)
-        self._n_people += len(persons)
+        rows = joined([AnswerRows(*columns[:4]) for columns in self._pile.used_up()])  # type: ignore[arg-type]
+        rows = rows._replace(person=rows.person - np.int32(self._n_people))
+        repeats, counts = Repeats(), np.bincount(rows.person, minlength=stop - self._n_people)
+        blocks = pack_rows(in_pieces(rows), counts, duplicates=self.duplicates, repeats=repeats)
+        self._blocks += map(stored, blocks)
+        repeats.complain(persons, items, self.source)
+        self._n_people, self.n_waiting, self._pile = stop, 0, SpillColumns()
 
     def responses(
-        self, persons: Labels, items: Labels, recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None
+        self,
+        persons: Labels,
+        items: Labels,
+        person_at: NDArray[np.int32] | None = None,
+        item_at: NDArray[np.int32] | None = None,
+        groups: Ints | None = None,
+        report: Callable[[float], None] = lambda share: None,
     ) -> Responses:
-        """All answers; `recode` makes codes of people and items from those of the pieces that are waiting."""
-        if self._answers:
-            rows, binary = self._rows(len(persons), items, recode)
-            if binary:
-                counts = np.bincount(rows.person, minlength=len(persons))
-                return packed(in_pieces(rows), counts, persons, items, self.scoring, self.duplicates, self.source)
-            self._keep(rows)
-        if self._blocks or not self.scoring.graded:
-            return Responses(tuple(self._blocks), items, persons, source=self.source)
-        counts = np.zeros(len(persons), dtype=np.int64)
-        for person, *_ in self._pile:
-            counts += np.bincount(person, minlength=len(persons))  # type: ignore[arg-type]
-        same = np.arange(len(items))
-        settled = settle(self._used.of_items(same), items, self.scoring, self.source)
-        final = self._used.renaming(settled, same)
-        rows_of = (AnswerRows(*columns) for columns in self._pile.used_up())  # type: ignore[arg-type]
-        pieces = (rows._replace(slots=final(rows.slots)) for rows in rows_of)
-        return packed(pieces, counts, persons, items, self.scoring, self.duplicates, self.source, settled)
+        """All answers; `person_at` and `item_at` are the final codes of people and items, by those of the pieces, and
+        items of one of the `groups` have the same categories."""
+        self.check.check(self.source)
+        self.check.check_key(items)
+        if self._blocks and not len(self._pile):
+            made = Responses(tuple(self._blocks), items, persons, source=self.source)
+        else:
+            item_at = np.arange(len(items), dtype=np.int32) if item_at is None else item_at
+            used = None if self._binary else Used(self.scoring.bits)
+            sums, settled, final = self._sums(person_at, len(persons), used), None, None
+            if used is not None:
+                table = used.of_items(item_at) if groups is None else used_by_group(used.of_items(item_at), groups)
+                settled = settle(table, items, self.scoring, self.source)
+                final = used.renaming(settled, item_at)
+            pieces = self._final_rows(person_at, item_at, sums, final)
+            made = packed(pieces, sums[0], persons, items, self.scoring, self.duplicates, self.source, settled, report)
+        self.check.check_scored(made)
+        raw, notes = self._raw(items.tolist())
+        return replace(made, raw=raw, notes=(*made.notes, *notes))
 
-    def _keep(self, rows: AnswerRows) -> None:
-        """Put answers in several categories on the pile, after those that were taken for right and wrong until now."""
-        n_before = 0
-        for block in self._blocks:
-            row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
-            slots = slots_of(np.asarray(block.items), 1 - (row & 1), self.scoring.bits)
-            self._add(AnswerRows((row >> 1) + np.int32(n_before), slots))
-            n_before += block.n_persons
-        self._blocks = []
-        self._add(rows._replace(person=rows.person + np.int32(self._n_people)))
+    def _final_rows(
+        self, person_at: NDArray[np.int32] | None, item_at: NDArray[np.int32], sums: Sums, final: Renaming | None
+    ) -> Iterator[AnswerRows]:
+        """The answers with people and items under their final codes; the pile is used up."""
+        scoring = self.scoring
+        means = means_from_sums(*sums) if scoring.above_mean else None
+        if final is None:
+            final = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().__getitem__
+        for columns in self._pile.used_up(DEALT if self._pile.spilled else 1):
+            codes, slots, options, when, values = columns
+            person: Any = codes if person_at is None else person_at[codes]
+            if means is None:
+                yield AnswerRows(person, final(slots), options, when)  # type: ignore[arg-type]
+            else:
+                item = item_at[slots]
+                category = scoring.category(values, items=item, persons=person, means=means)
+                yield AnswerRows(person, 2 * item + category, None, when)
 
-    def _add(self, rows: AnswerRows) -> None:
-        self._used.note(rows.slots)
-        self._pile.add(*rows)
+    def _sums(self, person_at: NDArray[np.int32] | None, n_persons: int, used: Used | None) -> Sums:
+        """Answers of each person, and where values are kept, the sum of these and of their sizes; on the way `used`
+        takes note of the categories."""
+        counts, values, sizes = np.zeros(n_persons, dtype=np.int64), np.zeros(n_persons), np.zeros(n_persons)
+        for person, slots, _, _, own in self._pile:
+            final: Any = person if person_at is None else person_at[person]
+            counts += np.bincount(final, minlength=n_persons)
+            if own is not None:
+                values += np.bincount(final, own, n_persons)
+                sizes += np.bincount(final, np.abs(own), n_persons)
+            elif used is not None:
+                used.note(slots)  # type: ignore[arg-type]
+        return counts, values, sizes
 
-    def _rows(
-        self, n_persons: int, items: Labels, recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None
-    ) -> tuple[AnswerRows, bool]:
-        """The answers that are waiting, scored, and whether they are right and wrong ones, of one bit each, as all
-        before them; blank cells that count as wrong are in category 0."""
-        blank_person, blank_item = zip(*self._wrong, strict=True) if self._wrong else ((), ())
-        person, item = _joined([*self._person, *blank_person]), _joined([*self._item, *blank_item])
-        if recode is not None:
-            person, item = recode(person, item)
-        answers, scoring = _joined(self._answers), self.scoring
-        self._forget()
-        means = means_of(person, answers, n_persons) if scoring.above_mean else None
-        keys = scoring.keys_of(items)
-        n = len(answers)
-        category = scoring.category(answers, items=item[:n], persons=person[:n], keys=keys, means=means)
-        options = None if keys is None else self._options.codes(answers, category == keys.best[item[:n]])
-        undecided = scoring.undecided and not len(self._pile)
-        binary = not scoring.graded or (undecided and int(category.max(initial=0)) <= 1)
-        slots = slots_of(item, np.int32(0), 1 if binary else scoring.bits)
-        slots[:n] |= category
-        if options is not None and len(item) > n:
-            options = np.concatenate([options, np.full(len(item) - n, BLANK, dtype=np.uint8)])
-        return AnswerRows(person.astype(np.int32, copy=False), slots, options), binary
-
-    def raw(self, items: Labels) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
+    def _raw(self, labels: list[Any]) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
         """What is known of the answers besides right and wrong, when all are packed; and what is odd about it."""
-        labels = items.tolist()
         raw, found = raw_answers(self.scoring, self._options, labels)
         if self._blanks is not None:
             wrong = self._blanks.counted_wrong
@@ -262,13 +312,3 @@ def _without_unused(answers: Responses, scoring: Scoring) -> Responses:
         person, item, category, persons=answers.persons, items=answers.items, thresholds=settled.thresholds
     )
     return replace(made, source=answers.source, codes=settled.codes, notes=settled.notes)
-
-
-def _joined(parts: list[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    import polars as pl
-
-    return pl.concat(parts)

@@ -65,11 +65,6 @@ class Used:
         self._bits, self._width = bits, 1  # bits of a category in a slot, and in the table
         self.table: NDArray[np.bool_] = np.zeros((0, 2), dtype=bool)
 
-    @property
-    def several(self) -> bool:
-        """Whether some answer is in a category above 1."""
-        return self._width > 1
-
     def note(self, slots: NDArray[np.int32]) -> None:
         """Take note of the slots of some answers."""
         if not len(slots):

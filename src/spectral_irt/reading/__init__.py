@@ -119,11 +119,12 @@ def read(
     ----------
     source : path, glob, folder, address, "-", or several of them; dataframe; array; sparse matrix; Responses
         Several files are one table: long ones are put one after the other, wide ones stacked, columns matched by name.
-        Folders such as `year=2024` above a file are columns of it. Parquet is also read from s3://, gs:// and other
-        stores that polars reads, any kind of file from https://; "-" is standard input. A dataframe of any library is
-        read like a file, long or wide, and is not changed; tables made from the responses come in the same library,
-        and rows without labels take those of its index, or are numbered from 0. In an array and a sparse matrix a row
-        is a person, a column an item, and NaN, None, masked or not stored is not answered; `items` are its labels.
+        Folders such as `year=2024` above a Parquet file are columns of it. Parquet is also read from s3://, gs:// and
+        other stores that polars reads, any kind of file from https://; "-" is standard input. A dataframe of any
+        library is read like a file, long or wide, and is not changed; tables made from the responses come in the same
+        library, and rows without labels take those of its index, or are numbered from 0. In an array and a sparse
+        matrix a row is a person, a column an item, and NaN, None, masked or not stored is not answered; `items` are its
+        labels.
     sql, database : str, optional
         Instead of a path: a query, and the database to ask: "sqlite:FILE", "duckdb:FILE" or
         "postgresql://USER@HOST/DATABASE". Rows come in batches. Needs `spectral-irt[database]`.

@@ -209,7 +209,7 @@ def _taken_apart(table: Table, options: LayoutOptions) -> Long:
         raise OptionError(
             f"`items=` names columns of a wide table, and {table.name} has objects of answers. Leave it out."
         )
-    number, item = len(table.columns) - 2 - table.n_added, len(table.columns) - 1 - table.n_added
+    number, item = len(table.columns) - 2, len(table.columns) - 1
     response = table.position("response", options.response)
     if response is None:
         usual = [k for k in table.nested if plain(table.columns[k]) in RESPONSE_NAMES] or table.nested

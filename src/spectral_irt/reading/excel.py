@@ -29,7 +29,7 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, reason_of
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
-from spectral_irt.reading.frame import Pieces, Table, check_header, no_panic_on_stderr, table_of_frame
+from spectral_irt.reading.frame import Pieces, Table, check_header, table_of_frame
 from spectral_irt.reading.text_pieces import too_much, zip_fits
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
@@ -108,8 +108,7 @@ def _reader_errors_named(file: File) -> Iterator[None]:
     import fastexcel
 
     try:
-        with no_panic_on_stderr():
-            yield
+        yield
     except SpectralIrtError:
         raise
     except BaseException as error:

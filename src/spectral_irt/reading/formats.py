@@ -147,11 +147,7 @@ def open_table(file: File) -> Table:
             "`group_file=`."
         )
     table: Table = importlib.import_module(f"{__package__}.{module}").open_table(file)
-    if file.uri is not None:  # of a store polars itself knows the folders
-        return table
-    from spectral_irt.reading.frame import with_folders
-
-    return with_folders(table, file.path)
+    return table
 
 
 @contextmanager

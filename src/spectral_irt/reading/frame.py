@@ -6,17 +6,12 @@ every label of its kind is a whole number written the plain way: "7" does, "007"
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 import polars as pl
 from numpy.typing import NDArray
@@ -30,8 +25,6 @@ PIECE_ROWS = 1_000_000
 LEAST_ROWS = 32  # a piece of a very wide table: every column has a cost of its own
 HEAD_ROWS = 200  # rows and columns looked at to tell what a table is
 HEAD_COLUMNS = 20
-_FOLDER = re.compile("([^=]+)=(.*)")
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
@@ -113,7 +106,6 @@ NOT_PLAIN = (
     "columns of numbers and texts, each with a name of its own."
 )
 _NOT_READ = re.compile("not.{0,9} (implemented|supported)|unsupported|more than one occurrence", re.I)
-_STDERR = threading.RLock()  # one at a time takes the place of stderr
 
 DAMAGED = "It is probably damaged or cut short; write or fetch it again."
 
@@ -131,31 +123,6 @@ def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
         raise ReadError(
             f"{name} cannot be read: {printable(reason_of(error).split(': Error {')[0])}. {remedy}"
         ) from None
-
-
-@contextmanager
-def no_panic_on_stderr() -> Iterator[None]:
-    """What a library in Rust writes to stderr when it panics is no message to users; all else comes there after it."""
-    with _STDERR, ExitStack() as stack:
-        try:
-            saved = os.dup(2)
-            stack.callback(os.close, saved)
-            kept = stack.enter_context(tempfile.TemporaryFile())
-        except OSError:  # closed, or no room for what is written to it
-            yield
-            return
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException as error:
-            if type(error).__name__ == "PanicException":
-                kept.truncate(0)
-            raise
-        finally:
-            os.dup2(saved, 2)
-            kept.seek(0)
-            while data := kept.read(1 << 16):
-                os.write(2, data)
 
 
 def check_header(source: str, names: Sequence[str], where: str) -> None:
@@ -202,42 +169,6 @@ def table_of_frame(
         return frame.to_series(column).head(HEAD_ROWS)
 
     return Table(name, columns, list(frame.dtypes), head, pieces, row_labels=row_labels)
-
-
-def with_folders(table: Table, path: Path) -> Table:
-    """The table with a column for each folder such as year=2024 above its file, however the path is written."""
-    found = [one for one in map(_FOLDER.fullmatch, path.absolute().parent.as_posix().split("/")) if one]
-    added = {one[1]: None if one[2] == _NO_VALUE else unquote(one[2]) for one in found}
-    if len(added) < len(found):
-        raise ReadError(f"{table.name}: the folders above it say the same name more than once. Rename them.")
-    constants = [pl.Series(name, [value], pl.String) for name, value in added.items() if name not in table.columns]
-    if not constants:
-        return table
-    own = len(table.columns)
-
-    def head(column: int) -> pl.Series:
-        return table.head(column) if column < own else constants[column - own].new_from_index(0, len(table.head(0)))
-
-    def pieces(columns: Sequence[int]) -> Pieces:
-        inside = [k for k in columns if k < own]
-        for frame, done in table.pieces(inside or [0]):
-            every = [
-                frame.to_series(inside.index(k)) if k < own else constants[k - own].new_from_index(0, frame.height)
-                for k in columns
-            ]
-            yield pl.DataFrame([one.alias(str(k)) for k, one in enumerate(every)]), done
-
-    n = len(constants)
-    return replace(
-        table,
-        columns=[*table.columns, *(one.name for one in constants)],
-        dtypes=[*table.dtypes, *[pl.String] * n],
-        untyped=[*table.untyped, *range(own, own + n)],
-        head=head,
-        pieces=pieces,
-        cells=None,
-        n_added=n,
-    )
 
 
 def series_of(values: list[Any]) -> pl.Series:

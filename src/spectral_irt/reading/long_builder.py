@@ -11,26 +11,21 @@ goes by two hashes of 64 bits, so that a billion different texts share a key wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Ints
-from spectral_irt.data.builder import packed, raw_answers, refuse_blanks
-from spectral_irt.data.categories import Settled, Used, settle, used_by_group
-from spectral_irt.data.choices import OptionCoder
+from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import Labels
-from spectral_irt.data.packing import AnswerRows, SpillColumns, slots_of
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Keys, Means, Scoring, means_from_sums
-from spectral_irt.data.value_check import Place, ValueCheck
+from spectral_irt.data.value_check import Place
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.attributes import PersonColumns
@@ -203,18 +198,6 @@ def _times(text: pl.Series) -> pl.Series:
 
 
 @dataclass(frozen=True)
-class LongPiece:
-    """Some rows of a long table: codes of people and items, raw values, and where they stand."""
-
-    persons: NDArray[np.int32]
-    items: NDArray[np.int32]
-    values: pl.Series
-    place: Callable[[int], Place]
-    done: float  # the share of all rows read with this piece
-    when: NDArray[Any] | None = None  # what orders the rows
-
-
-@dataclass(frozen=True)
 class LongTables:
     """Long tables, one after the other, as one; what labels they have is known when all pieces were read."""
 
@@ -234,8 +217,8 @@ class LongTables:
         """Whether labels handled as text become integers again when all are whole numbers."""
         return not self.is_text(role) or all(table.is_loose(k) for table, k in self._columns(role))
 
-    def pieces(self) -> Iterator[LongPiece]:
-        """The rows in order of arrival, without those that are empty altogether."""
+    def pieces(self) -> Iterator[tuple[Piece, float]]:
+        """The rows in order of arrival, without those that are empty altogether; and the share of all that is read."""
         order = OrderColumn()
         for number, (table, layout) in enumerate(self.tables):
             start, about = table.rows_above + 1, self.about.positions(table) if self.about else []
@@ -260,7 +243,7 @@ class LongTables:
                 item = self._codes("item", table, layout, self._item(table, layout, frame, columns, rows), rows)
                 named = table.columns[layout.response] if layout.row is None else frame.to_series(1)
                 place = partial(_place, table.name, named, rows)
-                yield LongPiece(person, item, frame.to_series(2), place, (number + done) / len(self.tables), when)
+                yield Piece(person, item, frame.to_series(2), place, when=when), (number + done) / len(self.tables)
 
     def _item(self, table: Table, layout: Long, frame: pl.DataFrame, columns: list[int], rows: RowNumbers) -> pl.Series:
         """The column of items; with facets, what was rated and by whom in one text."""
@@ -307,6 +290,11 @@ class LongTables:
             check_names(labels, where, rows)
         return codes
 
+    def item_labels(self) -> list[Any]:
+        """Those of the items that came up, by code."""
+        found: list[Any] = labels_of(self.items.labels(), loose=self.is_loose("item")).tolist()
+        return found
+
     def numbering(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
         """The labels in order, numbers by size and text by its characters; and the position of each by its code."""
         labels, loose = (self.persons if role == "person" else self.items).labels(), self.is_loose(role)
@@ -333,132 +321,24 @@ def one_ahead(things: Iterable[T]) -> Iterator[T]:
             yield thing  # type: ignore[misc]
 
 
-DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
 READ = 0.8  # the share of the work that is reading; the rest is packing
 
 
 def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     """Responses from long tables; people and items in sorted order."""
     refuse_blanks(options.scoring, "here there is a row for each answer")
-    check = ValueCheck(options.scoring)
-    scorer = LongScorer(options.scoring, data)
-    pile = SpillColumns()
-    for piece in one_ahead(data.pieces()):
-        pile.add(*scorer.coded(piece, check))
-        options.report(READ * piece.done)
+    builder = ResponsesBuilder(options.scoring, options.source, data.item_labels, duplicates=options.duplicates)
+    for piece, done in one_ahead(data.pieces()):
+        builder.add(piece)
+        options.report(READ * done)
     if not data.persons.size:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
-    check.check(options.source)
+    builder.check.check(options.source)
     items, item_at = data.numbering("item")
-    facets = data.facets(items)
-    check.check_key(items)
+    facets, groups = data.facets(items), None
+    if facets is not None:  # an item has the same categories whoever rates
+        items, groups = facets.labels(), facets.item
     persons, person_at = data.numbering("person")
-    settled = None
-    if scorer.used:
-        used = scorer.used.of_items(item_at)
-        if facets is not None:  # an item has the same categories whoever rates
-            used, items = used_by_group(used, facets.item), facets.labels()
-        settled = settle(used, items, options.scoring, options.source)
-    responses = packed(
-        _in_final_codes(pile, person_at, item_at, options.scoring, scorer.used, settled),
-        _counts(pile, person_at),
-        persons,
-        items,
-        options.scoring,
-        options.duplicates,
-        options.source,
-        settled,
-        lambda share: options.report(READ + (1 - READ) * share),
-    )
-    check.check_scored(responses)
-    raw, notes = (None, ()) if scorer.options is None else raw_answers(options.scoring, scorer.options, items.tolist())
-    notes = (*responses.notes, *notes)
-    return replace(responses, frame_kind=options.frame_kind, raw=raw, notes=notes, facets=facets)
-
-
-class CodedRows(NamedTuple):
-    """Answers in the order of their arrival, under the codes by which labels came up.
-
-    The code of an answer is its slot; or the item alone where the value decides later, when all ratings are known.
-    """
-
-    person: NDArray[np.int32]
-    code: NDArray[np.int32]
-    options: NDArray[np.uint8] | None
-    values: NDArray[np.float64] | None
-    when: NDArray[Any] | None
-
-
-class LongScorer:
-    """Turns pieces into codes."""
-
-    def __init__(self, scoring: Scoring, data: LongTables) -> None:
-        self.scoring, self.data = scoring, data
-        self.options = None if scoring.key is None else OptionCoder()
-        self.used = Used(scoring.bits) if scoring.graded else None
-        self._keys: Keys | None = None
-
-    def _keys_by_code(self) -> Keys | None:
-        """The right answers by the code of the item, of as many items as came up by now."""
-        coder = self.data.items
-        if self.scoring.key is not None and (self._keys is None or len(self._keys.best) < coder.size):
-            self._keys = self.scoring.keys_of(labels_of(coder.labels(), loose=self.data.is_loose("item")).tolist())
-        return self._keys
-
-    def coded(self, piece: LongPiece, check: ValueCheck) -> CodedRows:
-        answers = check.answers(piece.values, piece.place)
-        person, item = answers.of(piece.persons), answers.of(piece.items)
-        when = None if piece.when is None else answers.of(piece.when)
-        if self.scoring.above_mean is not None:
-            return CodedRows(person, item, None, np.asarray(answers.values, dtype=np.float64), when)
-        keys, options = self._keys_by_code(), None
-        category = self.scoring.category(answers.values, items=item, persons=person, keys=keys)
-        if keys is not None and self.options is not None:
-            options = self.options.codes(answers.values, category == keys.best[item])  # type: ignore[arg-type]
-        slots = slots_of(item, category, self.scoring.bits)
-        if self.used is not None:
-            self.used.note(slots)
-        return CodedRows(person, slots, options, None, when)
-
-
-def _in_final_codes(
-    pile: SpillColumns,
-    person_at: NDArray[np.int32],
-    item_at: NDArray[np.int32],
-    scoring: Scoring,
-    used: Used | None,
-    settled: Settled | None,
-) -> Iterator[AnswerRows]:
-    """The same answers with people and items numbered in order; the pile is used up."""
-    means = _means(pile, person_at) if scoring.above_mean else None
-    slot_at = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel()
-    final = slot_at.__getitem__ if used is None or settled is None else used.renaming(settled, item_at)
-    for columns in pile.used_up(DEALT if pile.spilled else 1):
-        piece = CodedRows(*columns)  # type: ignore[arg-type]
-        person = person_at[piece.person]
-        if means is None:
-            yield AnswerRows(person, final(piece.code), piece.options, piece.when)
-            continue
-        item = item_at[piece.code]
-        category = scoring.category(piece.values, items=item, persons=person, means=means)
-        yield AnswerRows(person, 2 * item + category, None, piece.when)
-
-
-def _counts(pile: SpillColumns, person_at: NDArray[np.int32]) -> Ints:
-    """Answers of each person, in the final order."""
-    by_code = np.zeros(len(person_at), dtype=np.int64)
-    for person, *_ in pile:
-        by_code += np.bincount(person, minlength=len(by_code))  # type: ignore[arg-type]
-    return by_code[np.argsort(person_at)]
-
-
-def _means(pile: SpillColumns, person_at: NDArray[np.int32]) -> Means:
-    n = len(person_at)
-    sums, sizes = np.zeros(n), np.zeros(n)
-    for columns in pile:
-        piece = CodedRows(*columns)  # type: ignore[arg-type]
-        person = person_at[piece.person]
-        assert piece.values is not None
-        sums += np.bincount(person, piece.values, n)
-        sizes += np.bincount(person, np.abs(piece.values), n)
-    return means_from_sums(_counts(pile, person_at), sums, sizes)
+    report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
+    responses = builder.responses(persons, items, person_at, item_at, groups, report)
+    return replace(responses, frame_kind=options.frame_kind, facets=facets)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import polars as pl
 
@@ -16,7 +15,6 @@ from spectral_irt.reading.frame import (
     Pieces,
     Table,
     by_position,
-    no_panic_on_stderr,
     polars_errors_named,
     rows_in_a_piece,
 )
@@ -30,17 +28,22 @@ ELSEWHERE = (
 def open_table(file: File) -> Table:
     """A Parquet or Arrow file as a table."""
     remedy = DAMAGED if file.uri is None else ELSEWHERE
-    quiet = no_panic_on_stderr() if file.uri is None else nullcontext()
-    with polars_errors_named(file.name, remedy), quiet:
+    with polars_errors_named(file.name, remedy):
+        n_own = None
         if file.uri is not None:
             lazy = pl.scan_parquet(file.uri) if file.family == "parquet" else pl.scan_ipc(file.uri)
         elif file.family == "parquet":
-            lazy = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
+            path = file.path.absolute()
+            n_own = len(pl.scan_parquet(path, glob=False, hive_partitioning=False).collect_schema())
+            # Folders above the file, such as year=2024, are columns of text.
+            folders = {part.split("=")[0]: pl.String for part in path.parent.parts if "=" in part}
+            lazy = pl.scan_parquet(path, glob=False, hive_partitioning=bool(folders), hive_schema=folders or None)
         elif _is_stream(file):
             lazy = pl.read_ipc_stream(file.path).lazy()
         else:
             lazy = pl.scan_ipc(file.path, glob=False)
         schema = lazy.collect_schema()
+        n_own = len(schema) if n_own is None else n_own
         if not len(schema):
             raise ReadError(f"{file.name} has no columns.")
         first = by_position(lazy.select(pl.nth(range(min(len(schema), HEAD_COLUMNS)))).head(HEAD_ROWS).collect())
@@ -61,7 +64,9 @@ def open_table(file: File) -> Table:
                 seen += batch.height
                 yield by_position(batch), min(seen / n_rows, 1.0)
 
-    return Table(file.name, list(schema.names()), list(schema.dtypes()), head, pieces)
+    added = range(n_own, len(schema))
+    names, types = list(schema.names()), list(schema.dtypes())
+    return Table(file.name, names, types, head, pieces, untyped=added, n_added=len(added))
 
 
 def _is_stream(file: File) -> bool:

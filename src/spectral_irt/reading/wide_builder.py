@@ -90,10 +90,15 @@ class WideBuilder:
             refuse_blanks(options.scoring, "here people may have several rows, or a row is an item")
         columns = [item_label(table.columns[k]) for table, layout in tables for k in layout.columns]
         self._code = {name: code for code, name in enumerate(dict.fromkeys(columns))}
-        self._builder = ResponsesBuilder(options.scoring, options.source, wide=True, duplicates=options.duplicates)
         self._labels: list[pl.Series] = []
+        self._builder = ResponsesBuilder(
+            options.scoring, options.source, self._item_labels, wide=True, duplicates=options.duplicates
+        )
         self._n_packed = 0  # batches
-        self._n_rows = 0  # since then
+        self._n_rows = 0
+
+    def _item_labels(self) -> list[Any]:
+        return list(self._code) if self._people_down else _joined(self._labels).to_list()
 
     def responses(self) -> Responses:
         options, check = self._options, self._builder.check
@@ -109,22 +114,18 @@ class WideBuilder:
         if options.duplicates == "error" and len(rows) < len(labels):
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
         loose = all(layout.label is not None and table.is_loose(layout.label) for table, layout in self._tables)
-        persons, items, recode = labels_of(rows, loose=loose), self._column_labels(), None
+        persons, items, of_row = labels_of(rows, loose=loose), self._column_labels(), None
         if self._at_once:
             self._pack()
         else:
             of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
-            if self._people_down:
-                recode = lambda row, column: (of_row[row], column)  # noqa: E731
-            else:
-                persons, items, recode = items, persons, lambda row, column: (column, of_row[row])
-        packed = self._builder.responses(persons, items, recode)
-        check.check_scored(packed)
-        raw, notes = self._builder.raw(packed.items)
+        if self._people_down:
+            packed = self._builder.responses(persons, items, of_row)
+        else:
+            packed = self._builder.responses(items, persons, None, of_row)
         chosen = [layout.chosen for _, layout in self._tables if layout.chosen is not None]
         about_columns = together(chosen).findings() if chosen else ()
-        notes = (*about_columns, *packed.notes, *notes)
-        return replace(packed, frame_kind=options.frame_kind, source=options.source, raw=raw, notes=notes)
+        return replace(packed, frame_kind=options.frame_kind, notes=(*about_columns, *packed.notes))
 
     def _read(self, table: Table, layout: Wide, number: int, index: int) -> int:
         """Add the rows of a table; those without labels are numbered from `number`, and the next number is returned."""
@@ -151,11 +152,14 @@ class WideBuilder:
             def place(k: int, rows: NDArray[Any] = rows) -> Place:
                 return Place(table.name, columns[k % n], int(rows[k // n]))
 
-            person = np.repeat(np.arange(self._n_rows, self._n_rows + len(labels), dtype=np.int32), n)
-            width = n if self._people_down else None  # else the cells of a row are those of an item
-            self._builder.add(Piece(person, np.tile(codes, len(labels)), values, place, width))
+            row = np.repeat(np.arange(self._n_rows, self._n_rows + len(labels), dtype=np.int32), n)
+            column = np.tile(codes, len(labels))
             self._labels.append(labels)
             self._n_rows += len(labels)
+            if self._people_down:
+                self._builder.add(Piece(row, column, values, place, n))
+            else:
+                self._builder.add(Piece(column, row, values, place))
             if self._at_once and self._builder.n_waiting >= BLOCK_RESPONSES:
                 self._pack()
             start, number = start + height, number + len(labels)
@@ -164,10 +168,10 @@ class WideBuilder:
 
     def _pack(self) -> None:
         """Pack the rows so far: they are people, and each comes once."""
-        if self._n_rows:
+        if len(self._labels) > self._n_packed:
             persons = _joined(self._labels[self._n_packed :]).to_numpy()
-            self._builder.whole_people(persons, label_array(self._code))
-            self._n_packed, self._n_rows = len(self._labels), 0
+            self._builder.whole_people(self._n_rows, persons, label_array(self._code))
+            self._n_packed = len(self._labels)
 
     def _column_labels(self) -> Labels:
         names = list(self._code)

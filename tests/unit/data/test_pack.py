@@ -173,8 +173,7 @@ def test_an_item_that_no_slot_can_hold_is_refused(bits: int) -> None:
 
 def test_more_items_than_ordered_answers_can_have() -> None:
     scoring = Scoring(ordered=True)
-    builder = ResponsesBuilder(scoring, "the data", wide=False)
+    builder = ResponsesBuilder(scoring, "the data", list)
     item = np.array([0, 1 << (31 - scoring.bits)])
-    builder.add(Piece(np.array([0, 0]), item, np.array([2.0, 1.0]), lambda k: Place("the data", "q", k)))
     with pytest.raises(ReadError, match="items, the most that answers in up to 128 categories can have"):
-        builder.whole_people(np.arange(1), np.arange(2))
+        builder.add(Piece(np.array([0, 0]), item, np.array([2.0, 1.0]), lambda k: Place("the data", "q", k)))

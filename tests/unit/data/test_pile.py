@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from spectral_irt import read, set_memory
+from spectral_irt.data import builder
 from spectral_irt.data.packing import SpillColumns
 from spectral_irt.engine.memory import Budget, budget
 from spectral_irt.errors import OutputError
 from spectral_irt.reading import frame as tabular
-from spectral_irt.reading import long_builder as long_tables
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_file_between_gives_the_same_responses(
 ) -> None:
     file = tmp_path / "a.parquet"
     answers(twice="duplicates" in options).write_parquet(file)
-    monkeypatch.setattr(long_tables, "DEALT", 200)
+    monkeypatch.setattr(builder, "DEALT", 200)
     spilled = read(file, **options)
     assert budget().spill.written
     set_memory("4GB")

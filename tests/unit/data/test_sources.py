@@ -80,7 +80,8 @@ def test_a_partition_without_rows_does_no_harm(tmp_path: Path) -> None:
 def test_folders_name_people_and_are_never_items(tmp_path: Path) -> None:
     for form in ("a", "b"):
         (tmp_path / f"form={form}").mkdir()
-        (tmp_path / f"form={form}" / "x.csv").write_text(f"who,q1,q2\n{form}1,1,0\n{form}2,0,1\n")
+        table = pl.DataFrame({"who": [f"{form}1", f"{form}2"], "q1": [1, 0], "q2": [0, 1]})
+        table.write_parquet(tmp_path / f"form={form}" / "x.parquet")
     wide = read(tmp_path)
     assert wide.items.tolist() == ["q1", "q2"]
     assert wide.persons.tolist() == ["a1", "a2", "b1", "b2"]
