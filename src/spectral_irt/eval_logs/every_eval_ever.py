@@ -7,11 +7,12 @@ several results has a line for each, told apart by `evaluation_result_id`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.eval_logs.log import VARIANT, Log, mapping, number, numbers, objects, texts
+from spectral_irt.eval_logs.log import VARIANT, Log, Sample, log_of, mapping, number, objects
 from spectral_irt.reading.formats import File
 
 NAME = "Every Eval Ever"
@@ -26,7 +27,8 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     """A log for each model and evaluation in the file, as a rule one."""
-    found: dict[tuple[str, str], dict[str, dict[str, tuple[Any, ...]]]] = {}
+    found: dict[tuple[str, str], dict[str, Sample]] = {}
+    results: dict[tuple[str, str], dict[str, None]] = {}
     for line, one in objects(file):
         version = str(one.get("schema_version"))
         if not version.startswith(KNOWN):
@@ -49,40 +51,22 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             raise OptionError(
                 f"{file.name}: line {line:,} has no {listed(missing)} in its metadata, which has {listed(about)}."
             )
-        row = (one.get("sample_hash"), correct, score, *(about[name] for name in attributes))
-        samples = found.setdefault(key, {}).setdefault(result, {})
-        if sample in samples:
+        samples = found.setdefault(key, {})
+        scores: Any = samples.setdefault(sample, Sample(sample, {}, 1, one.get("sample_hash"), about)).scores
+        results.setdefault(key, {})[result] = None
+        if USUAL + VARIANT + result in scores:
             raise ReadError(
                 f"{file.name}: line {line:,} answers {key[1]}/{sample} once more for {key[0]}. A sample that was run "
                 "several times needs an id for each run."
             )
-        samples[sample] = row
+        scores |= {USUAL + VARIANT + result: number(correct), f"score{VARIANT}{result}": number(score)}
     logs = []
-    for (model, benchmark), results in found.items():
-        rows = {sample: part[sample] for part in results.values() for sample in part}
-        scores = {}
-        for result, part in results.items():
-            under = f"{VARIANT}{result}" if len(results) > 1 else ""
-            for k, name in enumerate((USUAL, "score"), start=1):
-                scores[name + under] = numbers([_number(part[s][k]) if s in part else None for s in rows])
-        hashes = texts([row[0] for row in rows.values()])
-        logs.append(
-            Log(
-                NAME,
-                file.path,
-                model,
-                benchmark,
-                texts(list(rows)),
-                scores,
-                hash=hashes if hashes.count() else None,
-                usual=USUAL if len(results) == 1 else None,
-                attributes={name: texts([row[k] for row in rows.values()]) for k, name in enumerate(attributes, 3)},
-            )
-        )
+    for key, samples in found.items():
+        log = log_of(NAME, file, *key, list(samples.values()), attributes)
+        if len(results[key]) == 1:
+            plain = {name.partition(VARIANT)[0]: values for name, values in log.scores.items()}
+            log = replace(log, scores=plain, usual=USUAL)
+        logs.append(log)
     if not logs:
         raise ReadError(f"{file.name} holds no sample.")
     return logs
-
-
-def _number(value: Any) -> float | None:
-    return number(value) if isinstance(value, bool | int | float) else None

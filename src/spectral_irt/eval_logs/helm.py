@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from spectral_irt.data.finding import Finding
 from spectral_irt.errors import ReadError
-from spectral_irt.eval_logs.log import Log, laid_out, mapping, no_samples, numbers, texts, whole_json
+from spectral_irt.eval_logs.log import Log, Sample, laid_out, log_of, mapping, no_samples, whole_json
 from spectral_irt.reading.formats import File
 
 NAME = "HELM"
@@ -44,49 +42,36 @@ def read(file: File, attributes: Sequence[str] = (), *, perturbed: bool = False)
     with laid_out(f"{SPEC} beside {file.path}", NAME):
         model = str(spec["adapter_spec"].get("model") or spec["adapter_spec"]["model_deployment"])
         benchmark = _scenario(str(spec["name"]))
-    rows = []
+    known = {"scenario": benchmark.split(":")[0], **mapping(mapping(spec.get("scenario_spec")).get("args"))}
+    samples, changed = [], 0
     for k, one in enumerate(stats, start=1):
         with laid_out(f"{file.path}: entry {k:,}", NAME):
-            rows.append(_row(one))
-    changed = sum(perturbation != "" for _, perturbation, _, _ in rows)
+            perturbation = _said(one.get("perturbation"))
+            changed += perturbation != ""
+            if perturbation and not perturbed:
+                continue
+            sample = str(one["instance_id"]) + (f"~{perturbation}" if perturbation else "")
+            samples.append(Sample(sample, _scores(one), int(one.get("train_trial_index", 0)) + 1, about=known))
     notes: tuple[Finding, ...] = ()
     if changed and not perturbed:
-        rows = [row for row in rows if not row[1]]
         sentence = f"{model} on {benchmark}: {changed:,} answers to perturbed versions of instances were left out."
         remedy = "Say `perturbed=True` to count them as samples of their own."
         notes = (Finding("perturbed_left_out", "note", sentence, remedy),)
-    if not rows:
+    if not samples:
         raise no_samples(file.path, "the run has no instances.")
-    names = [name for name in dict.fromkeys(name for row in rows for name in row[3]) if not ABOUT.match(name)]
-    if not names:
+    if not any(one.scores for one in samples):
         raise no_samples(file.path, "no statistic says whether an answer is right.")
-    known = {"scenario": benchmark.split(":")[0], **mapping(mapping(spec.get("scenario_spec")).get("args"))}
-    repeat = pl.Series([trial + 1 for _, _, trial, _ in rows], dtype=pl.Int64)
-    return [
-        Log(
-            NAME,
-            file.path,
-            model,
-            benchmark,
-            texts([sample + (f"~{perturbation}" if perturbation else "") for sample, perturbation, _, _ in rows]),
-            {name: numbers([row[3].get(name) for row in rows]) for name in names},
-            repeat=repeat if (repeat > 1).any() else None,
-            attributes={name: texts([known.get(name)] * len(rows)) for name in attributes},
-            notes=notes,
-        )
-    ]
+    return [log_of(NAME, file, model, benchmark, samples, attributes, notes=notes)]
 
 
-def _row(one: dict[str, Any]) -> tuple[str, str, int, dict[str, float]]:
-    """Instance, perturbation, trial, and the value of each statistic."""
-    perturbation = one.get("perturbation")
-    values: dict[str, float] = {}
+def _scores(one: dict[str, Any]) -> dict[str, float | None]:
+    """The value of each statistic that may say whether the answer is right."""
+    values: dict[str, float | None] = {}
     for stat in one["stats"]:
-        name, count = stat["name"], stat.get("count", 1)
-        if not count or "sum" not in stat:
-            continue
-        values.setdefault(str(name["name"]), float(stat["sum"]) / count)
-    return str(one["instance_id"]), _said(perturbation), int(one.get("train_trial_index", 0)), values
+        name, count = str(stat["name"]["name"]), stat.get("count", 1)
+        if count and "sum" in stat and not ABOUT.match(name):
+            values.setdefault(name, float(stat["sum"]) / count)
+    return values
 
 
 def _said(perturbation: Any) -> str:

@@ -15,11 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, printable
-from spectral_irt.eval_logs.log import ODD, Log, laid_out, mapping, no_samples, number, numbers, texts, whole_json
+from spectral_irt.eval_logs.log import ODD, Log, Sample, laid_out, log_of, mapping, no_samples, number, whole_json
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.text_pieces import ZstdStream, whole
 
@@ -58,36 +56,21 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     status = head.get("status")
     if not samples:
         raise no_samples(file.path, f"the run {'ended with' if status else 'has no'} status {status!r}. Run it again.")
-    scored, repeats = [], []
+    scored = []
     for k, one in enumerate(samples, start=1):
         with laid_out(f"{file.name}: sample {k:,}", NAME):
-            scored.append(_scores(one["scores"] if one.get("scores") else {}))
-            repeats.append(int(one.get("epoch") or 1))
             if one.get("id") is None:
                 raise KeyError("id")
-    names = list(dict.fromkeys(name for one in scored for name in one))
-    if not names:
+            scores, epoch = _scores(one["scores"] if one.get("scores") else {}), int(one.get("epoch") or 1)
+            scored.append(Sample(one["id"], scores, epoch, _hash(one), mapping(one.get("metadata"))))
+    if not any(one.scores for one in scored):
         raise no_samples(file.path, "they were not scored. Score the log first (inspect score).")
-    known = [mapping(one.get("metadata")) for one in samples]
     for name in attributes:
-        if not any(name in one for one in known):
-            fields = dict.fromkeys(key for one in known for key in one)
+        if not any(name in one.about for one in scored):
+            fields = dict.fromkeys(key for one in scored for key in one.about)
             raise OptionError(f"{file.name}: no sample has {name!r} in its metadata, which has {listed(fields)}.")
-    repeat = pl.Series(repeats, dtype=pl.Int64)
-    return [
-        Log(
-            NAME,
-            file.path,
-            run["model"],
-            run["task"],
-            texts([one.get("id") for one in samples]),
-            {name: numbers([one.get(name) for one in scored]) for name in names},
-            repeat=repeat if (repeat > 1).any() else None,
-            hash=texts([_hash(one) for one in samples]),
-            attributes={name: texts([one.get(name) for one in known]) for name in attributes},
-            notes=_unfinished(file, status, run, samples),
-        )
-    ]
+    notes = _unfinished(file, status, run, samples)
+    return [log_of(NAME, file, run["model"], run["task"], scored, attributes, notes=notes)]
 
 
 def _unfinished(file: File, status: Any, run: dict[str, Any], samples: list[dict[str, Any]]) -> tuple[Finding, ...]:
@@ -117,7 +100,7 @@ def _scores(scores: dict[str, Any]) -> dict[str, float | None]:
 def _number(value: Any) -> float | None:
     """As the program counts it: NaN is a sample that was not scored, and a text that it does not know is wrong."""
     if value is None or isinstance(value, bool | int | float):
-        return None if value is None or value != value else number(value)
+        return None if value != value else number(value)
     text = str(value)
     found = LETTERS.get(text, LETTERS.get(text.lower()) if len(text) > 1 else None)
     if found is not None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.eval_logs.log import VARIANT, Log, mapping, number, numbers, objects, texts
+from spectral_irt.eval_logs.log import VARIANT, Log, Sample, log_of, mapping, number, objects
 from spectral_irt.reading.formats import File
 
 NAME = "lm-evaluation-harness"
@@ -25,8 +25,7 @@ OURS = (  # fields that are no metrics
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"),
     *("doc_hash", "prompt_hash", "target_hash"),
 )
-MOST_BRACKETS = 500
-RUN = "run"  # 0 for a sample's first line under a filter, 1 for the second
+NO_FILTER = "none"
 
 
 def is_ours(path: Path, head: bytes) -> bool:
@@ -37,43 +36,33 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     """The samples of a task; each filter's scores under a name of their own where there are several."""
-    first = next(objects(file), None)
-    if first is None:
+    names: list[str] = []
+    runs = Counter[tuple[str, str]]()  # of a sample under a filter
+    samples: dict[tuple[str, int], Sample] = {}
+    for line, one in objects(file):
+        names = names or _metrics(file, one)
+        doc = mapping(one.get("doc"))
+        if not samples and (missing := [name for name in attributes if name not in doc and name not in one]):
+            known = [name for name, value in doc.items() if isinstance(value, str | int)]
+            raise OptionError(f"{file.name}: the documents have no field {listed(missing)}; they have {listed(known)}.")
+        if one.get("doc_id") is None:
+            raise ReadError(f"{file.name}: line {line:,} has no doc_id; it is not a sample of {NAME}.")
+        which = str(one["doc_id"]), str(one.get("filter") or NO_FILTER)
+        runs[which] += 1
+        about = {name: doc.get(name, one.get(name)) for name in attributes}
+        new = Sample(which[0], {}, hash=one.get("doc_hash"), about=about)
+        scores: Any = samples.setdefault((which[0], runs[which]), new).scores
+        for name in names:
+            scores[f"{name}{VARIANT}{which[1]}"] = _number(file, line, name, one.get(name))
+    if not samples:
         raise ReadError(f"{file.name} holds no sample; the run was probably stopped before its first. Run it again.")
-    names = _metrics(file, first[1])
-    doc = mapping(first[1].get("doc"))
-    missing = [name for name in attributes if name not in doc and name not in first[1]]
-    if missing:
-        known = [name for name, value in doc.items() if isinstance(value, str | int)]
-        raise OptionError(f"{file.name}: the documents have no field {listed(missing)}; they have {listed(known)}.")
-    frame = _quickly(file, first[1], names, attributes)
-    if frame is None:
-        frame = _line_by_line(file, names, attributes)
-    model = model_of(file.path)
     match = FILE_NAME.fullmatch(file.path.name)
     task = match["task"] if match else file.path.name.split(".")[0].removeprefix("samples_")
-    filters = frame["filter"].unique(maintain_order=True).to_list()
-    base, scores = frame, {name: frame[name] for name in names}
-    if len(filters) > 1:  # a sample may have lines of some filters only
-        frame = frame.with_columns(pl.int_range(pl.len()).over("doc_id", "filter").alias(RUN))
-        base, scores = frame.unique(["doc_id", RUN], keep="first", maintain_order=True), {}
-        for one in filters:
-            part = frame.filter(pl.col("filter") == one)
-            joined = base.select("doc_id", RUN).join(part, on=["doc_id", RUN], how="left", maintain_order="left")
-            scores |= {f"{name}{VARIANT}{one}": joined[name] for name in names}
-    scores = {name: values for name, values in scores.items() if values.count()} or scores
-    return [
-        Log(
-            NAME,
-            file.path,
-            model,
-            task,
-            base["doc_id"],
-            scores,
-            hash=base["doc_hash"] if base["doc_hash"].count() else None,
-            attributes={name: base[f"doc.{name}"] for name in attributes},
-        )
-    ]
+    log = log_of(NAME, file, model_of(file.path), task, list(samples.values()), attributes)
+    scored = {name: values for name, values in log.scores.items() if values.count()} or log.scores
+    if len({filter for _, filter in runs}) == 1:
+        scored = {name.rpartition(VARIANT)[0]: values for name, values in scored.items()}
+    return [replace(log, scores=scored)]
 
 
 def model_of(path: Path) -> str:
@@ -107,56 +96,7 @@ def _metrics(file: File, first: dict[str, Any]) -> list[str]:
     return scalar
 
 
-def _quickly(file: File, first: dict[str, Any], names: list[str], attributes: Sequence[str]) -> pl.DataFrame | None:
-    """By polars; None where a line is not like the first, which line by line is then told exactly."""
-    if file.compression is not None or _may_be_deep(file.path):
-        return None
-    kinds = {name: pl.Boolean if isinstance(first[name], bool) else pl.Float64 for name in names}
-    schema: dict[str, Any] = {"doc_id": pl.Int64, "filter": pl.String, "doc_hash": pl.String, **kinds}
-    nested = [name for name in attributes if name in mapping(first.get("doc"))]
-    if nested:
-        schema["doc"] = pl.Struct(
-            {name: pl.String if isinstance(first["doc"][name], str) else pl.Int64 for name in nested}
-        )
-    schema |= {name: pl.String for name in attributes if name not in nested}
-    try:
-        frame = pl.read_ndjson(file.path, schema=schema)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        return None
-    if frame["doc_id"].null_count() or any(frame[name].null_count() for name in names):
-        return None
-    out = frame.select(
-        pl.col("doc_id").cast(pl.String),
-        pl.col("filter").fill_null("none"),
-        "doc_hash",
-        *(pl.col(name).cast(pl.Float64) for name in names),
-    )
-    of_doc = [frame["doc"].struct.field(name).cast(pl.String).alias(f"doc.{name}") for name in nested]
-    return out.with_columns(*of_doc, *(frame[name].alias(f"doc.{name}") for name in attributes if name not in nested))
-
-
-def _may_be_deep(path: Path) -> bool:
-    """Whether a line has brackets enough to nest beyond what polars before 2.1 has room for: it ends the process."""
-    with path.open("rb") as lines:
-        return any(line.count(b"[") + line.count(b"{") > MOST_BRACKETS for line in lines)
-
-
-def _line_by_line(file: File, names: list[str], attributes: Sequence[str]) -> pl.DataFrame:
-    rows, fields = [], ("doc_id", "filter", "doc_hash")
-    for line, one in objects(file):
-        if one.get("doc_id") is None:
-            raise ReadError(f"{file.name}: line {line:,} has no doc_id; it is not a sample of {NAME}.")
-        scores = [_number(file, line, name, one.get(name)) for name in names]
-        about = [mapping(one.get("doc")).get(name, one.get(name)) for name in attributes]
-        rows.append([*(one.get(name) for name in fields), *scores, *about])
-    labels = [*fields, *names, *(f"doc.{name}" for name in attributes)]
-    kinds = [texts] * len(fields) + [numbers] * len(names) + [texts] * len(attributes)
-    columns = zip(labels, kinds, zip(*rows, strict=True), strict=True)
-    frame = pl.DataFrame({label: kind(values) for label, kind, values in columns})
-    return frame.with_columns(pl.col("filter").fill_null("none"))
-
-
 def _number(file: File, line: int, name: str, value: Any) -> float | None:
     if value is None or isinstance(value, bool | int | float):
-        return None if value is None else number(value)
+        return number(value)
     raise ReadError(f"{file.name}: line {line:,} has no number for {name!r} but {str(value)[:40]!r}.")

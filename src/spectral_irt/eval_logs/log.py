@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -82,6 +82,43 @@ class Log:
         if self.repeat is None:
             return self.prompts()
         return self.prompts() + (REPEAT + self.repeat.cast(pl.String)).set(self.repeat <= 1, "")
+
+
+class Sample(NamedTuple):
+    """A run of a sample: its id, score on each metric, number of the run, hash, and what else is known of it."""
+
+    id: Any
+    scores: Mapping[str, float | None]
+    repeat: int = 1
+    hash: str | None = None
+    about: Mapping[str, Any] = MappingProxyType({})
+
+
+def log_of(
+    harness: str,
+    file: File,
+    model: str,
+    benchmark: str,
+    samples: Sequence[Sample],
+    attributes: Sequence[str] = (),
+    **more: Any,
+) -> Log:
+    """The log of samples in the order of their first appearance; `more` are other attributes of it."""
+    names = dict.fromkeys(name for one in samples for name in one.scores)
+    repeat = pl.Series([one.repeat for one in samples], dtype=pl.Int64)
+    hashes = texts([one.hash for one in samples])
+    return Log(
+        harness,
+        file.path,
+        model,
+        benchmark,
+        texts([one.id for one in samples]),
+        {name: pl.Series([one.scores.get(name) for one in samples], dtype=pl.Float64, strict=False) for name in names},
+        repeat=repeat if (repeat > 1).any() else None,
+        hash=hashes if hashes.count() else None,
+        attributes={name: texts([one.about.get(name) for one in samples]) for name in attributes},
+        **more,
+    )
 
 
 def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
@@ -153,21 +190,16 @@ def texts(values: Sequence[object]) -> pl.Series:
     return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
 
 
-def number(value: bool | int | float) -> float:
-    """A score as a number; one too large for that is infinite.
+def number(value: Any) -> float | None:
+    """A score as a number, None where it is none; one that is too large is infinite.
 
-    >>> number(True), number(10**400)
-    (1.0, inf)
+    >>> number(True), number(10**400), number("A")
+    (1.0, inf, None)
     """
     try:
-        return float(value)
+        return float(value) if isinstance(value, bool | int | float) else None
     except OverflowError:
         return float("inf")
-
-
-def numbers(values: Sequence[float | None]) -> pl.Series:
-    """Scores; None is null, and NaN stays."""
-    return pl.Series(values, dtype=pl.Float64, strict=False)
 
 
 def mapping(value: Any) -> dict[str, Any]:
