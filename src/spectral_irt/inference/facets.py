@@ -1,0 +1,242 @@
+"""Raters and other facets: fit of every level, averages, separation, agreement, interactions.
+
+What is summed over the answers to an item is summed over the answers of a rater here: the items of the responses are
+combinations of both, and a level is the sum of its combinations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, stats
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.information import Point
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.facets import Facets
+from spectral_irt.data.thresholds import Thresholds, answered_items
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.inference.fit.mean_squares import _item_sums
+from spectral_irt.inference.probability import holm
+from spectral_irt.model import category_probabilities
+from spectral_irt.persons.residuals import mean_squares
+from spectral_irt.tables import Columns
+
+ERRATIC = 1.5  # infit beyond which a rater is erratic
+FLAT, STEEP = 0.7, 1.3  # slopes beyond which ratings crowd in the middle, or at the ends
+SURE = 3.0  # standard errors
+FAR = 1.0  # logits from the mean of the raters
+FEW = 10  # ratings
+
+
+def facet_table(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
+    """A row for each level of a facet.
+
+    `severity, se`: larger = more severe; `n` ratings; `infit, infit_z, outfit, outfit_z`; `discrimination`: the slope
+    of the ratings on what is expected (below 1: they crowd in the middle, above: at the ends), and its standard error;
+    `observed_average`: the mean rating; `fair_average`: what the rater would give on average to the average person on
+    all items; `subset`: which levels can be compared; `status`.
+    """
+    found, facets = calibration.facets, _facets(calibration)
+    assert found is not None
+    labels, code = facets.column(name)
+    own = found.of[name]
+    sums = _by_level(_sums(calibration, responses, ability), code, len(labels))
+    n = _by_level(responses.item_counts[None].astype(float), code, len(labels))[0]
+    score = _by_level(responses.item_scores[None].astype(float), code, len(labels))[0]
+    fit = mean_squares(*sums[:6])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        average, slope, slope_se = score / n, 1 + sums[6] / sums[7], 1 / np.sqrt(sums[7])
+    return {
+        name: labels,
+        "severity": own.severity,
+        "se": own.se,
+        "n": n.astype(np.int64),
+        "infit": fit.infit,
+        "infit_z": fit.infit_z,
+        "outfit": fit.outfit,
+        "outfit_z": fit.outfit_z,
+        "discrimination": slope,
+        "discrimination_se": slope_se,
+        "observed_average": average,
+        "fair_average": fair_average(calibration, np.full(len(labels), _middle(ability)) - own.severity),
+        "subset": own.subset + 1,
+        "status": own.status,
+    }
+
+
+def item_facet_fit(calibration: Calibration, responses: Responses, ability: Floats) -> Columns:
+    """`infit, infit_z, outfit, outfit_z, discrimination` of the items, whoever rated."""
+    facets = _facets(calibration)
+    sums = _by_level(_sums(calibration, responses, ability), facets.item, len(facets.items))
+    fit = mean_squares(*sums[:6])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = 1 + sums[6] / sums[7]
+    return {name: getattr(fit, name) for name in ("infit", "infit_z", "outfit", "outfit_z")} | {"discrimination": slope}
+
+
+def fair_average(calibration: Calibration, theta: Floats) -> Floats:
+    """The mean over all items of the rating that is expected there from a rater of average severity."""
+    assert calibration.facets is not None
+    items = calibration.facets.items
+    low = np.nan_to_num(items.codes[:, 0])
+    return (items.expected_score(theta, items.labels.tolist()) + low).mean(axis=1)
+
+
+def separation(severity: Floats, se: Floats) -> dict[str, float]:
+    """How well the levels of a facet are told apart: the share of the variance of severities that is not error.
+
+    `reliability`, `separation` (the ratio of true spread to error) and `strata` (levels that are distinct).
+    """
+    good = np.isfinite(severity) & np.isfinite(se)
+    if good.sum() < 2:
+        return {"reliability": float("nan"), "separation": float("nan"), "strata": float("nan")}
+    observed, error = float(np.var(severity[good], ddof=1)), float(np.mean(se[good] ** 2))
+    share = max(1 - error / observed, 0.0) if observed > 0 else 0.0
+    ratio = float(np.sqrt(share / (1 - share))) if share < 1 else float("inf")
+    return {"reliability": share, "separation": ratio, "strata": (4 * ratio + 1) / 3}
+
+
+def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
+    """How often two levels of a facet gave the same rating where they met, over the same person and item.
+
+    A row for each level: `pairs`, `agreement` (share of pairs that are exactly alike) and `expected`, by the model at
+    the person's ability.
+    """
+    facets, layout = _facets(calibration), responses.thresholds
+    labels, code = facets.column(name)
+    rest = [k for k, one in enumerate(facets.names) if one != name]
+    same = np.unique(facets.codes[:, rest], axis=0, return_inverse=True)[1].ravel()
+    beta = np.nan_to_num(calibration.thresholds)
+    total = responses.entries.sum(_pairs, layout, beta, same, code, len(labels), persons=(ability,))
+    with np.errstate(invalid="ignore"):
+        share, expected = total[1:] / total[0]
+    return {name: labels, "pairs": total[0].astype(np.int64), "agreement": share, "expected": expected}
+
+
+def interactions(
+    calibration: Calibration, responses: Responses, name: str, groups: NDArray[Any] | None = None
+) -> Columns:
+    """Score tests of every level of a facet with every item; or, with a label for each person, with every group.
+
+    One row for each combination: `bias` in logits (more severe there than the rater is elsewhere, one Newton step),
+    `se`, `z`, `p`, and `p_holm` over all of them; the most certain first. Nothing is fitted again: the information
+    that the other parameters take up is taken off.
+    """
+    facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
+    labels, code = facets.column(name)
+    a = LinearDesign().of(responses).matrix
+    point = Likelihood(responses, beta, fine=True).at(beta)
+    inverse = np.linalg.pinv(point.of_parameters(a).toarray(), rcond=1e-10, hermitian=True)
+    if groups is None:
+        pairs, cell = np.unique(np.stack([code, facets.item], axis=1), axis=0, return_inverse=True)
+        score, own, cross = _beside(point, a, cell.ravel())
+        first, second, other = labels[pairs[:, 0]], facets.items[pairs[:, 1]], "item"
+    else:
+        known = [label for label in dict.fromkeys(groups.tolist()) if label is not None]
+        some = [responses.take_persons(groups == label) for label in known]
+        parts = [_beside(Likelihood(one, beta, fine=True).at(beta), a, code) for one in some]
+        score, own, cross = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        second, other = np.repeat(np.array(known, dtype=object), len(labels)), "group"
+        first = np.tile(labels, len(known))
+    left = own - np.einsum("ij,ij->i", cross @ inverse, cross)
+    good = left > 1e-6 * np.maximum(own, 1e-12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias, se = np.where(good, score / left, np.nan), np.where(good, 1 / np.sqrt(left), np.nan)
+    z = bias / se
+    p = 2 * stats.norm.sf(np.abs(z))
+    order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
+    columns = {name: first, other: second, "bias": bias, "se": se, "z": z, "p": p, "p_holm": holm(p)}
+    return {key: values[order] for key, values in columns.items()}
+
+
+def _beside(point: Point, a: sparse.csr_array, code: Ints) -> tuple[Floats, Floats, Floats]:
+    """The score of a column for each code of the virtual items, its information, and that with the parameters."""
+    layout, n = point.layout, int(code.max()) + 1
+    where = (np.arange(layout.n_entries), code[layout.item])
+    c = sparse.csr_array((np.ones(layout.n_entries), where), shape=(layout.n_entries, n))
+    whole = point.of_parameters(sparse.csr_array(sparse.hstack([c, a])))
+    return c.T @ point.gradient, whole.diagonal()[:n], whole[:n, n:].toarray()
+
+
+def facet_findings(table: Columns, name: str) -> list[Finding]:
+    """What is odd about the levels of a facet: too severe, erratic, crowded, hardly seen."""
+    found = []
+    far = np.abs(table["severity"]) > np.maximum(FAR, SURE * table["se"])
+    sure = np.abs(table["discrimination"] - 1) > SURE * table["discrimination_se"]
+    erratic = (table["infit"] > ERRATIC) & (table["infit_z"] > 2)
+    flat, steep = (sure & (table["discrimination"] < FLAT)), (sure & (table["discrimination"] > STEEP))
+    trained = "The measures of people allow for it; look at how they were trained."
+    single = "Their ratings say less than the model believes; look at single ratings."
+    prior = "What is said about them rests on the prior in part."
+    for code, chosen, what, remedy in (
+        ("severe_levels", far, f"more than {FAR:g} logit from the mean", trained),
+        ("erratic_levels", erratic, f"erratic (infit above {ERRATIC:g})", single),
+        ("central_levels", flat, "crowding in the middle categories", "Central tendency draws people together."),
+        ("extreme_levels", steep, "crowding in the lowest and highest categories", "They part people too sharply."),
+        ("few_ratings", table["n"] < FEW, f"with fewer than {FEW} ratings", prior),
+    ):
+        names = table[name][chosen]
+        if len(names):
+            sentence = f"{name.capitalize()}: {len(names):,} of {len(far):,} {what}: {listed(names)}."
+            note = code in ("severe_levels", "few_ratings")
+            found.append(Finding(code, "note" if note else "warning", sentence, remedy, tuple(names.tolist())))
+    return found
+
+
+# ----------------------------------------------------------------------------------------------- sums
+
+
+def _facets(calibration: Calibration) -> Facets:
+    if calibration.facets is None:
+        raise OptionError("these answers have no facets; name their columns when reading: `facets=['rater']`.")
+    return calibration.facets.facets
+
+
+def _middle(ability: Floats) -> float:
+    return float(ability[np.isfinite(ability)].mean())
+
+
+def _sums(calibration: Calibration, responses: Responses, ability: Floats) -> Floats:
+    """What `mean_squares` takes, and both parts of the slope, of every virtual item."""
+    layout, beta = responses.thresholds, calibration.thresholds
+    centre = _middle(ability)
+    sums = responses.entries.sum(_item_sums, beta, layout, centre, persons=(ability,))
+    n, *terms, x, _, e, _, _, _, x_theta, e_theta, _, _, v_theta, v_theta2 = sums
+    off = calibration.difficulty - centre
+    up, down = x_theta - e_theta - off * (x - e), v_theta2 - 2 * off * v_theta + off**2 * terms[2]
+    return np.array([n, *terms, up, down])
+
+
+def _by_level(values: Floats, code: Ints, n: int) -> Floats:
+    return np.array([np.bincount(code, weights=row, minlength=n) for row in values])
+
+
+def _pairs(
+    block: Block, ability: Floats, layout: Thresholds, beta: Floats, same: Ints, code: Ints, n_levels: int
+) -> Floats:
+    """Pairs of ratings of one person and thing by two levels: how many, how many alike, how many expected; by level."""
+    indptr, items, category = answered_items(block, layout)
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
+    order = np.lexsort((same[items], person))
+    person, items, x = person[order], items[order], category[order]
+    p = category_probabilities(ability[person], layout.cumulated(beta)[items])
+    thing, total = same[items], np.zeros((3, n_levels))
+    apart = 1
+    while True:
+        first = np.arange(max(len(person) - apart, 0))
+        met = first[(person[first] == person[first + apart]) & (thing[first] == thing[first + apart])]
+        if not len(met):
+            return total
+        met = met[np.isfinite(ability[person[met]])]
+        other = met + apart
+        values = (np.ones(len(met)), (x[met] == x[other]).astype(float), (p[met] * p[other]).sum(axis=1))
+        for one in (met, other):
+            for row, value in zip(total, values, strict=True):
+                row += np.bincount(code[items[one]], weights=value, minlength=n_levels)
+        apart += 1

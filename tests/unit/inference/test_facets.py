@@ -1,0 +1,153 @@
+"""What is said about raters, against plain loops over the ratings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import spectral_irt as si
+from ratings import simulated
+from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.errors import OptionError
+from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.inference.facets import (
+    agreement,
+    facet_findings,
+    facet_table,
+    interactions,
+    item_facet_fit,
+    separation,
+)
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def study(request):
+    rng = np.random.default_rng(1)
+    meets = [rng.choice(5, 3, replace=False).tolist() for _ in range(150)]
+    responses, *_ = simulated(meets, 3, request.param, seed=4)
+    kind = si.SpectralRasch if request.param == 2 else si.SpectralPartialCredit
+    calibration = kind().fit(responses).calibration_
+    ability = np.asarray(calibration_abilities(calibration, responses))
+    return calibration, responses, ability
+
+
+def calibration_abilities(calibration, responses):
+    from spectral_irt.analysis import Analysis
+
+    return Analysis(calibration, responses).persons()["ability"].to_numpy()
+
+
+def each(calibration, responses, ability):
+    """Every rating: person, virtual item, x, and the probabilities of all categories."""
+    layout = calibration.layout
+    for person, row in enumerate(responses.to_dense()):
+        for v in np.flatnonzero(~np.isnan(row)):
+            beta = calibration.thresholds[layout.first[v] : layout.first[v] + layout.max_score[v]]
+            weight = np.exp(np.concatenate([[0], np.cumsum(ability[person] - beta)]))
+            yield person, v, row[v], weight / weight.sum()
+
+
+def test_fit_and_averages_of_raters_and_items(study):
+    calibration, responses, ability = study
+    facets = calibration.facets.facets
+    rater = facets.column("rater")[1]
+    table = facet_table(calibration, responses, ability, "rater")
+    items = item_facet_fit(calibration, responses, ability)
+    own = {name: np.zeros((4, 5)) for name in ("rater", "item")}  # n, z2, square, variance
+    total = np.zeros((2, 5))
+    slope = np.zeros((2, 5))
+    for person, v, x, p in each(calibration, responses, ability):
+        k = np.arange(len(p))
+        mean, variance = p @ k, p @ k**2 - (p @ k) ** 2
+        total[:, rater[v]] += 1, x
+        if not responses.informative[person]:
+            continue
+        for name, level in (("rater", rater[v]), ("item", facets.item[v])):
+            own[name][:, level] += 1, (x - mean) ** 2 / variance, (x - mean) ** 2, variance
+        away = ability[person] - calibration.difficulty[v]
+        slope[:, rater[v]] += (x - mean) * away, variance * away**2
+    np.testing.assert_array_equal(table["n"], total[0])
+    np.testing.assert_allclose(table["observed_average"], total[1] / total[0])
+    np.testing.assert_allclose(table["infit"], own["rater"][2] / own["rater"][3], rtol=1e-8)
+    np.testing.assert_allclose(table["outfit"], own["rater"][1] / own["rater"][0], rtol=1e-8)
+    np.testing.assert_allclose(table["discrimination"], 1 + slope[0] / slope[1], rtol=1e-8)
+    np.testing.assert_allclose(items["infit"], own["item"][2, :3] / own["item"][3, :3], rtol=1e-8)
+    real = calibration.facets.items
+    theta = ability[np.isfinite(ability)].mean() - table["severity"]
+    np.testing.assert_allclose(table["fair_average"], real.expected_score(theta, real.labels.tolist()).mean(axis=1))
+
+
+def test_agreement_of_raters_who_met(study):
+    calibration, responses, ability = study
+    facets = calibration.facets.facets
+    rater = facets.column("rater")[1]
+    found, total = agreement(calibration, responses, ability, "rater"), np.zeros((3, 5))
+    ratings = list(each(calibration, responses, ability))
+    for one in ratings:
+        for other in ratings[ratings.index(one) + 1 :]:
+            if one[0] != other[0]:
+                break
+            if facets.item[one[1]] == facets.item[other[1]]:
+                for v in (one[1], other[1]):
+                    total[:, rater[v]] += 1, one[2] == other[2], one[3] @ other[3]
+    np.testing.assert_array_equal(found["pairs"], total[0])
+    np.testing.assert_allclose(found["agreement"], total[1] / total[0])
+    np.testing.assert_allclose(found["expected"], total[2] / total[0], rtol=1e-9)
+
+
+def test_interactions_are_score_tests(study):
+    calibration, responses, _ = study
+    facets, layout, beta = calibration.facets.facets, calibration.layout, calibration.thresholds
+    found = interactions(calibration, responses, "rater")
+    likelihood = ExactLikelihood(responses)
+    information, gradient = likelihood.information(beta, exact=True), likelihood.at(beta).gradient
+    a = LinearDesign().of(responses).matrix.toarray()
+    inner = np.linalg.pinv(a.T @ information @ a, rcond=1e-10)
+    for v in range(responses.n_items):
+        c = (layout.item == v).astype(float)
+        cross = c @ information @ a
+        left = c @ information @ c - cross @ inner @ cross
+        rater, item = facets.codes[v, 1], facets.codes[v, 0]
+        (row,) = np.flatnonzero((found["rater"] == rater) & (found["item"] == item))
+        assert found["z"][row] == pytest.approx(c @ gradient / np.sqrt(left), rel=0.05, abs=0.02)
+    np.testing.assert_allclose(found["p"], 2 * stats.norm.sf(np.abs(found["z"])))
+    assert (np.diff(found["p"]) >= 0).all()
+    groups = np.array(["a", "b"] * 75, dtype=object)
+    by_group = interactions(calibration, responses, "rater", groups)
+    first = {r: z for r, g, z in zip(by_group["rater"], by_group["group"], by_group["z"], strict=True) if g == "a"}
+    second = {r: z for r, g, z in zip(by_group["rater"], by_group["group"], by_group["z"], strict=True) if g == "b"}
+    np.testing.assert_allclose([first[r] for r in range(5)], [-second[r] for r in range(5)], atol=0.02)
+
+
+def test_an_interaction_that_is_there_is_found_first():
+    meets = [[0, 1, 2]] * 300
+    responses, *_ = simulated(meets, 3, 3, seed=9)
+    person, item, x = responses.answers()
+    moved = np.flatnonzero((item == 4) & (x > 0))[::2]  # item 1 by rater 1 loses a threshold
+    x[moved] -= 1
+    from dataclasses import replace
+
+    changed = si.Responses.from_codes(
+        person, item, x, persons=responses.persons, items=responses.items, thresholds=responses.thresholds
+    )
+    changed = replace(changed, facets=responses.facets)
+    found = interactions(si.SpectralPartialCredit().fit(changed).calibration_, changed, "rater")
+    assert (found["rater"][0], found["item"][0]) == (1, 1)
+    assert found["bias"][0] > 0.5
+    assert found["p_holm"][0] < 0.001
+
+
+def test_separation_and_findings():
+    apart = separation(np.array([-1.0, 0, 1]), np.array([0.5, 0.5, 0.5]))
+    assert apart["reliability"] == pytest.approx(0.75)
+    assert apart["separation"] == pytest.approx(3**0.5)
+    meets = [[k % 4, (k + 1) % 4] for k in range(200)] + [[4, 0]]
+    responses, *_ = simulated(meets, 2, 4, seed=3, severity=[-3.0, 1, 1, 1, 0])
+    calibration = si.SpectralPartialCredit().fit(responses).calibration_
+    table = facet_table(calibration, responses, calibration_abilities(calibration, responses), "rater")
+    found = {finding.code: finding for finding in facet_findings(table, "rater")}
+    assert found["severe_levels"].items[0] == 0
+    assert found["few_ratings"].items == (4,)
+    with pytest.raises(OptionError, match="no facets"):
+        facet_table(calibration.facets.items, responses, np.zeros(201), "rater")
