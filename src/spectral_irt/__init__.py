@@ -29,8 +29,7 @@ _NAMES = {
     "estimators.spectral": "SpectralPartialCredit SpectralRasch",
     "estimators.spectral_fit": "spectral_fit",
     "estimators.variational": "VariationalRasch",
-    "inference.groups.andersen": "andersen",
-    "inference.groups.martin_loef": "martin_loef",
+    "inference.groups.likelihood_ratio": "andersen martin_loef",
     "inference.groups.wald": "wald_by_item",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
@@ -80,8 +79,8 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
     from spectral_irt.estimators.spectral_fit import spectral_fit as spectral_fit
     from spectral_irt.estimators.variational import VariationalRasch as VariationalRasch
-    from spectral_irt.inference.groups.andersen import andersen as andersen
-    from spectral_irt.inference.groups.martin_loef import martin_loef as martin_loef
+    from spectral_irt.inference.groups.likelihood_ratio import andersen as andersen
+    from spectral_irt.inference.groups.likelihood_ratio import martin_loef as martin_loef
     from spectral_irt.inference.groups.wald import wald_by_item as wald_by_item
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList

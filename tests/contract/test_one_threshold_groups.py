@@ -11,11 +11,11 @@ from spectral_irt import ConditionalPartialCredit, ConditionalRasch, Conditional
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data.design import estimable
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.inference.groups.andersen import andersen
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
 from spectral_irt.inference.groups.dif import differential
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.hausman import hausman
+from spectral_irt.inference.groups.likelihood_ratio import andersen
 from spectral_irt.inference.groups.score_test import ability_split
 from spectral_irt.inference.groups.wald import score_split
 from spectral_irt.inference.results import Result

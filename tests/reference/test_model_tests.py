@@ -20,9 +20,8 @@ from spectral_irt import datasets
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
-from spectral_irt.inference.groups.andersen import andersen
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.groups.martin_loef import martin_loef
+from spectral_irt.inference.groups.likelihood_ratio import andersen, martin_loef
 from spectral_irt.inference.groups.wald import compare_groups, wald_by_item
 from spectral_irt.persons import abilities
 

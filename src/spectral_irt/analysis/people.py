@@ -15,7 +15,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.groups.means import group_columns
+from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
@@ -254,7 +254,7 @@ class AnalysisOfPeople:
         """Mean ability of every group as a table.
 
         `grouping, group, n, mean, se, sd, latent_mean, latent_se, latent_sd`: the abilities of these people, and the
-        population that they are from, without errors of measurement; see `inference.groups.means.group_columns`.
+        population that they are from, without errors of measurement; see `inference.groups.grouping.group_columns`.
 
         `groups` is the name of a column about the people (or several), or has a label for each person, in their order,
         or maps persons to labels; a dictionary of several such has the names of the groupings as keys. With a scale of

@@ -3,10 +3,12 @@ often the checks of fit may alarm."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from spectral_irt.data import Finding
+from spectral_irt.errors import NAMED
 from spectral_irt.tables import Columns, make_table
 
 # How often the five checks of fit may alarm when the model holds: all of them together, hence each. Other warnings
@@ -15,6 +17,16 @@ TOGETHER = 0.05  # chance of any alarm of these when the model holds
 # Misfitting items; items harder for the less able than for the more able; dependent items; a second dimension; people.
 CHECKS = 5
 EACH = TOGETHER / CHECKS  # Bonferroni: the checks are not independent, and this holds whatever ties them
+
+
+def first_few(parts: Sequence[str], what: str = "") -> str:
+    """The first five of many clauses of a sentence, and how many more there are.
+
+    >>> first_few(["a", "b"]), first_few(list("abcdefg"), " items")
+    ('a; b', 'a; b; c; d; e; and 2 more items')
+    """
+    more = len(parts) - NAMED
+    return "; ".join(parts[:NAMED]) + (f"; and {more:,} more{what}" if more > 0 else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

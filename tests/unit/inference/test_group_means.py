@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.groups.means import NO_LABEL
+from spectral_irt.inference.groups.grouping import NO_LABEL
 
 
 def drawn(theta, beta, rng):
@@ -56,7 +56,7 @@ def test_the_errors_of_the_means_are_right():
     """Standard errors of both means against 100 samples; the ratio of two standard deviations has an error of 7%."""
     beta, found = np.linspace(-1.5, 1.5, 10), []
     from spectral_irt.data import Responses
-    from spectral_irt.inference.groups.means import group_columns
+    from spectral_irt.inference.groups.grouping import group_columns
     from spectral_irt.persons import abilities
 
     for seed in range(100):

@@ -8,8 +8,8 @@ import pytest
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.groups.andersen import andersen
 from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.groups.likelihood_ratio import andersen
 from spectral_irt.inference.groups.score_test import ability_split
 from spectral_irt.inference.groups.wald import score_split
 

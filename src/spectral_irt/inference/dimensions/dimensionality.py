@@ -33,7 +33,7 @@ from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_sums
 from spectral_irt.inference.items.slopes import slope_model
 from spectral_irt.inference.probability import quantile, upper
-from spectral_irt.inference.results import EACH
+from spectral_irt.inference.results import EACH, first_few
 from spectral_irt.text import p_value
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
@@ -280,8 +280,7 @@ def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
     if not found.dependent:
         return ()
     groups = clusters(len(found.items), found.first, found.second)
-    told = "; ".join(listed(found.items[group]) for group in groups[:5])
-    told += f"; {len(groups) - 5:,} more" if len(groups) > 5 else ""
+    told = first_few([listed(found.items[group]) for group in groups])
     pairs, n = len(found.first), len(groups)
     if n == pairs:
         what = f"{n:,} pair{'' if n == 1 else 's'} of items"

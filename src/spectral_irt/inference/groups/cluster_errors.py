@@ -273,18 +273,19 @@ def _marginal(
     responses: Responses, beta: Floats, code: Ints, groups: Any, adaptive: bool, design: Floats | None
 ) -> _Errors:
     people, layout = people_by_group(responses, groups), responses.thresholds
+    parts = people.parts
     a = None if design is None else sparse.csr_array(design)
-    fit = marginal_difficulty(people.parts, start=beta, design=a, tol=1e-4, max_iter=100)
+    fit = marginal_difficulty(parts, start=beta, design=a, tol=1e-4, max_iter=100)
     if adaptive and groups is None:  # the search begins at the estimate itself
-        fit = free_population(people.parts[0], fit, 2 * beta, design=a)
-    found = marginal_information(people.parts, fit.difficulty, fit.populations, design=a)
+        fit = free_population(parts[0], fit, 2 * beta, design=a)
+    found = marginal_information(parts, fit.difficulty, fit.populations, design=a)
     if not found.dense:
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "
             f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
     scored, others = [], np.eye(len(found.there))[:, found.there]  # where parameters stand among those of all
-    for g, (part, population) in enumerate(zip(people.parts, fit.populations, strict=True)):
+    for g, (part, population) in enumerate(zip(parts, fit.populations, strict=True)):
         mine = others[: population.statistics.shape[1]]
         others = others[len(mine) :]
         args = (layout, fit.difficulty, population, mine)

@@ -27,13 +27,13 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, check_option, listed
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, calibrate_groups, locations_like
-from spectral_irt.inference.groups.dif_nonuniform import nonuniform_columns, nonuniform_findings
-from spectral_irt.inference.groups.dif_thresholds import threshold_contrasts
+from spectral_irt.inference.groups.dif_details import nonuniform_columns, nonuniform_findings, threshold_contrasts
 from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
 from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.wald import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.items.slopes import slope_shifts
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
+from spectral_irt.inference.results import first_few
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, make_table
 from spectral_irt.text import p_value
@@ -43,7 +43,6 @@ SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from whic
 Z95_ONE_SIDED = 1.6448536269514722
 MIN_PEOPLE = 30  # informative people: with fewer, standard errors of half a logit and more say nothing
 FEWEST_ANCHORS = 0.25  # of the items
-NAMED = 5  # items that a sentence names
 MOST = 0.4  # share of items that may differ, for the others to say where zero is
 APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
 
@@ -88,7 +87,7 @@ class Differential:
         `contrast` (logits) is positive, `delta` negative when the item is harder for `group` than for `reference`; the
         p-values of Holm and of Benjamini and Hochberg take in all rows. The class goes by `p`, as it is defined;
         `flagged` rows are class B or C with `p_bh` below the level as well, beyond what the item's slope explains in
-        groups of unlike ability (`slope_model.slope_shifts`). `mh_` is Mantel and Haenszel's statistic on
+        groups of unlike ability (`slopes.slope_shifts`). `mh_` is Mantel and Haenszel's statistic on
         the delta scale, people matched on the anchors and the item itself, NaN where too few can be. `interaction` is
         the contrast among the more able minus that among the less able (logits), NaN where that cannot be told;
         `nonuniform` rows have an `interaction_p_bh` below the level.
@@ -159,7 +158,7 @@ def differential(
     level : float
         Of the classes and findings.
     nonuniform : bool
-        Whether to ask too if differences depend on ability (`nonuniform.py`), which takes as long again.
+        Whether to ask too if differences depend on ability (`dif_details.py`), which takes as long again.
 
     References
     ----------
@@ -421,12 +420,11 @@ def _by_size(chosen: Ints, items: Columns) -> Ints:
 def _told(chosen: Ints, items: Columns, letter: Any, groups: GroupCalibrations, p: Floats | None = None) -> str:
     """The largest of them: 'q3' is harder for 'm' than for 'f' by 1.21 logits (class C, adjusted p < 0.001)."""
     parts = []
-    for k in _by_size(chosen, items)[:NAMED]:
+    for k in _by_size(chosen, items):
         worst = max(letter[:, k])
         than = "" if len(groups.names) == 2 else f" than for {items['easier_for'][k]!r}"
         parts.append(
             f"{listed(groups.items[[k]])} is harder for {items['harder_for'][k]!r}{than} by {items['largest'][k]:.2f} "
             f"logits (class {worst}{'' if p is None else f', adjusted {p_value(p[k])}'})"
         )
-    more = len(chosen) - len(parts)
-    return "; ".join(parts) + (f"; and {more:,} more" if more else "")
+    return first_few(parts)

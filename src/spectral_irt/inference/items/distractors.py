@@ -27,10 +27,10 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.choices import BLANK, KEY, OTHER
 from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds
-from spectral_irt.errors import NAMED, OptionError, listed
+from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
 from spectral_irt.inference.items.classical import FEWEST, Groups, ItemAnalysis, abler, rest_of, runs
-from spectral_irt.inference.results import EACH
+from spectral_irt.inference.results import EACH, first_few
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns
 
@@ -188,14 +188,13 @@ def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple
             continue
         labels.append(label)
         parts.append(f"{listed([label])}: {_compared(columns, row, right)}")
-    more = f"; and {len(parts) - NAMED:,} more items" if len(parts) > NAMED else ""
     one = len(parts) == 1
     what = "The key of 1 item is probably wrong" if one else f"The keys of {len(parts):,} items are probably wrong"
     return (
         Finding(
             "wrong_key",
             "warning",
-            f"{what}. {'; '.join(parts[:NAMED])}{more}.",
+            f"{what}. {first_few(parts, ' items')}.",
             "Check the key, correct it and calibrate again; distractors.csv has every option.",
             tuple(labels),
         ),

@@ -1,0 +1,267 @@
+"""Differential functioning in detail: does the difference between two groups depend on ability, or on the threshold?
+
+An item may be harder for one group among the less able and easier among the more able, and on the whole show nothing.
+Each group is therefore divided at one common ability into a less able and a more able half, by the score on the items
+answered, which leaves the estimates of each half consistent; the four parts are calibrated on their own, and
+
+    interaction_i = contrast_i among the more able - contrast_i among the less able,
+
+centered on the items that agree on it (`robust_center.py`), whose variance is the sum of those of the four parts.
+Under the model it is zero, whether or not the item has a uniform difference. A positive one says that the item gets
+harder for the focal group, compared with the reference group, as ability grows: it discriminates less there.
+
+The location of an item (all its thresholds together, `dif.py`) says whether it is harder for a group. Each
+threshold on its own says where: people of one group may hesitate before the highest category only. Thresholds are
+estimated in each group by itself, and centered on the same anchors as the locations,
+
+    contrast_ik = (b_ik - mean location of the anchors) in the focal group - the same in the reference group,
+
+and a chi-square with K - 1 degrees of freedom asks whether the K contrasts of an item are the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import positions
+from spectral_irt.errors import DesignError, listed
+from spectral_irt.inference.groups.calibrations import (
+    GroupCalibrations,
+    GroupModel,
+    calibrate_groups,
+    locations_like,
+    model_like,
+)
+from spectral_irt.inference.groups.grouping import Split, divide
+from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, two_sided
+from spectral_irt.inference.results import first_few
+from spectral_irt.inference.robust_center import robust_center
+from spectral_irt.tables import Columns
+from spectral_irt.text import count
+
+NAMES = ("interaction", "interaction_se", "interaction_p", "interaction_p_bh")
+DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
+
+
+# ------------------------------------------------------------------------------------------ by ability
+
+
+def nonuniform_columns(
+    calibration: Calibration, responses: Responses, split: Split, items: NDArray[Any], min_people: int, level: float
+) -> Columns:
+    """`interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform` of every item in every group but the
+    first, the reference.
+
+    NaN where a half has fewer than `min_people` people of mixed success, or an item has no difficulty in one of them.
+    """
+    values = np.full((3, split.n_groups - 1, len(items)), np.nan)
+    cells = _cells(calibration, responses, split)
+    inside = responses.informative & (cells.group >= 0)
+    sizes = np.bincount(cells.group[inside], minlength=cells.n_groups).reshape(-1, 2)
+    enough = sizes.min(axis=1) >= min_people
+    if enough[0] and enough[1:].any():
+        values[:, enough[1:]] = _interactions(calibration, responses, cells.keep(np.repeat(enough, 2)), items)
+    interaction, se, p = values.reshape(3, -1)
+    p_bh = benjamini_hochberg(p)
+    columns: Columns = dict(zip(NAMES, (interaction, se, p, p_bh), strict=True))
+    return {**columns, "nonuniform": p_bh < level}
+
+
+def _cells(calibration: Calibration, responses: Responses, split: Split) -> Split:
+    """The less able and the more able of each group, side by side, cut at the same ability."""
+    half = divide(responses, "ability", difficulty=calibration.thresholds)
+    code = np.where((split.group >= 0) & (half.group >= 0), 2 * split.group + half.group, -1)
+    return Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
+
+
+def _interactions(calibration: Calibration, responses: Responses, cells: Split, items: NDArray[Any]) -> Floats:
+    """Interaction, standard error and p, 3 x focal groups x items, from pairs of cells of which the first is that of
+    the reference group."""
+    values = np.full((3, cells.n_groups // 2 - 1, len(items)), np.nan)
+    kept = np.flatnonzero(positions(responses.items, items) >= 0)
+    model = locations_like(calibration).of_items(responses.thresholds, kept)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = calibrate_groups(responses.take_items(kept), cells, model)
+    except DesignError:  # the halves are too thin to be calibrated on their own
+        return values
+    place = positions(found.items, items)
+    rise = found.difficulty[1::2] - found.difficulty[::2]
+    errors = [found.errors(k) + found.errors(k + 1) for k in range(0, cells.n_groups, 2)]
+    for row in range(values.shape[1]):
+        apart, error = rise[row + 1] - rise[0], errors[row + 1] + errors[0]
+        agreed = robust_center(apart, error, excess=False)
+        se = np.sqrt(error.around(agreed.agrees / agreed.agrees.sum()))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = two_sided(np.where(se > 0, (apart - agreed.center) / se, 0.0))
+        values[:, row, place] = apart - agreed.center, se, p
+    return values
+
+
+def nonuniform_findings(columns: Columns) -> list[Finding]:
+    """The items whose difference depends on ability; or that nobody looked."""
+    known = np.isfinite(columns["interaction_p"])
+    if not known.any():
+        return [
+            Finding(
+                "nonuniform_not_tested",
+                "note",
+                "Whether differences depend on ability (non-uniform DIF) was not tested: the less able or the more "
+                "able half of a group is too small.",
+            )
+        ]
+    rows = np.flatnonzero(columns["nonuniform"])
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(-np.abs(columns["interaction"][rows]), kind="stable")]
+    items = list(dict.fromkeys(columns["item"][rows].tolist()))
+    parts = []
+    for row in rows:
+        pair = columns["group"][row], columns["reference"][row]
+        harder, other = pair if columns["interaction"][row] > 0 else pair[::-1]
+        size = abs(columns["interaction"][row])
+        parts.append(f"{listed([columns['item'][row]])} harder for {harder!r} than for {other!r} by {size:.2f} logits")
+    return [
+        Finding(
+            "nonuniform_items",
+            "warning",
+            f"The difference depends on ability for {count(len(items), 'item')} (non-uniform DIF). It "
+            f"grows from the less to the more able half: {first_few(parts)}.",
+            "Look whether they measure something else in one of the groups, or can be guessed there.",
+            tuple(items),
+        )
+    ]
+
+
+# ---------------------------------------------------------------------------------------- by threshold
+
+
+def threshold_contrasts(
+    calibration: Calibration,
+    responses: Responses,
+    split: Split,
+    items: NDArray[Any],
+    anchors: NDArray[np.bool_],
+    level: float,
+) -> tuple[Columns, Columns, tuple[Finding, ...]]:
+    """The thresholds of every item in every group against the first one; what they say of items; findings.
+
+    A row for each threshold and focal group has `item, category, group, reference, threshold, threshold_reference,
+    contrast, se, z, p, p_bh`. For each item and focal group, in the order of the contrasts of `items` (of which the
+    locations are centered on the `anchors`), there are `threshold_dif, threshold_dif_df, threshold_dif_p,
+    threshold_dif_p_bh`: whether the contrasts of its thresholds differ; NaN for items that have one threshold, or not
+    all categories in each group.
+    """
+    shape = (split.n_groups - 1, len(items))
+    statistic, df = np.full(shape, np.nan), np.zeros(shape)
+    parts: list[Columns] = []
+    groups = None
+    if model_like(calibration).scales is None and responses.thresholds.widest > 1:
+        try:
+            kept = positions(responses.items, items) >= 0
+            groups = calibrate_groups(responses.take_items(kept), split, GroupModel())
+        except DesignError:  # too few items have all their categories in each group
+            groups = None
+    if groups is not None:
+        place = positions(groups.everyone.items, items)
+        weight = _weights(groups, anchors[place])
+        for row in range(split.n_groups - 1):
+            contrast, covariance = _apart(groups, row + 1, weight)
+            parts.append(_rows(groups, row + 1, contrast, covariance))
+            statistic[row, place], df[row, place] = _unlike(groups, contrast, covariance)
+    p = np.where(df > 0, chi2_tail(statistic, np.maximum(df, 1)), np.nan).ravel()
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    if rows:
+        rows["p_bh"] = benjamini_hochberg(rows["p"])
+    columns: Columns = {
+        "threshold_dif": statistic.ravel(),
+        "threshold_dif_df": df.ravel().astype(np.int64),
+        "threshold_dif_p": p,
+        "threshold_dif_p_bh": benjamini_hochberg(p),
+    }
+    return rows, columns, _threshold_findings(rows, columns, np.tile(items, split.n_groups - 1), level)
+
+
+def _weights(groups: GroupCalibrations, anchors: NDArray[np.bool_]) -> Floats:
+    """Weights of the thresholds in the mean location of the anchors; of all items where none is left."""
+    chosen = anchors if anchors.any() else np.ones(len(anchors), dtype=bool)
+    layout = groups.layout
+    return chosen[layout.item] / (chosen.sum() * layout.max_score[layout.item])
+
+
+def _apart(groups: GroupCalibrations, k: int, weight: Floats) -> tuple[Floats, Floats]:
+    """Contrasts of the thresholds, centered on the anchors, and their covariance."""
+    raw = groups.thresholds[k] - groups.thresholds[0]
+    c = groups.covariances[k] + groups.covariances[0]
+    cross = c @ weight
+    return raw - weight @ raw, c - cross[:, None] - cross[None, :] + weight @ cross
+
+
+def _rows(groups: GroupCalibrations, k: int, contrast: Floats, covariance: Floats) -> Columns:
+    layout = groups.layout
+    se = np.sqrt(np.maximum(np.diag(covariance), 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(se > 0, contrast / se, 0.0)
+    names = np.array(groups.names, dtype=object)
+    return {
+        "item": groups.everyone.items[layout.item],
+        "category": layout.level,
+        "group": np.repeat(names[[k]], layout.n_entries),
+        "reference": np.repeat(names[:1], layout.n_entries),
+        "threshold": groups.thresholds[k],
+        "threshold_reference": groups.thresholds[0],
+        "contrast": contrast,
+        "se": se,
+        "z": z,
+        "p": two_sided(z),
+    }
+
+
+def _unlike(groups: GroupCalibrations, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+    """Of every item: how far the contrasts of its thresholds are from their mean, and the degrees of freedom."""
+    layout = groups.layout
+    found, df = np.full(layout.n_items, np.nan), np.zeros(layout.n_items)
+    for i in np.flatnonzero(layout.max_score > 1):
+        mine = slice(layout.first[i], layout.first[i] + layout.max_score[i])
+        inverse = np.linalg.pinv(covariance[mine, mine], rcond=DIGITS, hermitian=True)
+        one = inverse.sum(axis=1)
+        d = contrast[mine]
+        found[i] = float(d @ inverse @ d - (one @ d) ** 2 / one.sum())
+        df[i] = layout.max_score[i] - 1
+    return found, df
+
+
+def _threshold_findings(
+    thresholds: Columns, columns: Columns, items: NDArray[Any], level: float
+) -> tuple[Finding, ...]:
+    rows = np.flatnonzero(columns["threshold_dif_p_bh"] < level)
+    if not len(rows):
+        return ()
+    rows = rows[np.argsort(columns["threshold_dif_p"][rows], kind="stable")]
+    named = list(dict.fromkeys(items[rows].tolist()))
+    told = []
+    for item in named:
+        mine = np.flatnonzero(positions(thresholds["item"], [item]) >= 0)
+        most = mine[np.argmax(np.abs(thresholds["z"][mine]))]
+        told.append(
+            f"{listed([item])} above all at category {thresholds['category'][most]} "
+            f"({thresholds['contrast'][most]:+.2f} logits for {thresholds['group'][most]!r})"
+        )
+    return (
+        Finding(
+            "threshold_dif",
+            "warning",
+            f"{count(len(named), 'item has', 'items have')} thresholds that differ between the groups by unequal "
+            f"amounts: {first_few(told)}.",
+            "Look whether the groups understand the categories alike; dif_thresholds.csv has every threshold.",
+            tuple(named),
+        ),
+    )
