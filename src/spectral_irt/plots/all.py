@@ -20,7 +20,7 @@ from spectral_irt.plots.compare import Agreement
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
 from spectral_irt.plots.dependence import ResidualCorrelations
 from spectral_irt.plots.dif import DifferentialPlot
-from spectral_irt.plots.distractors import DistractorCurves, distractor_sheet
+from spectral_irt.plots.distractors import DistractorCurves, distractor_curves, distractor_sheet
 from spectral_irt.plots.fit import FitMap
 from spectral_irt.plots.information import TestInformation
 from spectral_irt.plots.items import ItemIntervals, RankIntervals
@@ -69,15 +69,15 @@ class Plots:
 
     def icc(self, item: Any, *, strata: int = STRATA) -> ItemCurve:
         """The expected answer to one item, and mean answers in strata of ability with 95% intervals."""
-        return ItemCurve.of(self.study, item, strata)
+        return curves(self.study, [item], strata)[0]
 
     def categories(self, item: Any) -> CategoryCurves:
         """The probability of each answer to one item, over the scale."""
-        return CategoryCurves.of(self.study, item)
+        return category_curves(self.study, [item])[0]
 
     def distractors(self, item: Any, *, strata: int = CURVE) -> DistractorCurves:
         """Which option of one item people of each ability choose; for answers that were scored with a key."""
-        return DistractorCurves.of(self.study, item, strata)
+        return distractor_curves(self.study, [item], strata)[0]
 
     def fit(self) -> FitMap:
         """Infit against outfit of every item, and which items misfit."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError, did_you_mean, listed
 from spectral_irt.files import write_each
 from spectral_irt.plots.style import new_axes
 from spectral_irt.tables import Columns, make_table
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
     from spectral_irt.calibration import Calibration
 
-CLOSE = 0.5  # likeness from which a name is suggested for another
 DPI = 150
 KINDS = ("svg", "png", "pdf")
 PROGRAM = "spectral-irt"  # written into every picture, so that it is known again as ours
@@ -33,9 +32,18 @@ PROGRAM = "spectral-irt"  # written into every picture, so that it is known agai
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Display(ABC):
-    """What every display offers: `frame()`, `plot()`, `save()`; a notebook shows the picture."""
+    """What every display offers: `frame()`, `plot()`, `save()`; a notebook shows the picture.
 
+    `scale` is how measures are reported, `frame_kind` the library that the data came in.
+    """
+
+    scale: Scale = LOGITS
     frame_kind: str | None = None
+
+    @classmethod
+    def about(cls, study: Analysis, **fields: Any) -> Self:
+        """A display of an analysis, on its scale."""
+        return cls(scale=study.calibration.scale, frame_kind=study.responses.frame_kind, **fields)
 
     @abstractmethod
     def columns(self) -> Columns:
@@ -111,19 +119,10 @@ def write_figure(figure: Figure, draft: Path, target: Path) -> None:
 def item_position(calibration: Calibration, item: Any) -> int:
     """Where this item is; an error that suggests similar names when there is none of this name."""
     place = int(positions([item], calibration.labels)[0])
-    if place >= 0:
-        return place
-    texts = [str(label) for label in calibration.labels.tolist()]
-    wanted = str(item)
-    by_folded: dict[str, str] = {}
-    for text in texts:
-        by_folded.setdefault(text.casefold(), text)
-    near = difflib.get_close_matches(wanted.casefold(), list(by_folded), n=3, cutoff=CLOSE)
-    if near:
-        hint = f"did you mean {' or '.join(repr(by_folded[one]) for one in near)}?"
-    else:
-        hint = f"the items are {listed(calibration.labels)}."
-    raise OptionError(f"there is no item {listed([item])}; {hint}")
+    if place < 0:
+        near = did_you_mean(item, calibration.labels.tolist(), 3) or f" The items are {listed(calibration.labels)}."
+        raise OptionError(f"there is no item {listed([item])}.{near}")
+    return place
 
 
 def on_scale(calibration: Calibration) -> Ints:

@@ -43,7 +43,7 @@ class Agreement(Display):
     def of(cls, study: Analysis, other: Any, method: str = "robust") -> Agreement:
         second = getattr(other, "calibration", None)
         found = link(study.calibration, calibration_of(other) if second is None else second, method)
-        return cls(link=found, frame_kind=study.responses.frame_kind)
+        return cls.about(study, link=found)
 
     def columns(self) -> Columns:
         """`item, difficulty_a, difficulty_b, difference, se, z, robust_z, drift`, in logits of the first."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import LOGITS, Z95, Scale
+from spectral_irt.calibration import Z95, Scale
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import category_probabilities
@@ -63,11 +64,6 @@ class ItemCurve(Display):
     thresholds: Floats
     se: float
     strata: Columns
-    scale: Scale = LOGITS
-
-    @classmethod
-    def of(cls, study: Analysis, item: Any, strata: int = STRATA) -> ItemCurve:
-        return curves(study, [item], strata)[0]
 
     def expected(self, at: Floats) -> Floats:
         """The expected answer at these abilities, in categories counted from 0."""
@@ -86,11 +82,9 @@ class ItemCurve(Display):
         Answers count from 0, the lowest category. `ability` is the mean of the estimates, `place` where the stratum
         stands in the picture, both as reported.
         """
-        label = np.empty(len(self.strata["n"]), dtype=object)
-        label[:] = [self.label] * len(label)
         others = {name: values for name, values in self.strata.items() if name != "item"}
         place, ability = self.scale.measure(self.place), self.scale.measure(others["ability"])
-        return {"item": label, **others, "ability": ability, "place": place}
+        return {"item": repeated(self.label, len(place)), **others, "ability": ability, "place": place}
 
     def draw(self, ax: Axes, *, small: bool = False) -> None:
         table, place, highest = self.columns(), self.place, len(self.thresholds)
@@ -142,11 +136,6 @@ class CategoryCurves(Display):
     label: Any
     thresholds: Floats
     codes: Floats
-    scale: Scale = LOGITS
-
-    @classmethod
-    def of(cls, study: Analysis, item: Any) -> CategoryCurves:
-        return category_curves(study, [item])[0]
 
     @property
     def at(self) -> Floats:
@@ -155,17 +144,21 @@ class CategoryCurves(Display):
 
     @property
     def modal(self) -> NDArray[np.bool_]:
-        """Whether each category is the most likely one somewhere."""
+        """Whether each category is the most likely one somewhere: k theta - total_k is above all others for some theta
+        if total lies below every chord over k."""
         total = np.concatenate([[0.0], np.cumsum(self.thresholds)])
-        return np.array([_on_the_hull(total, k) for k in range(len(total))])
+        k = np.arange(len(total))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (total[:, None] - total) / (k[:, None] - k)
+        before, after = np.where(k[:, None] > k, slope, -np.inf), np.where(k[:, None] < k, slope, np.inf)
+        found: NDArray[np.bool_] = before.max(axis=1) < after.min(axis=1)
+        return found
 
     def columns(self) -> Columns:
         """`item, category, code, ability, probability`: a row for each category and point of its curve."""
         at, size = self.at, len(self.thresholds) + 1
-        label = np.empty(size * len(at), dtype=object)
-        label[:] = [self.label] * len(label)
         return {
-            "item": label,
+            "item": repeated(self.label, size * len(at)),
             "category": np.repeat(np.arange(size), len(at)),
             "code": np.repeat(self.codes, len(at)),
             "ability": np.tile(self.scale.measure(at), size),
@@ -202,11 +195,9 @@ class CategoryCurves(Display):
         note(ax, f"numbers: the answers; dotted: thresholds, where neighbors are equally likely{said}")
 
 
-def _on_the_hull(total: Floats, k: int) -> bool:
-    """k theta - total_k is above all others for some theta: total lies below every chord over k."""
-    before = [(total[k] - total[j]) / (k - j) for j in range(k)]
-    after = [(total[j] - total[k]) / (j - k) for j in range(k + 1, len(total))]
-    return max(before, default=-np.inf) < min(after, default=np.inf)
+def repeated(label: Any, n: int) -> Labels:
+    """A column of one label, whatever it is."""
+    return np.array([label, None], dtype=object)[np.zeros(n, dtype=np.int64)]
 
 
 def probabilities(thresholds: Floats, at: Floats) -> Floats:
@@ -240,13 +231,12 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
     known_abilities(study)
     found = study._strata(place, strata)
     return [
-        ItemCurve(
+        ItemCurve.about(
+            study,
             label=calibration.labels[k],
             thresholds=calibration.thresholds_of(np.array([k]))[1],
             se=float(np.nan_to_num(calibration.se[k], nan=0.0, posinf=0.0)),
             strata={name: values[found["item"] == k] for name, values in found.items()},
-            scale=calibration.scale,
-            frame_kind=study.responses.frame_kind,
         )
         for k in place.tolist()
     ]
@@ -256,12 +246,11 @@ def category_curves(study: Analysis, items: Sequence[Any]) -> list[CategoryCurve
     """The category curves of these items."""
     calibration = study.calibration
     return [
-        CategoryCurves(
+        CategoryCurves.about(
+            study,
             label=calibration.labels[k],
             thresholds=calibration.thresholds_of(np.array([k]))[1],
             codes=calibration.codes[k, : calibration.layout.max_score[k] + 1],
-            scale=calibration.scale,
-            frame_kind=study.responses.frame_kind,
         )
         for k in items_with_curves(calibration, items).tolist()
     ]

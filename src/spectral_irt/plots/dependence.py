@@ -10,7 +10,7 @@ import numpy as np
 from spectral_irt.data.responses import Labels
 from spectral_irt.inference.dimensions.q3 import EXCESS, LocalDependence
 from spectral_irt.plots.base import Display
-from spectral_irt.plots.labels import all_shown, as_is, name_rows, shown
+from spectral_irt.plots.labels import all_shown, as_is, interval_rows, shown
 from spectral_irt.plots.style import BLUE, GRAY, INK, RED, SMALL, dress, note, room_for, rows_height
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
@@ -46,18 +46,14 @@ class ResidualCorrelations(Display):
         """`item_1, item_2, n, q3, excess, z, dependent`, the strongest pair first."""
         return {name: values for name, values in self.found.columns.items() if name != "p"}
 
-    @property
-    def _as_map(self) -> bool:
-        return len(self.labels) <= CELLS
-
     def size(self) -> tuple[float, float]:
-        if self._as_map:
+        if len(self.labels) <= CELLS:
             side = 2.6 + 0.17 * max(len(self.labels), 12)
             return side + 0.8, side
         return 6.4, rows_height(min(TOP, len(self.found.pairs[0])))
 
     def draw(self, ax: Axes) -> None:
-        if self._as_map and room_for(ax) >= len(self.labels):
+        if len(self.labels) <= min(CELLS, room_for(ax)):
             self._draw_map(ax)
         else:
             self._draw_pairs(ax)
@@ -80,28 +76,22 @@ class ResidualCorrelations(Display):
         ax.set_yticks(range(m), names, fontsize=SMALL, **as_is())
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-        figure = ax.figure
-        bar = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
         bar.outline.set_visible(False)
         dependent = count(int(marked.sum()), "dependent pair")
-        ax.text(0.98, 0.98, f"mean Q3 {self.found.mean:.3f}\n{dependent} (stars)", **self._corner(ax))
-
-    @staticmethod
-    def _corner(ax: Axes) -> dict[str, Any]:
-        return {"transform": ax.transAxes, "ha": "right", "va": "top", "fontsize": SMALL, "color": INK}
+        where: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "va": "top"}
+        ax.text(0.98, 0.98, f"mean Q3 {self.found.mean:.3f}\n{dependent} (stars)", fontsize=SMALL, color=INK, **where)
 
     def _draw_pairs(self, ax: Axes) -> None:
         table = self.columns()
         rows = min(TOP, len(table["n"]), max(1, room_for(ax)))
         excess, marked = table["excess"][:rows], table["dependent"][:rows].astype(bool)
         half = 1.96 / np.sqrt(np.maximum(table["n"][:rows] - 3, 1)) * (1 - np.minimum(table["q3"][:rows] ** 2, 1))
-        y = np.arange(rows)
         dress(ax, f"The {rows} strongest residual correlations", "Q3 above the average pair, with 95% interval", "")
-        for chosen, color, mark in ((~marked, GRAY, "o"), (marked, RED, "D")):
-            ax.hlines(y[chosen], (excess - half)[chosen], (excess + half)[chosen], color=color, linewidth=1.3)
-            ax.plot(excess[chosen], y[chosen], mark, color=color, markersize=5)
         ax.axvline(0, color=INK, linewidth=0.8)
         ax.axvline(EXCESS, color=INK, linewidth=0.8, linestyle=":")
         pairs = zip(table["item_1"][:rows].tolist(), table["item_2"][:rows].tolist(), strict=True)
-        name_rows(ax, [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in pairs], longest=40)
+        names = [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in pairs]
+        kinds = [(~marked, GRAY, "o"), (marked, RED, "D")]
+        interval_rows(ax, names, excess, excess - half, excess + half, kinds, longest=40)
         note(ax, f"diamonds: dependent; {len(self.found.pairs[0]):,} pairs, mean Q3 {self.found.mean:.3f}")

@@ -11,7 +11,7 @@ from spectral_irt.calibration import Z95
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, Differential
 from spectral_irt.plots.base import Display
-from spectral_irt.plots.labels import NAMED, name_points, name_rows, shown
+from spectral_irt.plots.labels import NAMED, interval_rows, name_points, shown
 from spectral_irt.plots.style import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
 from spectral_irt.plots.style import SMALL as SMALL_PRINT
 from spectral_irt.tables import Columns
@@ -87,33 +87,32 @@ class DifferentialPlot(Display):
         ax.axvspan(-SMALL / DELTA, SMALL / DELTA, color=PALE, alpha=0.5, linewidth=0, zorder=0)
         ax.axvline(0, color=INK, linewidth=0.8)
         few = m <= min(ROWS, room_for(ax))
-        y = np.arange(m, dtype=float) if few else table["se"]
-        for name, (color, mark) in LOOKS.items():
-            chosen = classes == name
+        kinds = [(classes == name, color, mark) for name, (color, mark) in LOOKS.items()]
+        for name, (chosen, color, mark) in zip(LOOKS, kinds, strict=True):
             label = f"{MEANING[name]} ({int(chosen.sum()):,})"
-            if few and chosen.any():
-                ax.hlines(y[chosen], table["ci_low"][chosen], table["ci_high"][chosen], color=color, linewidth=1.5)
-            if few or name != "A":
-                ax.plot(contrast[chosen], y[chosen], mark, color=color, markersize=5, label=label, mec="white", mew=0.4)
+            if few:
+                ax.plot([], [], mark, color=color, markersize=5, label=label)
+            elif name == "A":
+                cloud(ax, contrast[chosen], table["se"][chosen], color=GRAY, label=label)
             else:
-                cloud(ax, contrast[chosen], y[chosen], color=GRAY, label=label)
+                ax.plot(contrast[chosen], table["se"][chosen], mark, color=color, mec="white", mew=0.4, label=label)
         if few:
             dress(ax, title, text, "")
-            name_rows(ax, table["item"].tolist(), marked=table["flagged"].tolist())
+            names, marked = table["item"].tolist(), table["flagged"].tolist()
+            interval_rows(ax, names, contrast, table["ci_low"], table["ci_high"], kinds, marked=marked)
         else:
             dress(ax, title, text, "standard error of the contrast (logits)")
             reach = float(np.abs(contrast).max()) * 1.08
             ax.set_xlim(-reach, reach)
             top = float(table["se"].max()) * 1.1
             ax.set_ylim(top, max(0.0, float(table["se"].min()) - 0.15 * top))
-            beyond = np.linspace(0, top, 50)
             for sign in (-1, 1):
-                ax.plot(sign * Z95 * beyond, beyond, color=INK, linewidth=0.7)
+                ax.plot([0, sign * Z95 * top], [0, top], color=INK, linewidth=0.7)
             worst = np.lexsort((-np.abs(contrast), ~table["flagged"].astype(bool)))[:NAMED]
-            name_points(ax, contrast[worst], y[worst], table["item"][worst].tolist(), among=(contrast, y))
+            names, se = table["item"][worst].tolist(), table["se"]
+            name_points(ax, contrast[worst], se[worst], names, among=(contrast, se))
         ax.legend(
             loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=SMALL_PRINT, frameon=False, title="ETS class"
         )  # beside the axes, where no name stands
-        note(ax, "bold: flagged after adjustment" if few and table["flagged"].any() else "")
-        if not few:
-            note(ax, "below the thin lines, within chance (95%)")
+        bold = "bold: flagged after adjustment" if table["flagged"].any() else ""
+        note(ax, bold if few else "below the thin lines, within chance (95%)")

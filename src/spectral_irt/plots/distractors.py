@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.distractors import STRATA, option_curves, require_options
 from spectral_irt.plots.base import Display, item_position, known_abilities
@@ -58,11 +57,6 @@ class DistractorCurves(Display):
     label: Any
     table: Columns
     suspects: tuple[str, ...] = ()
-    scale: Scale = LOGITS
-
-    @classmethod
-    def of(cls, study: Analysis, item: Any, strata: int = STRATA) -> DistractorCurves:
-        return distractor_curves(study, [item], strata)[0]
 
     def columns(self) -> Columns:
         """`item, option, key, stratum, n, chose, share, ci_low, ci_high, ability`, the ability as reported."""
@@ -71,7 +65,8 @@ class DistractorCurves(Display):
     def draw(self, ax: Axes, *, small: bool = False) -> None:
         table = self.columns()
         rows = _by_option(table)
-        rarer = sorted((option for option in rows if not table["key"][rows[option][0]]), key=self._chose(rows))
+        rarer = [option for option in rows if not table["key"][rows[option][0]]]
+        rarer.sort(key=lambda option: -int(table["chose"][rows[option]].sum()))
         drawn = [option for option in rows if table["key"][rows[option][0]]] + rarer[: len(LOOKS)]
         looks = [(BLUE, "o", "-"), *LOOKS]
         for option, (color, mark, line) in zip(drawn, looks, strict=False):
@@ -95,9 +90,6 @@ class DistractorCurves(Display):
         text += f"; {count(len(rarer) - len(LOOKS), 'rarer option')} left out" if len(rarer) > len(LOOKS) else ""
         note(ax, text)
 
-    def _chose(self, rows: dict[str, NDArray[np.int64]]) -> Any:
-        return lambda option: -int(self.table["chose"][rows[option]].sum())
-
     def _name(
         self, ax: Axes, drawn: Sequence[tuple[str, NDArray[np.int64]]], colors: list[str], *, small: bool
     ) -> None:
@@ -117,20 +109,9 @@ class DistractorCurves(Display):
             if not small:
                 key = ", the key" if table["key"][where[0]] else ""
                 text += f"{key} ({share:.0%})" + (": abler than the key" if option in self.suspects else "")
-            ax.annotate(
-                text,
-                (1, ends[k]),
-                (4, (places[k] - ends[k]) * height / 1.06),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                ha="left",
-                va="center",
-                fontsize=size,
-                color=colors[k] if colors[k] != SKY else GRAY,
-                fontweight="bold" if table["key"][where[0]] else "normal",
-                annotation_clip=False,
-                **as_is(),
-            )
+            style: dict[str, Any] = {"color": colors[k] if colors[k] != SKY else GRAY, "fontsize": size, **as_is()}
+            style["fontweight"] = "bold" if table["key"][where[0]] else "normal"
+            ax.text(1.01, places[k], text, transform=ax.get_yaxis_transform(), va="center", **style)
 
 
 def _by_option(table: Columns) -> dict[str, NDArray[np.int64]]:
@@ -150,27 +131,17 @@ def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRAT
     place = np.array([item_position(study.calibration, item) for item in items], dtype=np.int64)
     found = study._distractors()
     tables = option_curves(study.responses, study.calibration.difficulty, study.abilities("wle").ability, place, strata)
-    suspect = {(item, option) for item, option in _pairs(found.columns, found.suspect)}
+    pairs = zip(found.columns["item"][found.suspect], found.columns["option"][found.suspect], strict=True)
+    suspects: dict[Any, list[str]] = {}
+    for label, option in pairs:
+        suspects.setdefault(label, []).append(option)
     every = []
     for k, table in zip(place.tolist(), tables, strict=True):
         label = study.calibration.labels[k]
         if not table["n"].any():
             raise OptionError(f"nobody who answered anything else answered item {label!r}, so there is no curve.")
-        suspects = tuple(option for item, option in suspect if item == label)
-        every.append(
-            DistractorCurves(
-                label=label,
-                table=table,
-                suspects=suspects,
-                scale=study.calibration.scale,
-                frame_kind=study.responses.frame_kind,
-            )
-        )
+        every.append(DistractorCurves.about(study, label=label, table=table, suspects=tuple(suspects.get(label, ()))))
     return every
-
-
-def _pairs(columns: Columns, chosen: NDArray[np.bool_]) -> list[tuple[Any, str]]:
-    return list(zip(columns["item"][chosen].tolist(), columns["option"][chosen].tolist(), strict=True))
 
 
 def distractor_sheet(study: Analysis) -> Figure:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 LOOKS = {"underfit": (RED, "^", "underfit: noisier than the model"), "overfit": (GREEN, "v", "overfit: steeper")}
 OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares
-CLOSE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 2.0)  # where ticks stand
-FURTHER = (0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0)
-FAR = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 FEW = 3  # named where every item fits
 NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ratios
 
@@ -110,8 +107,8 @@ class FitMap(Display):
         name_points(ax, infit[worst], outfit[worst], self.table["item"][worst].tolist(), among=(infit, outfit))
         (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
         beyond = int(((infit < left) | (infit > right) | (outfit < low) | (outfit > high)).sum())
-        said = [f"gray: infit within {MATERIAL:g} of 1, negligible"] if self.conditional else []
-        note(ax, "; ".join([*said, *([f"{count(beyond, 'item')} beyond the limits of the picture"] if beyond else [])]))
+        near = f"gray: infit within {MATERIAL:g} of 1, negligible" if self.conditional else ""
+        note(ax, near, f"{count(beyond, 'item')} beyond the limits of the picture" if beyond else "")
 
 
 def _limits(values: Floats, fits: np.ndarray) -> tuple[float, float]:
@@ -125,11 +122,10 @@ def _limits(values: Floats, fits: np.ndarray) -> tuple[float, float]:
 
 def _plain_ticks(ax: Axes) -> None:
     """Ratios written as numbers, not as powers of ten; after the last artist that sets ticks of its own."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-        wide = high / low
-        ticks = CLOSE if wide < 5 else FURTHER if wide < 40 else FAR
-        axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+        near, far = (1.0, 1.1, 1.2, 1.4, 1.6, 2.0, 5.0, 6.0, 7.0, 8.0, 9.0), (1.0, 2.0, 5.0)
+        axis.set_major_locator(LogLocator(subs=near if high / low < 5 else far, numticks=12))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.calibration import LOGITS, Scale, form_information
+from spectral_irt.calibration import form_information
 from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.plots.base import Display, on_scale
@@ -41,20 +41,13 @@ class TestInformation(Display):
     layout: Thresholds
     thresholds: Floats
     ability: Floats
-    scale: Scale = LOGITS
 
     @classmethod
     def of(cls, study: Analysis) -> TestInformation:
         calibration = study.calibration
         found = study.abilities().ability if study.responses.n_persons else np.zeros(0)
         layout, thresholds = calibration.thresholds_of(on_scale(calibration))
-        return cls(
-            layout=layout,
-            thresholds=thresholds,
-            ability=found[np.isfinite(found)],
-            scale=calibration.scale,
-            frame_kind=study.responses.frame_kind,
-        )
+        return cls.about(study, layout=layout, thresholds=thresholds, ability=found[np.isfinite(found)])
 
     def columns(self) -> Columns:
         """`ability, information, se` as they are reported: on another scale, information is per its unit squared."""

@@ -7,14 +7,13 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import printable
 from spectral_irt.plots.style import INK, SMALL, root_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.text import Text
 
 LONGEST = 26  # characters of a name that is shown in full
 MISSING = "\u25a1"  # in place of a character that the font lacks
@@ -34,17 +33,9 @@ def shown(label: object, longest: int = LONGEST) -> str:
     r"""A label as it stands in a picture: on one line, in characters that the font has, long ones without their middle.
 
     >>> shown("two\nlines"), shown("a very long name of an item, form B")
-    ('two\\nlines', 'a very long na…tem, form B')
+    ('two\\nlines', 'a very long n…item, form B')
     """
-    text = printable(label)
-    if len(text) > longest:
-        tail = (longest - 1) * 4 // 9
-        text = f"{text[: longest - 1 - tail]}…{text[-tail:]}"
-    return _in_the_font(text)
-
-
-def _in_the_font(text: str) -> str:
-    return "".join(character if character.isascii() or _drawable(character) else MISSING for character in text)
+    return all_shown([label], longest)[0]
 
 
 def all_shown(labels: Iterable[object], longest: int = LONGEST) -> list[str]:
@@ -55,7 +46,10 @@ def all_shown(labels: Iterable[object], longest: int = LONGEST) -> list[str]:
     """
     from spectral_irt.terminal.labels import shortened
 
-    return [_in_the_font(text) for text in shortened(labels, longest, "…")]
+    return [
+        "".join(character if character.isascii() or _drawable(character) else MISSING for character in text)
+        for text in shortened(labels, longest, "…")
+    ]
 
 
 def as_is() -> dict[str, Any]:
@@ -94,19 +88,15 @@ def apart(places: Iterable[float], gap: float, low: float = -np.inf, high: float
     >>> apart([0.0, 0.1, 5.0], 1.0).tolist()
     [-0.45, 0.55, 5.0]
     """
+    from scipy.optimize import isotonic_regression
+
     wanted = np.asarray(list(places), dtype=float)
-    order = np.argsort(wanted, kind="stable")
-    steps = gap * np.arange(len(wanted))
-    pools: list[tuple[float, int]] = []  # mean and size
-    for value in (wanted[order] - steps).tolist():
-        size = 1
-        while pools and pools[-1][0] > value:
-            mean, more = pools.pop()
-            value, size = (value * size + mean * more) / (size + more), size + more
-        pools.append((value, size))
-    flat = np.concatenate([np.full(size, mean) for mean, size in pools]) if pools else wanted
+    if not len(wanted):
+        return wanted
+    order, steps = np.argsort(wanted, kind="stable"), gap * np.arange(len(wanted))
+    flat = isotonic_regression(wanted[order] - steps).x
     out = np.empty(len(wanted))
-    out[order] = np.clip(flat, low, max(high - gap * (len(wanted) - 1), low)) + steps
+    out[order] = np.clip(flat, low, max(high - steps[-1], low)) + steps
     return out
 
 
@@ -119,28 +109,42 @@ def name_rows(ax: Axes, labels: Sequence[object], *, marked: Iterable[bool] = ()
         tick.set_fontweight("bold" if bold else "normal")
 
 
+def interval_rows(
+    ax: Axes,
+    labels: Sequence[object],
+    middle: Floats,
+    low: Floats,
+    high: Floats,
+    kinds: Sequence[tuple[NDArray[np.bool_], str, str]],
+    **how: Any,
+) -> None:
+    """Names down the y axis, each with its interval; `kinds` are which rows have which color and mark."""
+    y = np.arange(len(labels))
+    for chosen, color, mark in kinds:
+        if chosen.any():
+            ax.hlines(y[chosen], low[chosen], high[chosen], color=color, linewidth=1.5)
+            ax.plot(middle[chosen], y[chosen], mark, color=color, markersize=5, mec="white", mew=0.4)
+    name_rows(ax, labels, **how)
+
+
 # --------------------------------------------------------------------------------------- beside points
 
 # Where a name may stand: shift from its point in points, and which corner of the name is there.
 _BESIDE = [
-    (dx * step, dy * step, ha, va)
-    for step in (1.0, 2.2, 3.6, 5.2)
+    (dx * far, dy * far, ha, va)
+    for far in (1.0, 2.2, 3.6, 5.2)
     for dx, dy, ha, va in (
-        (5, 0, "left", "center"),
-        (-5, 0, "right", "center"),
-        (4, 4, "left", "bottom"),
-        (4, -4, "left", "top"),
-        (-4, 4, "right", "bottom"),
-        (-4, -4, "right", "top"),
-        (0, 6, "center", "bottom"),
-        (0, -6, "center", "top"),
+        *((5, 0, "left", "center"), (-5, 0, "right", "center")),
+        *((4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")),
+        *((0, 6, "center", "bottom"), (0, -6, "center", "top")),
     )
 ]
+_LINE = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
 
 
 def name_points(
     ax: Axes, x: Floats, y: Floats, labels: Sequence[object], *, among: tuple[Floats, Floats] | None = None
-) -> list[Text]:
+) -> None:
     """A name beside each of these points, most important first; one that finds no free place is left out.
 
     Names keep clear of each other and of the points that they are `among`; in a crowd, of the named ones only.
@@ -148,50 +152,37 @@ def name_points(
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.patheffects import withStroke
 
+    if not len(labels):
+        return
     figure = root_of(ax)
     figure.draw_without_rendering()  # now the axes are where they will be
-    renderer = RendererAgg(16, 16, figure.dpi)
+    frame, renderer = ax.get_window_extent(), RendererAgg(16, 16, figure.dpi)
     own = np.column_stack([x, y])
-    every = own if among is None else np.column_stack(among)
-    spots, crowd = (ax.transData.transform(each) if len(each) else each for each in (own, every))
-    free = _Free(ax.get_window_extent(), spots, crowd)
-    named: list[Text] = []
+    crowds = [ax.transData.transform(each) for each in (own if among is None else np.column_stack(among), own)]
+    taken: list[Any] = []
+
+    def is_free(box: Any, crowd: Floats) -> bool:
+        inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+        if not inside or any(box.overlaps(other) for other in taken):
+            return False
+        px, py = crowd.T
+        near = (px > box.x0 - MARK) & (px < box.x1 + MARK) & (py > box.y0 - MARK) & (py < box.y1 + MARK)
+        return not near.any()
+
     for k, name in enumerate(all_shown(labels)):
-        style = {"xy": (float(x[k]), float(y[k])), "textcoords": "offset points", **_STYLE, **as_is()}
-        probe = ax.annotate(name, xytext=(0, 0), **style)
-        for clear, (dx, dy, ha, va) in ((clear, way) for clear in (True, False) for way in _BESIDE):
-            probe.set(position=(dx, dy), ha=ha, va=va)
-            if free.take(probe.get_window_extent(renderer), of_all=clear):
-                line = _LINE if abs(dx) + abs(dy) > FAR else None
-                text = ax.annotate(name, xytext=(dx, dy), ha=ha, va=va, arrowprops=line, **style)
+        style = {"textcoords": "offset points", "fontsize": SMALL, "color": INK, "zorder": 6, **as_is()}
+        at = (float(x[k]), float(y[k]))
+        text = ax.annotate(name, at, xytext=(0, 0), **style)
+        for crowd, (dx, dy, ha, va) in ((crowd, way) for crowd in crowds for way in _BESIDE):
+            text.set(position=(dx, dy), ha=ha, va=va)
+            box = text.get_window_extent(renderer)
+            if is_free(box, crowd):
+                taken.append(box)
+                if abs(dx) + abs(dy) > FAR:
+                    text.remove()
+                    text = ax.annotate(name, at, xytext=(dx, dy), ha=ha, va=va, arrowprops=_LINE, **style)
                 text.set_in_layout(False)
                 text.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on a cloud
-                named.append(text)
                 break
-        probe.remove()
-    return named
-
-
-_STYLE: dict[str, Any] = {"fontsize": SMALL, "color": INK, "zorder": 6}
-_LINE = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
-
-
-class _Free:
-    """Where in the axes there is still room for a name."""
-
-    def __init__(self, frame: Any, spots: Floats, crowd: Floats) -> None:
-        self.frame, self.spots, self.crowd = frame, spots, crowd
-        self.taken: list[Any] = []
-
-    def take(self, box: Any, *, of_all: bool) -> bool:
-        """Take this place, if it is in the axes and clear of names and points."""
-        inside = self.frame.x0 <= box.x0 and box.x1 <= self.frame.x1
-        inside = inside and self.frame.y0 <= box.y0 and box.y1 <= self.frame.y1
-        if not inside or any(box.overlaps(other) for other in self.taken):
-            return False
-        x, y = (self.crowd if of_all else self.spots).T
-        near = (x > box.x0 - MARK) & (x < box.x1 + MARK) & (y > box.y0 - MARK) & (y < box.y1 + MARK)
-        if near.any():
-            return False
-        self.taken.append(box)
-        return True
+        else:
+            text.remove()

@@ -42,7 +42,7 @@ class LinkMap(Display):
         found = study.item_links()
         if not len(found.items):
             raise OptionError("nobody answered two items, so that nothing links one item to another.")
-        return cls(found=found, labels=study.calibration.labels, frame_kind=study.responses.frame_kind)
+        return cls.about(study, found=found, labels=study.calibration.labels)
 
     def columns(self) -> Columns:
         """Pairs of groups: `group_1, group_2, items_1, items_2, persons, crossing, weak`, and a row for a single group.
@@ -77,20 +77,14 @@ class LinkMap(Display):
         angle = (np.pi if k == 2 else np.pi / 2) - 2 * np.pi * np.arange(k) / k
         x, y = (np.cos(angle), np.sin(angle)) if k > 1 else (np.zeros(1), np.zeros(1))
         table = self.columns()
-        pairs = zip(
-            *(each.tolist() for each in np.triu_indices(k, 1)),
-            table["persons"],
-            table["crossing"],
-            table["weak"],
-            strict=False,
-        )
+        named = (table[name] for name in ("persons", "crossing", "weak"))
+        pairs = zip(*(each.tolist() for each in np.triu_indices(k, 1)), *named, strict=False)
         for i, j, persons, crossing, weak in pairs if k > 1 else ():
             if not persons:
                 continue
             color, style = (RED, "--") if weak else (BLUE, "-")
-            ax.plot(
-                x[[i, j]], y[[i, j]], style, color=color, linewidth=1 + 10 * min(crossing, 0.5), alpha=0.65, zorder=1
-            )
+            wide = 1 + 10 * min(crossing, 0.5)
+            ax.plot(x[[i, j]], y[[i, j]], style, color=color, linewidth=wide, alpha=0.65, zorder=1)
             if k <= 6 or weak or abs(i - j) in (1, k - 1):
                 at = 0.5 if abs(i - j) in (1, k - 1) or k < 4 else 0.36
                 px, py = x[i] + at * (x[j] - x[i]), y[i] + at * (y[j] - y[i])
@@ -114,8 +108,5 @@ class LinkMap(Display):
         ax.set_axis_off()
         ax.set_title(ax.get_title(loc="left"), fontsize=10, color=INK, loc="left")
         alone = int((found.group < 0).sum())
-        said = (
-            f"numbers: people who answered both; dashed: less than {100 * WEAK:.0f}% of answers cross" if k > 1 else ""
-        )
-        left = f"{count(alone, 'item')} answered with no other" if alone else ""
-        note(ax, "; ".join(part for part in (said, left) if part))
+        said = f"numbers: people who answered both; dashed: less than {100 * WEAK:.0f}% of answers cross"
+        note(ax, said if k > 1 else "", f"{count(alone, 'item')} answered with no other" if alone else "")

@@ -45,12 +45,7 @@ class ScoreDistribution(Display):
         some = answers.counts > 0
         if not some.any():
             raise OptionError("the analysis has no people with answers, so there are no scores to show.")
-        return cls(
-            score=answers.scores[some],
-            n=answers.counts[some],
-            highest=answers.max_scores[some],
-            frame_kind=answers.frame_kind,
-        )
+        return cls.about(study, score=answers.scores[some], n=answers.counts[some], highest=answers.max_scores[some])
 
     @property
     def binary(self) -> bool:

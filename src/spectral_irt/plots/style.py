@@ -67,10 +67,10 @@ def dress(ax: Axes, title: str, x: str, y: str, *, grid: str = "both") -> None:
         ax.spines[side].set_visible(False)
 
 
-def note(ax: Axes, text: str) -> None:
-    """A remark below the picture, at its right."""
-    if text:
-        text = textwrap.fill(text, NOTE)
+def note(ax: Axes, *remarks: str) -> None:
+    """Remarks below the picture, at its right; "" is none."""
+    if any(remarks):
+        text = textwrap.fill("; ".join(filter(None, remarks)), NOTE)
         style: dict[str, Any] = {"fontsize": SMALL - 0.5, "color": GRAY, "ha": "right", "va": "top"}
         ax.annotate(
             text, (1, 0), (0, -34), xycoords="axes fraction", textcoords="offset points", parse_math=False, **style

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.data.block import Floats
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import listed
@@ -60,7 +59,6 @@ class WrightMap(Display):
     labels: Labels
     difficulty: Floats
     left_out: int = 0
-    scale: Scale = LOGITS
     what: str = "item"
 
     @classmethod
@@ -72,14 +70,13 @@ class WrightMap(Display):
         if not layout.binary:  # "q7 (2)" is the second threshold of item q7
             labels = labels.astype(object)
             labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, place.tolist(), strict=True)]
-        return cls(
+        return cls.about(
+            study,
             ability=ability,
             labels=labels,
             difficulty=calibration.thresholds[place],
             left_out=study.responses.n_persons - len(ability),
-            scale=calibration.scale,
             what="item" if layout.binary else "threshold",
-            frame_kind=study.responses.frame_kind,
         )
 
     def edges(self) -> Floats:
@@ -141,16 +138,7 @@ class WrightMap(Display):
         labels = [f"{count(len(self.ability), 'person')}{left}", count(len(self.labels), self.what)]
         ax.set_xticks([-0.5, 0.6], labels, color=INK)
         ax.tick_params(axis="x", length=0)
-        ax.annotate(
-            "triangles: means",
-            (1, 1),
-            (0, 4),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            fontsize=SMALL,
-            color=GRAY,
-        )
+        ax.text(1, 1.01, "triangles: means", transform=ax.transAxes, ha="right", fontsize=SMALL, color=GRAY)
 
     def _name(self, ax: Axes, which: np.ndarray, place: Floats, start: float) -> None:
         """Names of items at the right, each at its height or close to it, with a line to it."""

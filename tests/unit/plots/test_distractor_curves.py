@@ -75,7 +75,7 @@ def test_the_sheet_and_the_standard_set(study: si.Analysis, tmp_path: Path) -> N
 
 
 def test_bad_questions(study: si.Analysis) -> None:
-    with pytest.raises(si.errors.OptionError, match="there is no item 'item 8'; did you mean 'Item 8'"):
+    with pytest.raises(si.errors.OptionError, match=r"there is no item 'item 8'\. Did you mean 'Item 8'"):
         study.plot.distractors("item 8")
     with pytest.raises(si.errors.OptionError, match="two groups of people or more"):
         study.plot.distractors("Item 8", strata=1)

@@ -14,11 +14,11 @@ pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
 
 def test_an_item_that_is_not_there(study: si.Analysis) -> None:
-    with pytest.raises(OptionError, match=r"there is no item 'Itm 9'; did you mean 'Item 9'"):
+    with pytest.raises(OptionError, match=r"there is no item 'Itm 9'. Did you mean 'Item 9'"):
         study.plot.icc("Itm 9")
-    with pytest.raises(OptionError, match=r"did you mean 'Item 7'"):
+    with pytest.raises(OptionError, match=r"Did you mean 'Item 7'"):
         study.plot.icc("item 7")
-    with pytest.raises(OptionError, match=r"there is no item 'qqq'; the items are '\$x\^2\$'.* and 15 more"):
+    with pytest.raises(OptionError, match=r"there is no item 'qqq'. The items are '\$x\^2\$'.* and 15 more"):
         study.plot.icc("qqq")
     with pytest.raises(OptionError, match=r"`strata` is 1; it takes two"):
         study.plot.icc("Item 9", strata=1)

@@ -189,7 +189,7 @@ def test_the_standard_set(study: Analysis, wide_study: Analysis, tmp_path: Path)
 
 
 def test_what_cannot_be_shown_is_said(study: Analysis) -> None:
-    with pytest.raises(si.errors.OptionError, match="there is no item 'q7'; did you mean 'q6'"):
+    with pytest.raises(si.errors.OptionError, match=r"there is no item 'q7'\. Did you mean 'q6'"):
         study.plot.categories("q7")
     with pytest.raises(si.errors.OptionError, match="two groups of people or more"):
         study.plot.icc("q6", strata=1)
