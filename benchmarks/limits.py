@@ -213,7 +213,7 @@ def measure(name: str, scratch: Path, others: list[list[object]] | None) -> list
         if threads == 2:
             command = [sys.executable, "-m", "spectral_irt", "fit", *(shards or [str(packed)]), "-q"]
             command += ["--memory", memory, "--spill", str(scratch)]
-            for more in (["--no-persons", "--no-fit"], []):
+            for more in (["--skip", "persons,fit"], []):
                 seconds, most, _ = watched([*command, *more, "-o", str(scratch / "out")])
                 row += [seconds, f"{most / 1e6:,.0f}"]
         else:

@@ -67,7 +67,7 @@ def main() -> None:
             base = run([sys.executable, "-c", READ, file])
             grouped = run([sys.executable, "-c", GROUP, file])
             whole = run([*FIT, file, "-o", str(Path(folder, "whole"))])
-            bare = run([*FIT, file, "-o", str(Path(folder, "bare")), "--no-persons", "--no-fit"])
+            bare = run([*FIT, file, "-o", str(Path(folder, "bare")), "--skip", "persons,fit"])
         runs = {"loaded by polars": base, "and grouped": grouped, "fit": whole, "difficulties only": bare}
         for title, (wall, cpu, memory) in runs.items():
             rows.append([f"{size:,}", title, wall, cpu, cpu / base[1], cpu / grouped[1], cpu / bare[1], memory])

@@ -68,22 +68,56 @@ lines; wide or long; right and wrong, or ordered categories); `spectral-irt --he
 
 
 class Help(SphinxDirective):
-    """```{help} fit```: what `spectral-irt fit --help` prints."""
+    """```{help} fit```: what `spectral-irt fit --help` prints, and the command's own options, each with a link."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         import os
 
-        from spectral_irt.cli.main import main
+        from spectral_irt.cli.main import command_named, main
 
         os.environ["COLUMNS"] = "88"
+        name = self.arguments[0]
         out = io.StringIO()
         with redirect_stdout(out):
-            code = main([self.arguments[0], "--help"])
-        if code:
-            raise self.error(f"there is no command {self.arguments[0]}")
-        return [nodes.literal_block(out.getvalue(), out.getvalue(), language="text")]
+            main([name, "--help"])
+        own = [one for one in command_named(name).params if getattr(one, "rich_help_panel", "") is None]
+        own = [one for one in own if one.param_type_name == "option"]
+        return [nodes.literal_block(out.getvalue(), out.getvalue(), language="text"), *described(own, name)]
+
+
+class Options(SphinxDirective):
+    """```{options} columns```: what `spectral-irt help columns` prints, each option with a link."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        import inspect
+
+        from spectral_irt.cli.help import KEPT, TOPICS
+        from spectral_irt.cli.main import fit_options
+
+        topic = self.arguments[0]
+        found: list[nodes.Node] = []
+        for paragraph in inspect.cleandoc(TOPICS[topic][1]).split("\n\n"):
+            text = paragraph.removeprefix(KEPT).strip("\n")
+            kept = nodes.literal_block(text, text, language="text")
+            found.append(kept if paragraph.startswith(KEPT) else nodes.paragraph(text, text))
+        return [*found, *described([one for one in fit_options() if one.rich_help_panel == topic], "fit")]
+
+
+def described(options: list[Any], command: str) -> list[nodes.Node]:
+    """A list of options: flags with their values, and what they are for; `#fit-key` leads to `--key` of `fit`."""
+    from spectral_irt.cli.help import flags
+
+    listed = nodes.definition_list()
+    for one in options:
+        name = f"{command}-{max(one.opts, key=len).lstrip('-')}"
+        term = nodes.term("", "", nodes.literal(text=flags(one)), ids=[name])
+        term += nodes.reference("", "#", refid=name, classes=["headerlink"])
+        listed += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph(text=one.help)))
+    return [listed] if options else []
 
 
 def write_llms_txt(app: Any, failed: Exception | None) -> None:
@@ -111,4 +145,5 @@ def first_sentence(app: Any, name: str) -> str:
 
 def setup(app: Any) -> None:
     app.add_directive("help", Help)
+    app.add_directive("options", Options)
     app.connect("build-finished", write_llms_txt)

@@ -12,11 +12,8 @@ import typer
 from reproduction import NAMES, load
 from reproduction.experiment import Request, check, partial_file, run
 from reproduction.trials import count_finished
-from spectral_irt.cli.help import Command
-from spectral_irt.cli.options import offered
-from spectral_irt.cli.paths import place
-from spectral_irt.cli.progress import Progress
-from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
+from spectral_irt.cli.help import Command, place
+from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, quiet_warnings, report
 from spectral_irt.errors import OptionError, printable
 from spectral_irt.files import written
 
@@ -34,7 +31,7 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             show_default=False,
-            autocompletion=offered("|".join([*NAMES, "all", "list"])),
+            autocompletion=lambda incomplete: [one for one in (*NAMES, "all", "list") if one.startswith(incomplete)],
             help=f"{', '.join(NAMES)}; all of them; or list.",
         ),
     ],
@@ -114,12 +111,11 @@ def _refuse_idle(name: str, said: list[str]) -> None:
 def main(args: Sequence[str]) -> int:
     """Do what the arguments say; the exit code."""
     written.clear()
-    quiet_warnings()
     app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
     app.command(cls=Command)(reproduce)
     command = typer.main.get_command(app)
     try:
-        with command.make_context(PROGRAM, list(args)) as context:
+        with quiet_warnings(), command.make_context(PROGRAM, list(args)) as context:
             command.invoke(context)
         return OK
     except typer.Exit as end:

@@ -29,8 +29,24 @@ _OTHERWISE = {
     "groups=": "--population-by",
     "people": "--group",
     "people=": "--group",
-    "raw=True": "--cut-score",
+    "raw=True": "--cut raw:NUMBER",
     "raw=False": "--cut",
+    "persons=True": "--skip none",
+    "fit=True": "--skip none",
+    "sample": "--bootstrap SETS:PEOPLE",
+    "weights": "--survey-weight",
+    "weighting": "--chain-weights",
+    "orient='items'": "--layout items-in-rows",
+    "orient": "--layout",
+    "format": "--layout",
+    "above_mean": "--threshold own-mean",
+    "above_mean=": "--threshold own-mean",
+    "order_by=": "--duplicates last:COLUMN",
+    "draws": "--ability pv:DRAWS",
+    "key_sheet": "--key FILE#SHEET",
+    "key_sheet=": "--key FILE#SHEET",
+    "database": "FILE",
+    "database=": "FILE",
     "replicates": "--bootstrap",
     "salt=": "--salt-file FILE",
     "SpectralRasch": "--estimator spectral",
@@ -40,6 +56,9 @@ _OTHERWISE = {
     "SpectralPartialCredit": "--model pcm",
     "SpectralRatingScale": "--model rsm",
 }
+_RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "format": "layout", "orient": "layout"}
+_SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
+_BLANKS = ("omitted", "not_reached", "not_presented")  # of --blanks KIND=VALUE
 _QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
 _VALUE = rf"(?:{_QUOTED}|\[(?:(?:{_QUOTED})(?:, )?)+\]|[\w.+-]+)"
 _OPTION = re.compile(
@@ -53,9 +72,9 @@ def for_shell(text: str) -> str:
     """The text as it is said on the command line: options in backticks become flags.
 
     >>> for_shell("say `duplicates='first' or 'last'`, `ignore=['a', 'b c']`, `n_items` or `fit=True`.")
-    "say --duplicates first or last, --ignore a --ignore 'b c', --items or --fit."
-    >>> for_shell("the item '`nu`' is not `nu=`")
-    "the item '`nu`' is not --nu"
+    "say --duplicates first or last, --ignore a --ignore 'b c', --items or --skip none."
+    >>> for_shell("the item '`nu`' is not `nu=1`; `omitted='wrong'`")
+    "the item '`nu`' is not --set nu=1; --blanks omitted=wrong"
     """
     return _OPTION.sub(_flag, text)
 
@@ -66,6 +85,10 @@ def _flag(found: re.Match[str]) -> str:
         return found[0]
     if (plain := found[0].strip("`")) in _OTHERWISE:
         return _OTHERWISE[plain]
+    if name in (*_SETTINGS, *_BLANKS):
+        value = "" if not values else "=" + _typed(literal_eval(values) if values[0] in QUOTES else values.lower())
+        return f"--set {name}{value}" if name in _SETTINGS else f"--blanks {name.replace('_', '-')}{value}"
+    name = _RENAMED.get(name, name)
     flag = "--" + name.replace("n_persons", "persons").removeprefix("n_").replace("_", "-")  # n_items is --items
     if not values or values == "True":
         return flag

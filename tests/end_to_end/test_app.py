@@ -98,7 +98,7 @@ def test_from_a_file_to_results_and_scores(app: App, answers: bytes, tmp_path: P
     assert done.status == 303
     page = said_on(app.wait(job))
     assert "200 people, 12 items, 2,400 answers;" in page
-    command = "spectral-irt fit 'class 5.csv' --format wide --person student --items q1,q2,"
+    command = "spectral-irt fit 'class 5.csv' --layout wide --person student --items q1,q2,"
     assert command in app.get(job).text.replace("&#39;", "'")
 
     report = app.get(job + "report.html")

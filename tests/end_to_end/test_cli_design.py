@@ -99,12 +99,12 @@ def test_columns_from_a_table_of_people(cli: Callable[..., Any], adaptive: Any, 
         (["--design", "adaptive", "--estimator", "cml"], "leave out --estimator cml"),
         (["--population-by", "school_year"], "add --estimator mml, or --design adaptive"),
         (["--design", "random"], "it can be 'fixed', 'adaptive'"),
-        (["--design", "adaptive", "--weighting", "pairs"], "has no --weighting"),
+        (["--design", "adaptive", "--chain-weights", "pairs"], "has no --chain-weights"),
         (["--clustered-by", "nowhere"], "nowhere"),
         (["--design", "adaptive", "--population-by", "room", "--anchors", "bank"], "leave out --design"),
         (["--clustered-by", "room", "--anchors", "bank"], "leave out --anchors"),
-        (["--weight", "room", "--anchors", "bank"], "leave out --anchors"),
-        (["--weight", "room", "--estimator", "cml"], "--weight goes with the spectral estimator"),
+        (["--survey-weight", "room", "--anchors", "bank"], "leave out --anchors"),
+        (["--survey-weight", "room", "--estimator", "cml"], "--survey-weight goes with the spectral estimator"),
     ],
 )
 def test_what_does_not_go_together(cli: Callable[..., Any], adaptive: Any, options: list[str], said: str) -> None:
@@ -126,7 +126,7 @@ def test_weights_in_a_column(cli: Callable[..., Any], tmp_path: Path) -> None:
             out.writerows([f"p{k}", w, *row] for k, (w, row) in enumerate(zip(weights, table.tolist(), strict=True)))
 
     write(weight.tolist())
-    done = cli("fit", path, "--weight", "wt", "-o", tmp_path / "out")
+    done = cli("fit", path, "--survey-weight", "wt", "-o", tmp_path / "out")
     assert done.code == 0, done.err
     assert "People count by their weights" in one_line(done.out)
     expected = SpectralRasch().fit(data, weights=weight)
@@ -136,7 +136,7 @@ def test_weights_in_a_column(cli: Callable[..., Any], tmp_path: Path) -> None:
     np.testing.assert_allclose([float(row["se"]) for row in rows], expected.se_, rtol=1e-6)
     for bad, said in (("much", "'much' is not a number"), (-1, "1 person has no weight above zero: 'p7'")):
         write([*weight[:7].tolist(), bad, *weight[8:].tolist()])
-        done = cli("fit", path, "--weight", "wt", "-o", tmp_path / "not")
+        done = cli("fit", path, "--survey-weight", "wt", "-o", tmp_path / "not")
         assert done.code == 2
         assert said in one_line(done.err)
         assert not (tmp_path / "not").exists()

@@ -43,7 +43,7 @@ def test_items_csv_holds_every_digit_of_the_estimate(cli: Cli, lsat: Path) -> No
 
 
 def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
-    cli("fit", lsat, "-o", "out", "--weighting", "persons", "--threads", "1")
+    cli("fit", lsat, "-o", "out", "--chain-weights", "persons", "--threads", "1")
     record = strict_json(Path("out/fit.json"))
     assert record["program"] == "spectral-irt"
     assert record["versions"]["spectral_irt"] == spectral_irt.__version__
@@ -103,11 +103,11 @@ def test_a_second_fit_replaces_the_first_and_nothing_else(cli: Cli, lsat: Path) 
     cli("fit", lsat, "-o", "out", "--parquet")
     Path("out/notes.txt").write_text("mine")
     before = Path("out/items.csv").read_bytes()
-    done = cli("fit", lsat, "-o", "out", "--weighting", "pairs")
+    done = cli("fit", lsat, "-o", "out", "--chain-weights", "pairs")
     assert done.code == 0
     assert Path("out/items.csv").read_bytes() != before
     assert sorted(os.listdir("out")) == sorted([*WRITTEN, "notes.txt"])  # the old Parquet files are stale
-    assert cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit").code == 0
+    assert cli("fit", lsat, "-o", "out", "--skip", "persons,fit").code == 0
     assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv", "notes.txt"]
 
 
@@ -148,7 +148,7 @@ def test_the_same_fit_gives_the_same_bytes(lsat: Path, tmp_path: Path) -> None:
 def test_scoring_by_key_threshold_and_own_mean(cli: Cli) -> None:
     Path("choices.csv").write_text("who,q1,q2,q3\na,A,B,9\nb,A,C,A\nc,B,B,C\nd,C,C,A\ne,B,B,A\n")
     Path("key.csv").write_text("item,key\nq1,A\nq2,B\nq3,C\n")
-    assert cli("fit", "choices.csv", "--user", "who", "--key", "key.csv", "--missing", 9, "-o", "key").code == 0
+    assert cli("fit", "choices.csv", "--person", "who", "--key", "key.csv", "--missing", 9, "-o", "key").code == 0
     scores = [(row[0], row[5], row[6]) for row in rows_of(Path("key/items.csv"))[1:]]
     assert scores == [("q1", "5", "2"), ("q2", "5", "3"), ("q3", "4", "1")]
     assert strict_json(Path("key/fit.json"))["input"]["reading"] == {
@@ -164,8 +164,8 @@ def test_scoring_by_key_threshold_and_own_mean(cli: Cli) -> None:
         "person,movie,rating\n" + "".join(f"u{k},m{k * j % 4},{j}\n" for k in (1, 3) for j in range(4))
     )
     assert cli("fit", "ratings.csv", "--threshold", 1.5, "-o", "above").code == 0
-    cli("fit", "ratings.csv", "--above-mean", "right", "-o", "right")
-    cli("fit", "ratings.csv", "--above-mean", "wrong", "-o", "wrong")
+    cli("fit", "ratings.csv", "--threshold", "own-mean", "-o", "right")
+    cli("fit", "ratings.csv", "--threshold", "own-mean:wrong", "-o", "wrong")
     score = {name: [int(row[6]) for row in rows_of(Path(name) / "items.csv")[1:]] for name in ("right", "wrong")}
     assert [a + b for a, b in zip(score["right"], score["wrong"], strict=True)] == [2, 2, 2, 2]
 
@@ -178,13 +178,13 @@ def test_missing_codes_that_look_like_options(cli: Cli) -> None:
 
 def test_duplicates_orientation_and_column_names(cli: Cli) -> None:
     Path("long.csv").write_text("who,what,mark\na,x,1\na,x,0\na,y,0\nb,x,0\nb,y,1\nc,x,1\nc,y,0\n")
-    columns = ("--user", "who", "--item", "what", "--response", "mark")
+    columns = ("--person", "who", "--item", "what", "--response", "mark")
     assert cli("fit", "long.csv", *columns, "--duplicates", "first", "-o", "first").code == 0
     assert cli("fit", "long.csv", *columns, "--duplicates", "last", "-o", "last").code == 0
     assert [row[6] for row in rows_of(Path("first/items.csv"))[1:]] == ["2", "1"]
     assert [row[6] for row in rows_of(Path("last/items.csv"))[1:]] == ["1", "1"]
     Path("turned.csv").write_text("item,ann,bob,eve\nq1,1,0,1\nq2,0,1,1\n")
-    assert cli("fit", "turned.csv", "--orient", "items", "-o", "turned").code == 0
+    assert cli("fit", "turned.csv", "--layout", "items-in-rows", "-o", "turned").code == 0
     assert [row[5:7] for row in rows_of(Path("turned/items.csv"))[1:]] == [["3", "2"], ["3", "2"]]
 
 
@@ -193,13 +193,13 @@ def test_duplicates_orientation_and_column_names(cli: Cli) -> None:
     [
         (["--estimator", "paper"], SpectralRasch.paper()),
         (
-            ["--estimator", "paper", "--nu", "0.5", "--nu-rule", "together"],
+            ["--estimator", "paper", "--set", "nu=0.5", "--set", "nu_rule=together"],
             SpectralRasch.paper(nu=0.5, nu_rule="together"),
         ),
-        (["--weighting", "pairs", "--se", "none"], SpectralRasch(weighting="pairs", se="none")),
-        (["--regularization", "2.5"], SpectralRasch(regularization=2.5)),
-        (["--regularization", "0"], SpectralRasch(regularization=0.0)),
-        (["--regularization", "auto", "--max-iter", "50"], SpectralRasch(max_iter=50)),
+        (["--chain-weights", "pairs", "--set", "se=none"], SpectralRasch(weighting="pairs", se="none")),
+        (["--set", "regularization=2.5"], SpectralRasch(regularization=2.5)),
+        (["--set", "regularization=0"], SpectralRasch(regularization=0.0)),
+        (["--set", "regularization=auto", "--set", "max_iter=50"], SpectralRasch(max_iter=50)),
     ],
 )
 def test_options_reach_the_estimator(cli: Cli, lsat: Path, options: list[str], estimator: SpectralRasch) -> None:
@@ -214,6 +214,6 @@ def test_the_largest_component_alone(cli: Cli) -> None:
     Path("a.csv").write_text(
         "person,item,response\na,q1,1\na,q2,0\nb,q2,1\nb,q1,0\na,q3,1\nb,q3,0\nc,x1,1\nc,x2,0\nd,x1,0\nd,x2,1\n"
     )
-    assert "--largest-component" in cli("fit", "a.csv", "--regularization", 0).err
-    assert cli("fit", "a.csv", "--regularization", 0, "--largest-component", "-o", "out").code == 0
+    assert "--largest-component" in cli("fit", "a.csv", "--set", "regularization=0").err
+    assert cli("fit", "a.csv", "--set", "regularization=0", "--largest-component", "-o", "out").code == 0
     assert [row[0] for row in rows_of(Path("out/items.csv"))[1:]] == ["q1", "q2", "q3"]

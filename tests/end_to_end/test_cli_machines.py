@@ -13,7 +13,7 @@ import pytest
 
 import spectral_irt as si
 from end_to_end.banks import contents, write
-from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.terminal import Progress
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -15,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from spectral_irt.cli.main import built
+from spectral_irt.cli.help import TOPICS
+from spectral_irt.cli.main import COMMANDS, OLD, command_named, fit_options, in_new_words
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
@@ -23,16 +23,6 @@ Cli = Callable[..., Any]
 
 PROGRAM = Path(sys.executable).with_name("spectral-irt")
 GOOD = "person,q1,q2,q3\na,1,0,0\nb,0,1,0\nc,1,1,0\nd,0,0,1\ne,1,0,1\n"
-
-GROUP = built()
-COMMANDS = ["", *GROUP.commands]
-
-
-def command_named(name: str) -> Any:
-    command = GROUP
-    for part in name.split():
-        command = command.commands[part]
-    return command
 
 
 def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -71,14 +61,13 @@ def test_the_record_advises_what_the_terminal_advises(cli: Cli, tmp_path: Path) 
 
 IDLE = {
     "--parquet": ("fit a.csv --parquet", "-o DIR"),
-    "--nu-rule": ("fit a.csv --nu-rule together", "--nu 1"),
-    "--nu-rule with --nu 0": ("fit a.csv --estimator paper --nu 0 --nu-rule together", "--nu 1"),
-    "--sample": ("fit a.csv --sample 3", "--bootstrap"),
+    "--set nu_rule": ("fit a.csv --set nu_rule=together", "--set nu=1"),
+    "--set nu_rule, nu is 0": ("fit a.csv --estimator paper --set nu=0 --set nu_rule=together", "--set nu=1"),
     "--rank": ("fit a.csv --rank 3", "-o DIR"),
-    "--rank-by": ("fit a.csv --rank-by lower -o out", "say --rank too"),
-    "--rank-by without errors": ("fit a.csv --rank 3 --rank-by lower --se none -o out", "leave out --se none"),
-    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --ifile, --pfile, --report or --bank"),
-    "--ability": ("fit a.csv --no-persons --ability eap", "--no-persons"),
+    "--rank without errors": ("fit a.csv --rank 3:lower --set se=none -o out", "leave out --set se=none"),
+    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --report or --bank"),
+    "--ability": ("fit a.csv --skip persons --ability eap", "--skip persons"),
+    "--seed": ("fit a.csv --seed 3", "--ability pv"),
     "--p": ("simulate -o new.csv --items 5 --p 0.5", "takes no parameters"),
     "--largest-component": ("score a.csv --bank b --largest-component", "a bank has a common scale already"),
 }
@@ -102,17 +91,15 @@ def test_an_option_that_would_do_nothing_is_refused(cli: Cli, tmp_path: Path, ca
 
 def test_the_paper_has_pairs_to_which_its_rule_applies(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(GOOD)
-    assert cli("fit", "a.csv", "--estimator", "paper", "--nu-rule", "together").code == 0
+    assert cli("fit", "a.csv", "--estimator", "paper", "--set", "nu_rule=together").code == 0
 
 
-# ------------------------------------------------------------------------------------- fit becomes check
+# ------------------------------------------------------------------------------------------- a dry run
 
 
-def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
-    names = {name: {flag for one in command_named(name).params for flag in one.opts} for name in ("fit", "check")}
-    assert names["fit"] - {"--in-database", "--table"} == names["check"]  # whose tables are not read at all
+def test_a_dry_run_refuses_what_a_fit_would_and_writes_nothing(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("person,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
-    line = "check a.csv --group sex --estimator cml --threads 1 --no-fit --pfile p.csv -o out --parquet --rank 3"
+    line = "fit a.csv --group sex --estimator cml --threads 1 --skip fit -o out --parquet --rank 3 --dry-run"
     before = sorted(tmp_path.rglob("*"))
     done = cli(*line.split())
     assert (done.code, done.err) == (0, "")
@@ -121,9 +108,68 @@ def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
     assert found["counts"] == {"persons": 5, "items": 3, "responses": 15, "thresholds": 3, "right": 7}
     assert found["findings"][0]["code"] == "items_taken"
     for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
-        again = cli("check", "a.csv", *bad.split())
+        again = cli("fit", "a.csv", "--dry-run", *bad.split())
         assert again.code == 2, bad
         assert bad.split()[0] in again.err
+    old = cli("check", "a.csv", "--group", "sex")
+    assert (old.code, old.err) == (0, "note: check with --group is now fit --dry-run.\n")
+
+
+# ------------------------------------------------------------------------------ what options were called before
+
+GIVEN_NOW = {  # a line of before, and what it is now
+    "fit a.csv --user p --weight w --weighting pairs --se none": (
+        "fit a.csv --person p --survey-weight w --chain-weights pairs --set se=none"
+    ),
+    "fit --key k.xlsx a.csv --key-sheet=A --group-file g.xlsx --group-sheet B": (
+        "fit --key k.xlsx#A a.csv --group-file g.xlsx#B"
+    ),
+    "fit a.csv --order-by t --duplicates last --orient items": "fit a.csv --duplicates last:t --layout items-in-rows",
+    "fit a.csv --ability pv --draws 3 --bootstrap 40 --sample 500 --rank 9 --rank-by lower --cut-score 3,4": (
+        "fit a.csv --ability pv:3 --bootstrap 40:500 --rank 9:lower --cut raw:3,4"
+    ),
+    "fit a.csv --no-persons --no-fit --no-refine --assume-equal-means": (
+        "fit a.csv --skip persons --skip fit --set refine=false --set assume_equal_means=true"
+    ),
+    "fit --in-database duckdb:s.duckdb --table answers": "fit duckdb:s.duckdb#answers",
+    "score --sql q --database sqlite:s.db --bank b": "score --sql q sqlite:s.db --bank b",
+    "link a b --table t.csv": "link a b --common-items t.csv",
+    "leaderboard runs --by subject": "leaderboard runs --subject subject",
+    "simulate --persons 3 --items 4": "simulate --persons 3 --items 4",
+}
+
+
+@pytest.mark.parametrize("before", GIVEN_NOW)
+def test_old_names_are_understood_and_answered_by_the_new_ones(capsys: pytest.CaptureFixture[str], before: str) -> None:
+    now, exports = in_new_words(before.split())
+    assert (" ".join(now), exports) == (GIVEN_NOW[before], {})
+    notes = capsys.readouterr().err.splitlines()
+    flags = [word.partition("=")[0] for word in before.split() if word.startswith("--")]
+    assert len(notes) == sum(flag not in now for flag in flags)
+    assert all(note.startswith("note: --") for note in notes)
+    assert in_new_words([*before.split(), "-q"])[0] == [*now, "-q"]
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_old_is_no_option_any_more() -> None:
+    for commands, table in OLD.items():
+        for name in commands.split():
+            known = {flag for one in command_named(name).params for flag in one.opts}
+            new = {words.split()[0] for words in table.values() if words.startswith("--")}
+            assert not known & set(table), name
+            assert name == "check" or new <= known, name
+
+
+def test_files_for_other_programs_come_with_a_fit_once_more(cli: Cli, lsat: Path) -> None:
+    done = cli("fit", lsat, "--ifile", "i.csv", "--pfile", "p.csv", "--catsim", "c.csv")
+    assert (done.code, done.err.count("spectral-irt export --to")) == (0, 3)
+    assert cli("fit", lsat, "-o", "out", "-q").code == 0
+    for to in ("ifile", "pfile", "catsim"):
+        assert cli("export", "out", "--to", to, "-o", "new.csv").code == 0
+        assert Path("new.csv").read_bytes() == Path(f"{to[0]}.csv").read_bytes()
+    cases = {("--ifile", "i.xlsx"): "ends in none of .csv", ("--ifile", "a.csv", "--pfile", "a.csv"): "same file"}
+    for options, words in cases.items():
+        assert words in cli("fit", lsat, *options).err
 
 
 # ------------------------------------------------------------------------------------- misspelled options
@@ -151,42 +197,55 @@ def test_an_option_like_no_other_gets_no_suggestion(cli: Cli) -> None:
 ARTIFACTS = re.compile(r"<\w|\{|\}|\[/?bold\]|\[x[<>]|\bNone\b|Sentinel|list\[|\x08|\x1b|TEXT\b|INTEGER|FLOAT")
 
 
+def flags_of(name: str) -> list[Any]:
+    return [one for one in command_named(name).params if one.param_type_name == "option"]
+
+
+def test_a_screen_of_help(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ["", *COMMANDS]:
+        done = cli(*([name] if name else []), "--help")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.count("\n") <= 45, name
+    assert len(flags_of("fit")) <= 48
+    said = cli("fit", "--help").out
+    first = "-o --key --group --items --ignore --missing --model --report --plots --scale --anchors --bank --sheet"
+    assert all(re.search(rf"^  {flag}[ ,]", said, re.MULTILINE) for flag in first.split())
+
+
+def test_every_option_of_fit_has_a_topic(cli: Cli) -> None:
+    for topic in TOPICS:
+        said = " ".join(cli("help", topic).out.split())
+        for one in fit_options():
+            assert one.rich_help_panel in TOPICS
+            assert one.rich_help_panel != topic or " ".join(one.help.split()) in said, one.name
+    assert all(topic in cli("help").out for topic in TOPICS)
+    assert cli("help", "fit").out == cli("fit", "--help").out
+    refused = cli("help", "coloumns")
+    assert (refused.code, "Did you mean columns?" in refused.err) == (2, True)
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_is_for_people(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    done = cli(*name.split(), "--help")
-    assert (done.code, done.err) == (0, "")
-    lines = done.out.split("\n")
-    assert not ARTIFACTS.search(done.out), ARTIFACTS.search(done.out)
-    assert not [line for line in lines if line != line.rstrip()]
-    assert max(map(len, lines)) <= max(width, 80)  # examples are to be copied, and stay on their lines
+    for flag in ["--help", "--help-all"] if name else ["--help"]:
+        done = cli(*([name] if name else []), flag)
+        assert (done.code, done.err) == (0, "")
+        lines = done.out.split("\n")
+        assert not ARTIFACTS.search(done.out), ARTIFACTS.search(done.out)
+        assert not [line for line in lines if line != line.rstrip()]
+        assert max(map(len, lines)) <= max(width, 80)  # examples are to be copied, and stay on their lines
     whole = " ".join(done.out.split())
-    for one in command_named(name).params:
-        if getattr(one, "hidden", False):  # names of before
-            continue
-        assert all(flag in whole for flag in (*one.opts, *one.secondary_opts) if flag.startswith("-"))
-        assert one.param_type_name == "argument" or " ".join(one.help.split()) in whole
-
-
-def test_paragraphs_of_help_fill_their_lines(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No line ends where the source happens to: the next word would not have fitted."""
-    for width in (80, 120):
-        monkeypatch.setenv("COLUMNS", str(width))
-        for name in COMMANDS:
-            text = cli(*name.split(), "--help").out.split("\nExample")[0].rstrip("\n")
-            for paragraph in text.split("\n\n")[1:]:
-                lines = paragraph.split("\n")
-                if lines[0] in ("Commands", "Options"):
-                    break
-                for line, after in itertools.pairwise(lines):
-                    assert len(line) + 1 + len(after.split(" ")[0]) > min(width, 110), (name, line)
+    for one in flags_of(name) if name else ():
+        assert all(flag in whole for flag in (*one.opts, *one.secondary_opts))
+        assert " ".join(one.help.split()) in whole
 
 
 @pytest.mark.slow
 def test_help_through_a_pipe() -> None:
     done = shell("spectral-irt fit --help | cat")
-    assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] [FILE...]\n")
+    assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] FILE...\n")
     assert not ARTIFACTS.search(done.stdout)
 
 
@@ -200,11 +259,10 @@ def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
     assert "complete -o default -F" in script.stdout, script.stderr
     cases = {
         "spectral-irt le": {"leaderboard"},
-        "spectral-irt fit --weig": {"--weight", "--weighting"},
-        "spectral-irt fit --weighting ": {"ability", "persons", "pairs"},
+        "spectral-irt fit --chain": {"--chain-weights"},
+        "spectral-irt fit --chain-weights ": {"ability", "persons", "pairs"},
         "spectral-irt fit a.csv --estimator c": {"cml", "choppin"},
-        "spectral-irt check --above-mean ": {"right", "wrong"},
-        "spectral-irt fit --regularization ": {"auto"},
+        "spectral-irt check --layout w": {"wide"},
         "spectral-irt simulate --design l": {"linked"},
         "spectral-irt update --repeats s": {"skip"},
     }

@@ -37,8 +37,8 @@ def test_answers_are_read_once_whatever_they_are(cli, command, tmp_path, monkeyp
     from spectral_irt.reading import wide_builder
 
     calls = []
-    read = wide_builder._read_tables
-    monkeypatch.setattr(wide_builder, "_read_tables", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
+    read = wide_builder._scored_tables
+    monkeypatch.setattr(wide_builder, "_scored_tables", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
     done = cli(command, REFERENCE / "scale8.csv", *(["-o", tmp_path / "a.packed"] if command == "pack" else []))
     assert done.code == 0, done.err
     assert len(calls) == 1
@@ -129,38 +129,47 @@ def test_a_bank_scored_updated_linked_and_anchored(fit, cli, tmp_path):
     first.write_csv(tmp_path / "a.csv")
     second.write_csv(tmp_path / "b.csv")
     second.drop("q1").write_csv(tmp_path / "c.csv")
-    files = ["--ifile", tmp_path / "i.csv", "--sfile", tmp_path / "s.txt", "--pfile", tmp_path / "p.txt"]
-    said = fit(tmp_path / "a.csv", "--user", "who", "--bank", tmp_path / "bank", *files)
-    assert "s.txt" in said.replace("\n", "")
-    assert "Rasch-Andrich threshold" in (tmp_path / "s.txt").read_text()
+    fit(tmp_path / "a.csv", "--person", "who", "--bank", tmp_path / "bank", "-o", tmp_path / "first")
+    for to, source in (("sfile", "bank"), ("ifile", "first"), ("pfile", "first")):
+        assert cli("export", tmp_path / source, "--to", to, "-o", tmp_path / f"{to}.txt").code == 0
+    assert "Rasch-Andrich threshold" in (tmp_path / "sfile.txt").read_text()
 
     def run(*arguments, code=0):
         done = cli(*arguments)
         assert done.code == code, done.err
         return " ".join((done.out + done.err).split())
 
-    run("score", tmp_path / "b.csv", "--user", "who", "--bank", tmp_path / "bank", "-o", tmp_path / "scored")
+    run("score", tmp_path / "b.csv", "--person", "who", "--bank", tmp_path / "bank", "-o", tmp_path / "scored")
     record = json.loads((tmp_path / "scored" / "score.json").read_text())
     assert record["counts"]["thresholds"] == 18
     assert record["reliability"]["alpha"] > 0.5
-    said = run("update", tmp_path / "bank", tmp_path / "b.csv", "--user", "who", "-o", tmp_path / "new")
+    said = run("update", tmp_path / "bank", tmp_path / "b.csv", "--person", "who", "-o", tmp_path / "new")
     assert "2,400 answers of 400 people to 6 items" in said
-    assert "already" in run("update", tmp_path / "new", tmp_path / "b.csv", "--user", "who", code=2)
-    fit(tmp_path / "c.csv", "--user", "who", "--bank", tmp_path / "other")
+    assert "already" in run("update", tmp_path / "new", tmp_path / "b.csv", "--person", "who", code=2)
+    fit(tmp_path / "c.csv", "--person", "who", "--bank", tmp_path / "other")
     said = run("link", tmp_path / "bank", tmp_path / "other", "-o", tmp_path / "linked")
     assert "none of 15 thresholds of 5 common items" in said or "of 15 thresholds of 5 common items, beyond" in said
-    fit(tmp_path / "c.csv", "--user", "who", "--anchors", tmp_path / "bank", "-o", tmp_path / "out")
+    fit(tmp_path / "c.csv", "--person", "who", "--anchors", tmp_path / "bank", "-o", tmp_path / "out")
     items = pl.read_csv(tmp_path / "out" / "items.csv")
     assert items["status"].to_list() == ["anchored"] * 5
     assert "--anchors and --bank name the same bank" in fit(
-        tmp_path / "c.csv", "--user", "who", "--anchors", tmp_path / "bank", "--bank", tmp_path / "bank", code=2
+        tmp_path / "c.csv", "--person", "who", "--anchors", tmp_path / "bank", "--bank", tmp_path / "bank", code=2
     ).replace("\n", " ")
     (tmp_path / "x.csv").write_text("who,q1,q2\nann,1,7\nbob,0,1\n")
     said = run("score", tmp_path / "x.csv", "--bank", tmp_path / "bank", code=2)
     assert "'ann' answered 'q2' with 7; it has 0, 1, 2, 3" in said
     words = pl.col("q1", "q2").replace_strict({0: "no", 1: "a little", 2: "quite", 3: "very"})
     second.select("who", words).write_csv(tmp_path / "w.csv")
-    run("score", tmp_path / "w.csv", "--user", "who", "--bank", tmp_path / "bank", "--recode", "no,a little,quite,very")
+    run(
+        "score",
+        tmp_path / "w.csv",
+        "--person",
+        "who",
+        "--bank",
+        tmp_path / "bank",
+        "--recode",
+        "no,a little,quite,very",
+    )
 
 
 def test_simulated_answers_come_back(fit, cli, tmp_path):
@@ -170,7 +179,7 @@ def test_simulated_answers_come_back(fit, cli, tmp_path):
         done = cli("simulate", "-o", tmp_path / "a.csv", "--truth", tmp_path / "t.csv", *options)
         assert done.code == 0, done.err
         assert "1,500 people, 6 items, 9,000 responses" in done.out
-        fit(tmp_path / "a.csv", "--model", model, "--no-fit", "-o", tmp_path / "out")
+        fit(tmp_path / "a.csv", "--model", model, "--skip", "fit", "-o", tmp_path / "out")
         found, truth = pl.read_csv(tmp_path / "out" / "thresholds.csv"), pl.read_csv(tmp_path / "t.csv")
         both = found.join(truth.rename({"threshold": "true"}), on=["item", "category"])
         assert len(both) == 18
@@ -204,24 +213,22 @@ def test_clusters_populations_and_weights_go_with_ordered_answers(fit, tmp_path)
     beside, out = ["--group-file", tmp_path / "people.csv"], ["-o", tmp_path / "out"]
     for options in (
         ["--clustered-by", "room"],
-        ["--weight", "w", "--refine"],
+        ["--set", "refine=true", "--survey-weight", "w"],
         ["--estimator", "mml", "--population-by", "grade"],
-        ["--model", "rsm", "--weight", "w"],
+        ["--model", "rsm", "--survey-weight", "w"],
         ["--model", "rsm", "--design", "adaptive", "--clustered-by", "room"],
     ):
         fit(REFERENCE / "scale8.csv", *beside, *options, *out)
         record = json.loads((tmp_path / "out" / "fit.json").read_text())
         assert record["argv"][0] == "fit"
         assert record["seconds"]["total"] > 0
-        assert record["input"]["people"]["columns"] == [options[-1] if options[-1] != "--refine" else "w"]
+        assert record["input"]["people"]["columns"] == [options[-1]]
 
 
 def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
-        (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),
         (["--model", "pcm", "-o", tmp_path / "a.xlsx", "--parquet"], "-o names a workbook"),
         (["--model", "rsm", "--anchors", tmp_path / "b"], "leave out --model"),
-        (["--ifile", tmp_path / "b.doc"], "ends in none of .csv"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),
         (["--model", "pcm", "--estimator", "jml"], "estimator is 'jml'"),
         (["--model", "2pl"], "--model is '2pl'"),

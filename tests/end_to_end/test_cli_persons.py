@@ -69,7 +69,7 @@ def test_persons_are_those_of_python(cli: Cli, lsat: Path, method: str) -> None:
 
 
 def test_plausible_values_are_those_of_python(cli: Cli, lsat: Path) -> None:
-    done = cli("fit", lsat, "-o", "out", "--ability", "pv", "--draws", 3, "--seed", 2)
+    done = cli("fit", lsat, "-o", "out", "--ability", "pv:3", "--seed", 2)
     assert (done.code, done.err) == (0, "")
     rows = read_csv("out/persons.csv")
     assert list(rows[0]) == [*PERSONS, "pv1", "pv2", "pv3"]
@@ -128,7 +128,7 @@ def test_parquet_has_every_table(cli: Cli, lsat: Path) -> None:
 
 
 def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
-    done = cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit")
+    done = cli("fit", lsat, "-o", "out", "--skip", "persons,fit")
     assert done.code == 0
     assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv"]
     assert "reliability" not in done.out
@@ -142,8 +142,7 @@ def test_large_data_are_analyzed_only_when_something_is_written(
 ) -> None:
     monkeypatch.setattr(folder, "QUICK", 4999)
     assert "reliability" not in cli("fit", lsat).out
-    assert "reliability" in cli("fit", lsat, "--persons").out
-    assert "infit" in cli("fit", lsat, "--fit").out
+    assert "reliability" in cli("fit", lsat, "--skip", "none").out
     assert "reliability" in cli("fit", lsat, "-o", "out").out
 
 
@@ -151,16 +150,16 @@ def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypa
     cli("fit", lsat, "-o", "out")
     monkeypatch.setattr(folder, "LONG", 10)
     done = cli("fit", lsat, "-o", "out")
-    assert "Say --fit to have it all the same" in " ".join(done.out.split())
+    assert "Say --skip none to have it all the same" in " ".join(done.out.split())
     left = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "item_analysis.csv", "fit.json"]
     assert sorted(os.listdir("out")) == sorted(left)  # the old item_fit.csv is stale
     assert record()["outputs"] == left
-    assert cli("fit", lsat, "-o", "out", "--fit").code == 0
+    assert cli("fit", lsat, "-o", "out", "--skip", "none").code == 0
     assert Path("out/item_fit.csv").exists()
 
 
 def test_somebody_elses_file_in_a_directory_of_results_stays(cli: Cli, lsat: Path) -> None:
-    cli("fit", lsat, "-o", "out", "--no-persons")
+    cli("fit", lsat, "-o", "out", "--skip", "persons")
     Path("out/persons.csv").write_text("mine")
     done = cli("fit", lsat, "-o", "out")
     assert done.code == 2
@@ -193,15 +192,15 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Pat
 
 @pytest.mark.slow
 def test_bootstrap_limits(cli: Cli, school: Path) -> None:
-    options = ("--ignore", "sex", "--ignore", "age", "--bootstrap", 40)
-    done = cli("fit", school, "-o", "out", *options, "--sample", 500)
+    options = ("--ignore", "sex", "--ignore", "age", "--bootstrap")
+    done = cli("fit", school, "-o", "out", *options, "40:500")
     assert done.code == 0
     rows = read_csv("out/item_fit.csv")
     assert {"infit_conditional_low", "infit_conditional_high", "infit_conditional_p", "misfit"} <= set(rows[0])
     assert rows[7]["misfit"] == "underfit"
     assert "(40 simulated data sets, adjusted for asking of 12 items)" in " ".join(done.out.split())
     assert record()["item_fit"]["bootstrap"] == 40
-    done = cli("fit", school, *options[:4], "--bootstrap", 5)
+    done = cli("fit", school, *options, 5)
     assert done.code == 2
     assert "--bootstrap is 5" in done.err
 
@@ -306,7 +305,7 @@ GROUPS = {
     "a single value": (["--group", "same"], "the column 'same' has a single value, 'x'"),
     "no value": (["--group", "none"], "the column 'none' has no value at all"),
     "too few people": (["--group", "few"], "fewer than 30 people with both right and wrong answers"),
-    "items in rows": (["--group", "sex", "--orient", "items"], "--group-file"),
+    "items in rows": (["--group", "sex", "--layout", "items-in-rows"], "--group-file"),
     "no such file": (["--group-file", "none.csv"], "there is no file 'none.csv'"),
     "which column": (["--group-file", "school.csv"], "say which column of school.csv is meant"),
     "people of another place": (["--group-file", "others.csv"], "none of the people in others.csv"),

@@ -59,7 +59,7 @@ def test_the_standard_set_is_written_the_same_each_time(cli: Cli, lsat: Path) ->
 @pytest.mark.slow
 def test_what_cannot_be_drawn_is_left_out_and_said(cli: Cli, lsat: Path) -> None:
     assert cli("fit", lsat, "--plots", "pictures").code == 0
-    done = cli("fit", lsat, "--plots", "pictures", "--se", "none")
+    done = cli("fit", lsat, "--plots", "pictures", "--set", "se=none")
     assert done.code == 0
     assert "No picture of items: no item has a finite standard error" in " ".join(done.out.split())
     assert names("pictures") == [name for name in NAMES if not name.startswith("items")]  # no stale one stays
@@ -87,7 +87,7 @@ def test_what_we_did_not_draw_is_not_replaced(cli: Cli, lsat: Path) -> None:
     before = contents()
     done = cli("fit", lsat, "--plots", "pictures")
     assert done.code == 2
-    assert "'pictures/wright.png' would be replaced, and spectral-irt did not make it" in done.err
+    assert "'pictures/wright.png' exists, and spectral-irt did not make it" in done.err
     assert contents() == before
 
 
@@ -104,8 +104,8 @@ def test_inputs_are_kept(cli: Cli, lsat: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--no-persons"], "--plots shows people and the fit of items; leave out --no-persons."),
-        (["--no-fit"], "leave out --no-fit."),
+        (["--skip", "persons"], "--plots shows people and the fit of items; leave out --skip persons."),
+        (["--skip", "fit"], "leave out --skip fit."),
         (["--bank", "pictures"], "a bank has a folder of its own"),
     ],
 )

@@ -162,11 +162,11 @@ def test_the_commands_in_the_page_do_what_was_done(cli: Cli, lsat: Path, quick: 
 
 
 AGAIN = [
-    "fit lsat.csv --group-file people.csv --rank 3 --ability pv --draws 3 --seed 7 --cut-score 3",
+    "fit lsat.csv --group-file people.csv --rank 3 --ability pv:3 --seed 7 --cut raw:3",
     "fit lsat.csv --group-file people.csv --group half --clustered-by room --scale 500,100",
-    "fit lsat.csv --group-file people.csv --weight w --group half --max-iter 50",
+    "fit lsat.csv --group-file people.csv --survey-weight w --group half --set max_iter=50",
     "fit scale.csv --model rsm --estimator cml --group half",
-    "fit scale.csv --ignore half --reverse q1 --cut 0 --no-fit",
+    "fit scale.csv --ignore half --reverse q1 --cut 0 --skip fit",
 ]
 
 
@@ -271,7 +271,7 @@ def test_nothing_is_left_when_the_disk_is_full(
     ("options", "said"),
     [
         (["--list-persons"], "--list-persons lists people in a report; say where with --report FILE."),
-        (["--report", "r.html", "--list-persons", "--no-persons"], "leave out --no-persons"),
+        (["--report", "r.html", "--list-persons", "--skip", "persons"], "leave out --skip persons"),
         (["--report", "bank/r.html", "--bank", "bank"], "a bank has a folder of its own"),
     ],
 )
@@ -283,7 +283,7 @@ def test_options_that_do_not_go_together(cli: Cli, lsat: Path, options: list[str
 
 
 def test_parts_that_were_left_out_are_said(cli: Cli, lsat: Path, quick: None) -> None:
-    assert cli("fit", lsat, "--no-persons", "--no-fit", "--se", "none", "--report", "r.html").code == 0
+    assert cli("fit", lsat, "--skip", "persons,fit", "--set", "se=none", "--report", "r.html").code == 0
     page = Page("r.html")
     assert page.titles() == [
         *("Findings", "Summary", "Items", "From score to ability", "Methods", "Not in this report")

@@ -40,16 +40,13 @@ def test_rank_by_the_lower_end(cli: Cli, tmp_path: Path) -> None:
     dense[:6, :2] = [[0, 1]] * 5 + [[1, 0]]
     rows = [",".join("" if np.isnan(x) else f"{x:.0f}" for x in row) for row in dense]
     (tmp_path / "few.csv").write_text("\n".join([",".join(f"q{k}" for k in range(12)), *rows]) + "\n")
-    options = ["few.csv", "--regularization", "0", "--rank", "1"]
-    assert cli("fit", *options, "-o", "hard").code == 0
-    assert cli("fit", *options, "--rank-by", "lower", "-o", "safe").code == 0
+    options = ["few.csv", "--set", "regularization=0", "--rank"]
+    assert cli("fit", *options, "1", "-o", "hard").code == 0
+    assert cli("fit", *options, "1:lower", "-o", "safe").code == 0
     hard, safe = (read_csv(Path(folder, "ranking.csv")) for folder in ("hard", "safe"))
     assert hard[0]["item"] == "q0" != safe[0]["item"]
     assert {row["item"]: row["p_top"] for row in hard} == {row["item"]: row["p_top"] for row in safe}
-    assert (
-        "--rank-by is 'upper'; it can be 'difficulty', 'lower'"
-        in cli("fit", "few.csv", "--rank", "1", "--rank-by", "upper", "-o", "none").err
-    )
+    assert "--rank is '1:upper'" in cli("fit", *options, "1:upper", "-o", "none").err
 
 
 def test_a_scale_for_reports(cli: Cli, lsat: Path) -> None:
@@ -64,7 +61,7 @@ def test_a_scale_for_reports(cli: Cli, lsat: Path) -> None:
         )
         assert numbers(rows, "measure_se") == pytest.approx([scale["unit"] * x for x in numbers(rows, "se")])
     assert Bank.load("bank").scale.unit == scale["unit"]
-    assert cli("fit", lsat, "-o", "same", "--scale", "500,100", "--no-persons").code == 0
+    assert cli("fit", lsat, "-o", "same", "--scale", "500,100", "--skip", "persons").code == 0
     assert record("same")["scale"] == scale
 
 
@@ -81,7 +78,8 @@ def test_anchors_from_a_bank_and_from_a_file(cli: Cli, lsat: Path) -> None:
     cli("simulate", "-o", "x.csv", "--items", 3, "--persons", 200, "--seed", 1)
     text = Path("old/items.csv").read_text().splitlines()
     Path("anchors.csv").write_text("\n".join([text[0], *text[1:3]]))
-    done = cli("fit", lsat, "-o", "out", "--anchors", "anchors.csv", "--ifile", "i.csv")
+    done = cli("fit", lsat, "-o", "out", "--anchors", "anchors.csv")
+    assert cli("export", "out", "--to", "ifile", "-o", "i.csv").code == 0
     assert (done.code, done.err) == (0, "")
     rows = read_csv("out/items.csv")
     assert [row["status"] for row in rows] == ["anchored", "anchored", "ok", "ok", "ok"]
@@ -129,18 +127,19 @@ def test_anchors_that_are_not_there_and_options_that_do_not_go_with_them(cli: Cl
     done = cli("fit", lsat, "--anchors", "anchors.csv")
     assert done.code == 0
     assert "1 anchor is not in the data and does nothing: 'x'" in " ".join(done.out.split())
-    done = cli("fit", lsat, "--anchors", "anchors.csv", "--estimator", "cml", "--nu", 1)
+    done = cli("fit", lsat, "--anchors", "anchors.csv", "--estimator", "cml", "--set", "nu=1")
     assert done.code == 2
-    assert "leave out --estimator, --nu" in done.err
+    assert "leave out --estimator, --set nu" in done.err
 
 
 # ----------------------------------------------------------------------------------------- exports
 
 
 def test_files_for_other_programs(cli: Cli, lsat: Path) -> None:
-    done = cli("fit", lsat, "--ifile", "i.csv", "--pfile", "deep/p.txt", "--catsim", "c.csv", "--scale", "500,100")
-    assert (done.code, done.err) == (0, "")
-    assert "Written: i.csv, deep/p.txt and c.csv." in done.out
+    cli("fit", lsat, "-o", "out", "--scale", "500,100")
+    for to, name in (("ifile", "i.csv"), ("pfile", "deep/p.txt"), ("catsim", "c.csv")):
+        done = cli("export", "out", "--to", to, "-o", name)
+        assert (done.code, done.out, done.err) == (0, f"Written: {name}.\n", "")
     fit = SpectralRasch().fit(datasets.load_lsat())
     items = read_csv("i.csv")
     assert list(items[0])[:12] == (
@@ -162,7 +161,7 @@ def test_files_for_other_programs(cli: Cli, lsat: Path) -> None:
     assert [row["NAME"] for row in items] == fit.item_labels_.tolist()
     assert all(row["IN.MSQ"] for row in items)
     lines = Path("deep/p.txt").read_text().splitlines()
-    assert lines[0] == "; spectral-irt, lsat.csv"
+    assert lines[0] == "; spectral-irt, out"
     assert len(lines) == 1002
     assert sum(line.startswith(";") for line in lines) == 2 + 301  # extreme scores are commented out
     cat = read_csv("c.csv")
@@ -173,17 +172,15 @@ def test_files_for_other_programs(cli: Cli, lsat: Path) -> None:
 def test_places_that_clash(cli: Cli, lsat: Path) -> None:
     before = lsat.read_bytes()
     cases = {
-        ("--ifile", "i.xlsx"): "ends in none of .csv",
-        ("--ifile", lsat): "being read",
-        ("--ifile", "a.csv", "--pfile", "a.csv"): "same file",
-        ("-o", "out", "--catsim", "out/items.csv"): "same file",
+        ("--report", "r.html", "-o", "r.html"): "-o names a folder, or a workbook",
+        ("-o", "out", "--report", "out/fit.json"): "fit.json",
         ("-o", "out", "--bank", "out"): "a bank has a folder of its own",
         ("--bank", lsat): "is a file, not a folder",
         ("--bank", lsat.parent): "not a bank; choose another place",
-        ("--pfile", "p.csv", "--no-persons"): "leave out --no-persons",
-        ("--no-fit", "--bootstrap", 99): "leave out --no-fit",
-        ("--sample", 99): "--bootstrap 200",
-        ("--ability", "map"): "--ability is 'map'; it can be 'wle', 'ml', 'eap'",
+        ("--skip", "fit", "--bootstrap", 99): "leave out --skip fit",
+        ("--bootstrap", "99:no"): "--bootstrap 200",
+        ("--skip", "people"): "it can be persons, fit",
+        ("--ability", "map"): "--ability is 'map'; it can be wle, ml, eap",
     }
     for options, sentence in cases.items():
         done = cli("fit", lsat, *options)

@@ -39,7 +39,7 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
     np.testing.assert_array_equal(numbers(rows, "ability"), expected["ability"])
     np.testing.assert_array_equal(numbers(rows, "se"), expected["se"])
     assert "bank: 10 items, calibrated with 400 people" in " ".join(done.out.split())
-    assert "All people are in scores.csv." in done.out
+    assert "Written: scores.csv." in done.out
     assert [done.out.count(word) for word in ("ablest", "least able", "most erratic")] == [1, 1, 1]
 
 

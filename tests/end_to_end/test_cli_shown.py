@@ -77,7 +77,7 @@ def test_a_few_people_are_ranked_before_the_items(cli: Cli) -> None:
     assert [line.split()[0] for line in lines[head + 1 : head + 7]] == [row[0] for row in expected]
     assert [line.split()[1] for line in lines[head + 1 : head + 7]] == list("123446"), "m1 and m2 have the same score"
     assert any(line.startswith("prompt ") for line in lines[head + 7 :])
-    assert "rank" not in cli("fit", "log.csv", "--no-persons").out
+    assert "rank" not in cli("fit", "log.csv", "--skip", "persons").out
 
 
 def _row(cells: list[str]) -> dict[str, str]:
@@ -106,7 +106,7 @@ def test_check_prints_the_findings_and_nothing_else(cli: Cli, lsat: Path) -> Non
     rows = "\n".join("1,0,0\n0,1,0\n0,0,1\n1,1,0" for _ in range(10))
     Path("fine.csv").write_text(f"q1,q2,q3\n{rows}\n")
     out = cli("check", "fine.csv").out
-    assert out == "note  Items: 3 columns 'q1', 'q2', 'q3'. People are numbered.\nNothing odd.\n"
+    assert out == "note  Items: 3 columns 'q1', 'q2', 'q3'. People are numbered.\nNo problems found.\n"
 
 
 def test_check_finds_weak_links(cli: Cli) -> None:
@@ -172,7 +172,10 @@ def test_demo_of_the_classic(cli: Cli) -> None:
     assert f"Results are in results: {', '.join(WRITTEN[:-1])} and fit.json." in " ".join(done.out.split())
     assert len(rows_of(Path("results/items.csv"))) == 6
     refused = cli("demo", "--data", "gre")
-    assert (refused.code, refused.err) == (2, "error: --data is 'gre'; it can be 'quiz', 'lsat', 'logs'.\n")
+    assert (refused.code, refused.err) == (
+        2,
+        "error: --data is 'gre'; it can be 'quiz', 'lsat', 'logs'; see spectral-irt demo --help.\n",
+    )
 
 
 def test_version_and_help(cli: Cli) -> None:

@@ -77,8 +77,10 @@ def test_a_second_grouping_that_does_not_exist_is_an_error(cli: Cli, school: Pat
 
 
 def test_a_regularization_beyond_all_numbers_is_refused(cli: Cli, lsat: Path) -> None:
-    for option in ("--regularization", "--nu"):
-        done = cli("fit", lsat, option, "1e308", *(["--weighting", "pairs"] if option == "--nu" else []), "-o", "out")
+    for name in ("regularization", "nu"):
+        done = cli(
+            "fit", lsat, "--set", f"{name}=1e308", *(["--chain-weights", "pairs"] if name == "nu" else []), "-o", "out"
+        )
         assert done.code == 2
         assert "is 1e+308; it can be" in " ".join(done.err.split())
         assert "to 1e+09" in " ".join(done.err.split())

@@ -72,13 +72,13 @@ def test_scores_groups_and_cuts_are_written_and_shown(cli: Cli, school: Path) ->
     assert "class 2 450" in text
     assert "all classes 400 1.00" in text
 
-    assert cli("fit", school, "--no-persons", "-o", "out").code == 0
+    assert cli("fit", school, "--skip", "persons", "-o", "out").code == 0
     left = ["fit.json", "item_analysis.csv", "item_fit.csv", "items.csv"]  # the others are stale
     assert sorted(os.listdir("out")) == left
 
 
 def test_raw_cuts_and_refusals(cli: Cli, school: Path) -> None:
-    done = cli("fit", school, "--cut-score", "6", "-o", "out")
+    done = cli("fit", school, "--cut", "raw:6", "-o", "out")
     assert done.code == 0
     scores = [int(row["score"]) for row in read_csv("out/persons.csv")]
     low = sum(s < 6 for s in scores)
@@ -86,10 +86,9 @@ def test_raw_cuts_and_refusals(cli: Cli, school: Path) -> None:
     for options, words in (
         (["--cut", "9"], "the cut 9 is outside the scale"),
         (["--scale", "500,100", "--cut", "4500"], "the cut 4500 is outside the scale"),
-        (["--cut-score", "13"], "not a raw score from 1 to 12"),
+        (["--cut", "raw:13"], "not a raw score from 1 to 12"),
         (["--cut", "a,b"], "--cut is 'a,b'; it is one or more numbers"),
-        (["--cut", "1", "--cut-score", "3"], "give one of them"),
-        (["--cut", "1", "--no-persons"], "leave out --no-persons"),
+        (["--cut", "1", "--skip", "persons"], "leave out --skip persons"),
     ):
         refused = cli("fit", school, *options, "-o", "nothing")
         assert (refused.code, refused.out) == (2, ""), options
@@ -109,9 +108,9 @@ def test_booklets_have_a_table_each_and_adaptive_tests_none(cli: Cli, tmp_path: 
     assert [row["item"] for row in rows if row["form"] == "form 1"] == items[:10]
     assert [row["item"] for row in rows if row["form"] == "form 2"] == items[6:]
     assert [row["n_items"] for row in read_csv("two/scores.csv")] == ["10"] * 22
-    refused = cli("fit", tmp_path / "booklets.csv", "--cut-score", "5")
+    refused = cli("fit", tmp_path / "booklets.csv", "--cut", "raw:5")
     assert refused.code == 2
-    assert "--cut instead of --cut-score" in " ".join(refused.err.split())
+    assert "--cut instead of --cut raw:NUMBER" in " ".join(refused.err.split())
 
     right[rng.random(right.shape) < 0.5] = np.nan
     done = cli("fit", table_of(tmp_path / "own.csv", right, items), "-o", "none", "--cut", "0.3")
@@ -133,7 +132,9 @@ def test_weights_anchors_and_populations(cli: Cli, school: Path, tmp_path: Path)
     np.testing.assert_allclose(*ability, atol=1e-6)
     weights = "student,weight\n" + "".join(f"s{k},{1 + k % 3}\n" for k in range(400))
     Path("weights.csv").write_text(weights)
-    done = cli("fit", school, "--ignore", "sex", "--weight", "weight", "--group-file", "weights.csv", "-o", "weighted")
+    done = cli(
+        "fit", school, "--ignore", "sex", "--survey-weight", "weight", "--group-file", "weights.csv", "-o", "weighted"
+    )
     assert done.code == 0
     assert [row["n"] for row in read_csv("weighted/scores.csv")] == [row["n"] for row in read_csv("plain/scores.csv")]
     assert not Path("weighted/groups.csv").exists()
@@ -154,7 +155,7 @@ def test_two_banks_are_equated(cli: Cli, tmp_path: Path) -> None:
         right = drawn(rng.normal(mean, 1, 500), beta, rng)
         path = table_of(tmp_path / f"{name}.csv", right, [f"q{k + 1}" for k in items])
         assert cli("fit", path, "--bank", name).code == 0
-    done = cli("link", "a", "b", "--equate", "equating.csv", "--table", "common.parquet", "-o", "b_on_a")
+    done = cli("link", "a", "b", "--equate", "equating.csv", "--common-items", "common.parquet", "-o", "b_on_a")
     assert (done.code, done.err) == (0, "")
     rows = read_csv("equating.csv")
     expected = equate(load("a"), load("b"))
@@ -163,7 +164,7 @@ def test_two_banks_are_equated(cli: Cli, tmp_path: Path) -> None:
     assert rows[0]["se"] == ""
     text = " ".join(done.out.split())
     assert f"6 of 12 on A is {expected.equated[0][6]:.1f} of 14 on B (se {expected.se[0][6]:.2f})" in text
-    assert "Equated scores are in equating.csv." in text
+    assert "Written: b_on_a, common.parquet and equating.csv." in text
     refused = cli("link", "a", "b", "--equate", "equating.txt")
     assert refused.code == 2
     assert "none of .csv, .parquet and .xlsx" in " ".join(refused.err.split())

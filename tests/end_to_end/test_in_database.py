@@ -1,4 +1,4 @@
-"""`spectral-irt fit --in-database`, as it is typed."""
+"""`spectral-irt fit duckdb:FILE#TABLE`, as it is typed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lsat(tmp_path: Path) -> str:
 
 def test_the_same_files_as_a_fit(lsat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "results"
-    command = ["fit", "--in-database", lsat, "--table", "the answers", "-o", str(place)]
+    command = ["fit", f"{lsat}#the answers", "-o", str(place)]
     assert main(command) == 0
     assert "5 items" in (said := capsys.readouterr().out)
     assert "People and fit were not computed" in said
@@ -47,18 +47,21 @@ def test_the_same_files_as_a_fit(lsat: str, tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--table", "the answers", "--persons"], "--persons: the database gives difficulties and standard errors"),
-        (["--table", "the answers", "--model", "pcm"], "--model: the database gives"),
-        (["--table", "the answers", "--estimator", "cml", "--refine"], "--estimator, --refine: the database gives"),
-        (["--table", "answers"], "there is no table or view 'answers' that we may see; it has 'the answers'"),
-        ([], "--table and --in-database go together"),
-        (["answers.csv", "--table", "the answers"], "no file is read; leave out 'answers.csv'"),
+        (["#the answers", "--skip", "none"], "--skip none: the database gives difficulties and errors"),
+        (["#the answers", "--model", "pcm"], "--model: the database gives"),
+        (
+            ["#the answers", "--estimator", "cml", "--set", "refine=true"],
+            "--estimator, --set refine: the database gives",
+        ),
+        (["#answers"], "there is no table or view 'answers' that we may see; it has 'the answers'"),
+        ([""], "is a database; say what to read from it with --sql"),
+        (["#the answers", "answers.csv"], "no file is read with it"),
     ],
 )
 def test_what_does_not_go_together(
     lsat: str, options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fit", "--in-database", lsat, *options, "-o", str(tmp_path / "results")]) == 2
+    assert main(["fit", lsat + options[0], *options[1:], "-o", str(tmp_path / "results")]) == 2
     told = capsys.readouterr().err
     assert said in told
     assert "Traceback" not in told

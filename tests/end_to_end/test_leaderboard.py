@@ -27,7 +27,7 @@ def logs(folder: Path, n: int = 120) -> None:
 def test_from_logs_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs(tmp_path / "logs")
     out = tmp_path / "board"
-    assert main(["leaderboard", str(tmp_path / "logs"), "--by", "subject", "-o", str(out)]) == 0
+    assert main(["leaderboard", str(tmp_path / "logs"), "--subject", "subject", "-o", str(out)]) == 0
     said = capsys.readouterr().out
     assert "4 models, 120 prompts, 480 answers" in said
     assert {path.name for path in out.iterdir()} == {

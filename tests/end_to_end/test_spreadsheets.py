@@ -45,7 +45,7 @@ def test_no_cell_of_ours_runs_and_every_label_comes_back(cli: Cli) -> None:
     assert done.code == 0, done
     assert cli("score", "answers.csv", "--bank", "bank", "-o", "scores.csv").code == 0
     assert cli("fit", "answers.csv", "--bank", "bank2").code == 0
-    assert cli("link", "bank", "bank2", "--table", "common.csv").code == 0
+    assert cli("link", "bank", "bank2", "--common-items", "common.csv").code == 0
     seen = 0
     files = [*Path("out").glob("*.csv"), *map(Path, ("i.csv", "p.tsv", "c.csv", "scores.csv", "common.csv"))]
     for path in files:
@@ -62,7 +62,9 @@ def test_no_cell_of_ours_runs_and_every_label_comes_back(cli: Cli) -> None:
     assert done.code == 0, done
     assert {row["anchored"] for row in read_csv("anchored/items.csv")} == {"true"}
     assert [row["item"] for row in read_csv("anchored/items.csv")] == [row["item"] for row in read_csv("out/items.csv")]
-    done = cli("fit", "answers.csv", "--group-file", "out/persons.csv", "--group", "score", "--no-fit", "-o", "grouped")
+    done = cli(
+        "fit", "answers.csv", "--group-file", "out/persons.csv", "--group", "score", "--skip", "fit", "-o", "grouped"
+    )
     assert "none of the" not in done.err, done
     rows = read_csv("out/items.csv")
     with Path("key.csv").open("w", newline="", encoding="utf-8") as file:

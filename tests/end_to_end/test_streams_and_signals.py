@@ -91,7 +91,7 @@ def test_a_width_that_is_next_to_none(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     shown = []
     for width in ("1", "39", "40"):
         monkeypatch.setenv("COLUMNS", width)
-        done = cli("fit", "a.csv", "--no-fit")
+        done = cli("fit", "a.csv", "--skip", "fit")
         assert (done.code, done.err) == (0, "")
         shown.append(done.out.split("Conditional maximum")[0])  # after that comes how long it took
     assert shown[0] == shown[1] == shown[2]
@@ -167,10 +167,10 @@ def test_numbers_that_are_too_large(cli: Cli) -> None:
     Path("a.csv").write_text(ANSWERS)
     Path("k.csv").write_text("item,difficulty\nq1,0\n")
     for options in (
-        "--regularization 1e308",
-        "--regularization 1e308 --anchors k.csv",
-        "--nu 1e308 --weighting pairs",
-        "--nu 1e308 --estimator paper",
+        "--set regularization=1e308",
+        "--set regularization=1e308 --anchors k.csv",
+        "--set nu=1e308 --chain-weights pairs",
+        "--set nu=1e308 --estimator paper",
     ):
         done = cli("fit", "a.csv", *options.split())
         assert done.code == 2, (options, done)

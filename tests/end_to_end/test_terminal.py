@@ -38,9 +38,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("terminal")
     wide(place / "large.csv", 2_000, copies=8)
     wide(place / "fast.csv", 300)
-    run("fit", "fast.csv", "--bank", "bank", "--no-persons", "--no-fit", cwd=place)
+    run("fit", "fast.csv", "--bank", "bank", "--skip", "persons,fit", cwd=place)
     wide(place / "later.csv", 300, seed=2)
-    run("fit", "later.csv", "--bank", "other", "--no-persons", "--no-fit", cwd=place)
+    run("fit", "later.csv", "--bank", "other", "--skip", "persons,fit", cwd=place)
     return place
 
 
@@ -57,7 +57,7 @@ def left_clean(shown: Shown) -> None:
 @pytest.mark.parametrize(
     ("args", "last", "results"),
     [
-        (["fit", "large.csv", "-o", "out", "--no-fit"], "Results are in out", ["out/items.csv", "out/fit.json"]),
+        (["fit", "large.csv", "-o", "out", "--skip", "fit"], "Results are in out", ["out/items.csv", "out/fit.json"]),
         (["check", "large.csv"], "Nothing odd.", []),
         (["score", "large.csv", "--bank", "bank", "-o", "s.csv"], "All people are in s.csv.", ["s.csv"]),
         (["update", "bank", "large.csv", "--repeats", "keep", "-o", "new"], "The bank is in new.", ["new/bank.json"]),

@@ -63,7 +63,7 @@ def sheets(path: str) -> dict[str, list[dict[str, Any]]]:
 
 
 HOW = ("--sheet", "Answers", "--key", "test.xlsx")
-GROUPS = ("--group", "sex", "--group-file", "test.xlsx", "--group-sheet", "People", "--rank", "3")
+GROUPS = ("--group", "sex", "--group-file", "test.xlsx#People", "--rank", "3")
 
 
 def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
@@ -89,7 +89,7 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     about = {row["name"]: row["value"] for row in found["about"]}
     assert about["input.files"] == "test.xlsx"
     assert about["outputs"] == "results.xlsx"
-    assert cli("fit", "test.xlsx", *HOW, "--no-persons", "-o", "results.xlsx").code == 0  # ours, replaced
+    assert cli("fit", "test.xlsx", *HOW, "--skip", "persons", "-o", "results.xlsx").code == 0  # ours, replaced
     assert list(sheets("results.xlsx")) == ["items", "item_fit", "item_analysis", "distractors", "findings", "about"]
 
 
@@ -120,7 +120,7 @@ def test_every_command_reads_and_writes_workbooks(cli: Cli) -> None:
     assert len(sheets("scores.xlsx")["persons"]) == 120
     assert cli("compare", "test.xlsx", *HOW, "--estimators", "spectral,cml", "-o", "compared.xlsx").code == 0
     assert [row["method"] for row in sheets("compared.xlsx")["estimators"]] == ["spectral", "cml"]
-    assert cli("link", "bank", "bank", "--table", "common.xlsx").code == 0
+    assert cli("link", "bank", "bank", "--common-items", "common.xlsx").code == 0
     assert len(sheets("common.xlsx")["common items"]) == 6
     assert cli("update", "bank", "more.xlsx", "--sheet", "Answers", "--key", "more.xlsx", "-o", "bank2").code == 0
     done = cli("fit", "test.xlsx", "--sheet", "Answers", "--key", "test.xlsx", "--anchors", "results.xlsx")
@@ -130,8 +130,8 @@ def test_every_command_reads_and_writes_workbooks(cli: Cli) -> None:
     assert done.code == 0, done
     assert {row["status"] for row in read_csv("anchored/items.csv")} == {"anchored"}
     for command in ("fit", "check", "score", "update", "compare"):
-        said = cli(command, "--help").out
-        assert all(option in said for option in ("--sheet", "--key-sheet", "--encoding", "Excel")), command
+        said = cli(command, "--help-all").out
+        assert all(option in said for option in ("--sheet", "#SHEET", "--encoding", "Excel")), command
 
 
 def test_what_goes_wrong_is_said_and_leaves_nothing(cli: Cli) -> None:
@@ -150,8 +150,7 @@ def test_what_goes_wrong_is_said_and_leaves_nothing(cli: Cli) -> None:
         ("answers.csv", "--encoding", "utf9", "-o", "r.xlsx"): "--encoding is 'utf9'",
         ("test.xlsx", *HOW, "--encoding", "cp1252"): "--encoding is for text files",
         ("test.xlsx", "--sheet", "Answers", "-o", "r.xlsx"): "sheet 'Answers': column '=q1', row 2 holds",
-        ("answers.csv", "--group-sheet", "1"): "--group-sheet is a sheet",
-        ("answers.csv", "--key-sheet", "1"): "--key-sheet is a sheet of the workbook that --key names",
+        ("test.xlsx", "--sheet", "Answers", "--key", "test.xlsx#Keys"): "Did you mean 'Key'?",
     }
     for arguments, says in cases.items():
         done = cli("fit", *arguments)

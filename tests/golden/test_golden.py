@@ -14,9 +14,9 @@ from spectral_irt.cli.main import main
 HERE = Path(__file__).parent
 REFERENCE = HERE.parent / "reference"
 RUNS = {
-    "lsat": [str(REFERENCE / "lsat6.csv"), "--rank", "3", "--rank-by", "lower", "--no-refine"],
-    "booklets": [str(REFERENCE / "booklets24.csv"), "--rank", "5", "--rank-by", "lower", "--no-refine"],
-    "sparse": [str(HERE / "sparse.csv"), "--rank", "5", "--rank-by", "lower", "--no-refine"],
+    "lsat": [str(REFERENCE / "lsat6.csv"), "--rank", "3:lower", "--set", "refine=false"],
+    "booklets": [str(REFERENCE / "booklets24.csv"), "--rank", "5:lower", "--set", "refine=false"],
+    "sparse": [str(HERE / "sparse.csv"), "--rank", "5:lower", "--set", "refine=false"],
 }
 CLOSE = 1e-10
 LATER = ("eap_reliability",)  # 0.1 had it only for --ability eap

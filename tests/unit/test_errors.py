@@ -11,7 +11,7 @@ import pytest
 
 from source import MODULES, named, nodes
 from spectral_irt import errors
-from spectral_irt.cli.main import built
+from spectral_irt.cli.main import COMMANDS, built, command_named
 from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import ConvergenceWarning, OptionError, OutputError, ReadError, for_shell
 
@@ -36,9 +36,12 @@ def test_an_output_error_is_not_mistaken_for_one_of_the_operating_system():
 @pytest.mark.parametrize(
     ("python", "shell"),
     [
-        ("nu='1'.csv; say `duplicates='first'`, no `nu_rule`.", "nu='1'.csv; say --duplicates first, no --nu-rule."),
+        (
+            "nu='1'.csv; say `duplicates='first'`, no `nu_rule`.",
+            "nu='1'.csv; say --duplicates first, no --set nu_rule.",
+        ),
         ("Say `missing='not seen'`, or `person=`.", "Say --missing 'not seen', or --person."),
-        ("`n_persons`; `threshold=0.5`; `fit=True`", "--persons; --threshold 0.5; --fit"),
+        ("`n_persons`; `threshold=0.5`; `fit=True`", "--persons; --threshold 0.5; --skip none"),
         ("`duplicates='first' or 'last'`", "--duplicates first or last"),
         ("`key='a or b' or \"it's\"`", "--key 'a or b' or 'it'\"'\"'s'"),
         ("`ignore=['a', 'b c']`", "--ignore a --ignore 'b c'"),
@@ -76,7 +79,7 @@ def test_a_warning_is_its_text():
 def test_python_hears_python():
     with pytest.raises(OptionError, match=r"^`orient` is 'rows'; it can be 'persons', 'items'\.$") as raised:
         Responses.from_wide([[0, 1], [1, 0]], orient="rows")
-    assert for_shell(str(raised.value)).startswith("--orient is 'rows'")
+    assert for_shell(str(raised.value)).startswith("--layout is 'rows'")
     assert isinstance(ReadError("x"), ValueError)
 
 
@@ -99,13 +102,24 @@ def messages(path: str) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def flags() -> set[str]:
-    group = built()
-    commands = list(group.commands.values())
+    commands = [built(), *map(command_named, COMMANDS)]
     return {flag for command in commands for parameter in command.params for flag in parameter.opts}
 
 
 # Parameters that only Python has: no command can be told that they are wrong.
-PYTHON_ONLY = {"components", "d", "fewest", "level", "min-people", "prior-sd", "reference", "split", "strata"}
+PYTHON_ONLY = {
+    "components",
+    "d",
+    "fewest",
+    "level",
+    "min-people",
+    "most",
+    "prior-sd",
+    "reference",
+    "sample",
+    "split",
+    "strata",
+}
 PYTHON_ONLY |= {"thresholds", "tol", "top"}
 
 

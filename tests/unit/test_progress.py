@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.terminal import Progress
 
 
 def test_a_program_is_told_in_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ class Choice:
     def scoring_words(self) -> list[str]:
         """What counts as right, and where the table is: true of a second file too."""
         words = _said("--key", self.key) + _said("--threshold", self.threshold) + _said("--encoding", self.encoding)
-        words += _said("--above-mean", self.above_mean)
+        words += [] if not self.above_mean else ["--threshold", f"own-mean:{self.above_mean}"]
         words += _said("--missing", *_parts(self.missing)) + _said("--correct", *_parts(self.correct))
         return words + ([] if self.duplicates == "error" else ["--duplicates", self.duplicates])
 
@@ -70,25 +70,25 @@ class Choice:
 
         `columns` and `kind` ("wide", "long") are what was recognized.
         """
-        words = [] if self.orient == "persons" else ["--orient", self.orient]
+        words = [] if self.orient == "persons" else ["--layout", "items-in-rows"]
         roles = self.now(columns)
         recognized = {k: column["role"] for k, column in enumerate(columns)}
         compared = [{k: UNUSED if role == GROUP else role for k, role in some.items()} for some in (roles, recognized)]
-        format = [] if self.format == "auto" else ["--format", self.format]
+        format = [] if self.format == "auto" or words else ["--layout", self.format]
         if self.orient == "items" or compared[0] == compared[1]:
             return words + format
         by_role = {wanted: [k for k, role in roles.items() if role == wanted] for wanted in (PERSON, ITEM, RESPONSE)}
         names = {k: column["name"] for k, column in enumerate(columns)}
         if kind == "long":
             _check_one_each(by_role)
-            words += ["--format", "long"]
+            words += ["--layout", "long"]
             return words + [word for role, (k,) in by_role.items() for word in _said(f"--{role}", names[k])]
         if len(by_role[PERSON]) > 1:
             both = " and ".join(repr(names[k]) for k in by_role[PERSON][:2])
             raise OptionError(f"{both} cannot both name the people; choose one column as person.")
         if len(by_role[ITEM]) < 2:
             raise OptionError("fewer than two columns are items; choose which columns are items.")
-        words += ["--format", "wide", *_said("--person", *(names[k] for k in by_role[PERSON]))]
+        words += ["--layout", "wide", *_said("--person", *(names[k] for k in by_role[PERSON]))]
         words += _listed("--items", [_literal(names[k]) for k in by_role[ITEM]])
         if not by_role[PERSON]:  # no column that was set aside may be taken for their names
             others = [names[k] for k, role in roles.items() if role == UNUSED]

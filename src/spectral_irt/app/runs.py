@@ -144,7 +144,7 @@ class Job:
         self._checked_with = words = self.choice.fit_words(self.columns, self.kind)
         self._tell(f"reading {self.name}")
         self.version += 1  # the columns can be shown while all the answers are read
-        said = await run(COMMAND, ["check", _path(self.name), *words, "--json"], self.inputs, self._tell)
+        said = await run(COMMAND, ["fit", _path(self.name), *words, "--dry-run", "--json"], self.inputs, self._tell)
         self.checked = json.loads(said)
 
     async def fit(self) -> None:

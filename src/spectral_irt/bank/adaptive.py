@@ -222,8 +222,8 @@ def simulate_cat(
     people: int = 1000,
     *,
     se: float | None = 0.3,
-    most: int = 50,
-    least: int = 1,
+    max_items: int = 50,
+    min_items: int = 1,
     population: tuple[float, float] | None = None,
     seed: int = 0,
 ) -> Run:
@@ -233,7 +233,7 @@ def simulate_cat(
     ----------
     se : float, optional
         Standard error (posterior standard deviation, in logits) at which a person is done; None: by length alone.
-    most, least : int
+    max_items, min_items : int
         Items at most and at least.
 
     Examples
@@ -245,10 +245,10 @@ def simulate_cat(
     >>> bool(run.length.mean() < 30)
     True
     """
-    if people < 1 or most < 1 or least > most:
-        raise OptionError("people and `most` are 1 or more, and `least` is no larger than most.")
+    if people < 1 or max_items < 1 or min_items > max_items:
+        raise OptionError("people and `max_items` are 1 or more, and `min_items` is no larger than `max_items`.")
     if se is not None and not se > 0:
-        raise OptionError(f"`se` is {se!r}; a standard error is above zero.")
+        raise OptionError(f"the standard error to stop at is {se!r}; it must be above zero.")
     asked_items = _Asked.of(bank)
     home = asked_items.home(np.zeros(0, dtype=np.int64))
     usable = np.flatnonzero(asked_items.group == home)
@@ -264,7 +264,7 @@ def simulate_cat(
     asked = np.zeros((people, len(usable)), dtype=bool)
     length = np.zeros(people, dtype=np.int64)
     going = np.arange(people)
-    for _ in range(min(most, len(usable))):
+    for _ in range(min(max_items, len(usable))):
         near = np.clip(np.rint((center[going] - abilities[0]) / FINE).astype(np.int64), 0, len(abilities) - 1)
         best = np.argmax(np.where(asked[going], -1.0, told[near]), axis=1)
         asked[going, best] = True
@@ -274,7 +274,7 @@ def simulate_cat(
         center[going], spread[going] = _moments(log[going], theta)
         length[going] += 1
         if se is not None:
-            going = going[(spread[going] > se) | (length[going] < least)]
+            going = going[(spread[going] > se) | (length[going] < min_items)]
         if not len(going):
             break
     exposure = np.zeros(bank.n_items)

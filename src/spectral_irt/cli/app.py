@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from spectral_irt.cli.help import with_options
+from spectral_irt.cli.options import own
 from spectral_irt.errors import OptionError
 
 
+@with_options()
 def app(
-    port: Annotated[
-        int, typer.Option(metavar="NUMBER", min=0, max=65535, show_default=False, help="A free one by default.")
-    ] = 0,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", show_default=False, help="Open the page in a browser (default).")
-    ] = True,
+    port: Annotated[int, own(metavar="NUMBER", min=0, max=65535, help="Port; a free one by default.")] = 0,
+    browser: Annotated[bool, own("--browser/--no-browser", help="Open the page in a browser (default).")] = True,
 ) -> None:
     """A page on this machine that does the work of check, fit and score, without a terminal.
 

@@ -6,47 +6,47 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import numpy as np
+from rich.text import Text
 
-from spectral_irt.cli.categories import Recoding
-from spectral_irt.cli.options import Files, Reading, offered
-from spectral_irt.cli.paths import output_at
-from spectral_irt.cli.progress import Progress
-from spectral_irt.cli.spread import with_options
-from spectral_irt.errors import DesignError, OptionError, check_option, for_shell
+from spectral_irt.analysis.record import finding_record, record_head
+from spectral_irt.cli.help import output_at, with_options
+from spectral_irt.cli.options import Call, Files, Reading, Recoding, own
+from spectral_irt.cli.terminal import Mode, Progress, say_written
+from spectral_irt.errors import DesignError, OptionError, check_option, for_shell, printable
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, make_ordered
+from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.inference.prediction import compare as run
+from spectral_irt.terminal import console, plain_table, say, show_findings
+from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:
     from spectral_irt.data import Finding
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.inference.prediction import Comparison
 
-
 # The estimators of ordered answers: model and name.
 OF_ORDERED = tuple(f"{model}-{name}" for model, methods in ORDERED.items() for name in methods)
 
 
-@with_options(Reading, Recoding)
+@with_options(Reading, Recoding, Mode)
 def compare(
     reading: Reading,
     recoding: Recoding,
-    files: Files = [],  # noqa: B006  # or a query
+    mode: Mode,
+    call: Call,
+    files: Files,
     estimators: Annotated[
         str | None,
-        typer.Option(
+        own(
             metavar="NAME,...",
-            show_default=False,
-            autocompletion=offered("|".join(METHODS)),
             help=f"Which estimators, in this order; all by default: {', '.join(METHODS)}; of answers in more than two "
             f"categories {', '.join(OF_ORDERED)}.",
         ),
     ] = None,
-    holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the people to predict.")] = 0.2,
-    seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the people.")] = 0,
+    holdout: Annotated[float, own(metavar="SHARE", help="Share of the people to predict; 0.2.")] = 0.2,
+    seed: Annotated[int, own(metavar="NUMBER", min=0, help="Seed of the random division of the people; 0.")] = 0,
     output: Annotated[Path | None, output_at("FILE", "The table as CSV, or .parquet, .xlsx.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")
-    ] = None,
 ) -> None:
     """Compare estimators: who predicts people it has not seen, who agrees with CML, and what each costs.
 
@@ -60,10 +60,7 @@ def compare(
       spectral-irt compare ratings.parquet --above-mean wrong -o compared.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
-    from spectral_irt.files import all_or_nothing, naming
-    from spectral_irt.inference.prediction import compare as run
-    from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
-
+    mode.begin()
     names = [] if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]
     if estimators is not None and not names:
         raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
@@ -74,15 +71,13 @@ def compare(
         raise OptionError(
             "estimators of ordered answers and of right and wrong ones cannot be compared with each other."
         )
-    parameters = {} if threads is None else {"threads": threads}
-
-    notes: list[Finding] = []
-
-    def work() -> list[Comparison]:
+    if output is not None and is_workbook(output):
+        refuse_foreign(output)
+    parameters = {} if call.machine.threads is None else {"threads": call.machine.threads}
+    with all_or_nothing([] if output is None else [output], inputs=reading.inputs(files)) as drafts:
         with Progress() as progress:
-            kind = said if names or said else None
-            responses = reading.read(files, progress, **recoding.options(kind))
-            notes.extend(responses.notes)
+            how = recoding.options(said if names or said else None)
+            responses = reading.read(files, progress, call.machine, **how)
             ordered = said or not responses.thresholds.binary
             make = _make_ordered if ordered else make_estimator
             chosen = names or (OF_ORDERED if ordered else METHODS)
@@ -90,18 +85,16 @@ def compare(
             rows = run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
         if all(row.problem for row in rows):
             raise DesignError(f"no estimator has a result. {rows[0].method}: {rows[0].problem}")
-        return rows
+        for draft in drafts:
+            with naming(draft):
+                write_table(draft, output or draft, "estimators", columns_of(rows))
 
-    if output is None:
-        rows = work()
-    else:
-        if is_workbook(output):
-            refuse_foreign(output)
-        with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,):
-            rows = work()
-            with naming(output):
-                write_table(draft, output, "estimators", columns_of(rows))
-    show(rows, notes, output)
+    def record() -> dict[str, Any]:
+        findings = [finding_record(finding) for finding in responses.notes]
+        told = {"holdout": holdout, "seed": seed, "estimators": [row.to_dict() for row in rows]}
+        return {**record_head(), "source": responses.source, **told, "findings": findings}
+
+    mode.end(lambda: _show(rows, list(responses.notes), output), record, responses.notes)
 
 
 def _make_ordered(name: str, parameters: dict[str, Any]) -> RaschEstimator:
@@ -111,8 +104,6 @@ def _make_ordered(name: str, parameters: dict[str, Any]) -> RaschEstimator:
 
 def columns_of(rows: list[Comparison]) -> dict[str, Any]:
     """The table, a column each."""
-    import numpy as np
-
     records = [row.to_dict() for row in rows]
     columns = {}
     for name in records[0]:
@@ -121,28 +112,18 @@ def columns_of(rows: list[Comparison]) -> dict[str, Any]:
     return columns
 
 
-def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from spectral_irt.errors import printable
-    from spectral_irt.terminal import console, say, show_findings
-
+def _show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> None:
     out = console()
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("estimator")
-    for head in ("AUC", "log-lik", "from CML", "items", "seconds"):
-        table.add_column(head, justify="right")
-    for row in rows:
-        cells = [
-            f"{row.auc:.4f}",
-            f"{row.loglik:.4f}",
-            f"{row.distance_to_cml:.4f}",
-            f"{row.items_estimated:,}",
-            f"{row.seconds:.2f}",
-        ]
-        table.add_row(row.method, *("-" if cell == "nan" or row.problem else cell for cell in cells))
-    say(out, table)
+    heads = ["estimator", "AUC", "log-lik", "from CML", "items", "seconds"]
+    numbers = [
+        (f"{r.auc:.4f}", f"{r.loglik:.4f}", f"{r.distance_to_cml:.4f}", f"{r.items_estimated:,}", f"{r.seconds:.2f}")
+        for r in rows
+    ]
+    cells = [
+        ["-" if cell == "nan" or row.problem else cell for cell, row in zip(column, rows, strict=True)]
+        for column in zip(*numbers, strict=True)
+    ]
+    say(out, plain_table(heads, [[row.method for row in rows], *cells], out.width, whole=out.whole))
     for row in rows:
         if row.problem:
             say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))
@@ -152,5 +133,4 @@ def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> N
     if notes:
         say(out)
         show_findings(out, notes)
-    if output is not None:
-        say(out, Text.assemble("The table is in ", (printable(output), "bold"), "."))
+    say_written([output])

@@ -1,148 +1,149 @@
-"""`spectral-irt fit`: from files of answers to calibrated items."""
+"""`spectral-irt fit`: from files of answers to calibrated items; and `check`, which looks at them and fits nothing."""
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import typer
+from rich.text import Text
 
-from spectral_irt.cli.categories import Categories, changed
+from spectral_irt.analysis.record import counts_of, finding_record, record_head
+from spectral_irt.analysis.summary import show_summary
+from spectral_irt.cli.data import groups_of, in_database
 from spectral_irt.cli.fit_job import FitJob
-from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.in_database import Database, in_database
-from spectral_irt.cli.options import Files, Output, Parquet, Reading
-from spectral_irt.cli.saying import Saying
-from spectral_irt.cli.spread import with_options
-from spectral_irt.cli.wanted import Wanted
-from spectral_irt.errors import OptionError
+from spectral_irt.cli.fit_options import Method, Results
+from spectral_irt.cli.help import with_options
+from spectral_irt.cli.options import Call, Categories, Files, Reading, is_database, without_password
+from spectral_irt.cli.terminal import Mode, Progress, and_list
+from spectral_irt.engine import LocalEngine
+from spectral_irt.errors import printable
+from spectral_irt.estimators.spectral_fit import spectral_fit
+from spectral_irt.inference.groups.hausman import quick_hausman
+from spectral_irt.terminal import console, say, show_findings
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from spectral_irt.analysis import Analysis, Parts
+    from spectral_irt.data import Finding, Responses
+
+ROUGH = 1e-6  # enough to measure how well the items are linked; no difficulty is reported
 
 
-@with_options(Reading, Categories, Fitting, Wanted, Database, Saying)
+@with_options(Reading, Categories, Method, Results, Mode)
 def fit(
-    reading: Reading,
-    categories: Categories,
-    fitting: Fitting,
-    wanted: Wanted,
-    database: Database,
-    saying: Saying,
-    context: typer.Context,
-    files: Files = [],  # noqa: B006  # typer's way to say that it may be left out
-    output: Output = None,
-    parquet: Parquet = False,
+    reading: Reading, categories: Categories, method: Method, results: Results, mode: Mode, call: Call, files: Files
 ) -> None:
-    """Calibrate: how hard every item is and how sure that is, how able people are, and whether the model holds.
+    """Estimate item difficulties with standard errors, person abilities, and model fit.
 
-    Prints a short table and what is odd in the data. With -o, all items go to
-    DIR/items.csv, people to DIR/persons.csv, what each raw score stands for to
-    DIR/scores.csv, the fit of the items to DIR/item_fit.csv, classical statistics
-    to DIR/item_analysis.csv (with a key, every option to DIR/distractors.csv), and
-    a record of it all to DIR/fit.json; with -o FILE.xlsx to the sheets of a
-    workbook. Larger = harder.
+    FILE is CSV, Excel, SPSS, Stata, Parquet, Arrow or JSON lines, with a row for each person or a row for each answer.
+    Columns are recognized by their names; spectral-irt check FILE shows how. Larger difficulty = harder.
 
     \b
     Examples
-    A row for each person, a column for each item:
       spectral-irt fit answers.csv -o results
-    A row for each answer, in any number of files:
+      spectral-irt fit quiz.csv --key key.csv --missing 9 --report quiz.html
       spectral-irt fit log/*.parquet --item task --response correct -o results
-    From one Excel workbook to another:
-      spectral-irt fit test.xlsx --sheet Answers -o results.xlsx
-    Multiple choice with an answer key; 9 means 'not answered':
-      spectral-irt fit choices.csv --key key.csv --missing 9 -o results
-    What was left blank between answers is wrong, the end not reached is missing:
-      spectral-irt fit choices.csv --key key.csv --omitted wrong -o results
-    Ratings, above the person's own mean or not; larger = better liked:
-      spectral-irt fit films.csv --above-mean wrong --rank 9 --rank-by lower -o out
-    Are items as hard for one sex as for the other? Height is not an item:
-      spectral-irt fit answers.csv --group sex --ignore height -o results
-    Reported with a mean of 500; who is above 450, above 550, how sure is that?
-      spectral-irt fit answers.csv --scale 500,100 --cut 450,550 -o results
-    An adaptive test; abilities differ between grades:
-      spectral-irt fit log.csv --design adaptive --population-by grade -o results
-    Pictures: people and items on one scale, fit, curves, scores:
-      spectral-irt fit answers.csv --plots pictures
-    A questionnaire, never to always; q3 asks the other way round:
       spectral-irt fit survey.csv --recode never,sometimes,always --reverse q3
-    One page to hand on, with everything in it:
-      spectral-irt fit answers.csv --report report.html
-    New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
-    A table that stays in its database:
-      spectral-irt fit --in-database duckdb:school.duckdb --table answers -o results
     """
-
-    saying.begin()
-    if changed(database):
-        with in_database(database, files, changed(categories), reading, fitting, wanted, output, parquet) as job:
-            job.argv = said(context)
-            calibrate(job, saying)
-        return
-    if not files and reading.sql is None:
-        raise OptionError(
-            "missing argument 'FILE', or --sql with --database, or --in-database with --table; see spectral-irt fit "
-            "--help."
-        )
-    calibrate(FitJob(files, reading, categories, fitting, wanted, output, parquet, said(context)), saying)
+    mode.begin()
+    call.argv = [without_password(word) if "://" in word else word for word in call.argv]
+    tables = [file for file in files if is_database(file) and "#" in file]
+    job = FitJob(files, reading, categories, method, results, call)
+    with in_database(job, tables[0]) if tables else nullcontext(job) as opened:
+        if results.dry_run:
+            _look_at(opened, mode)
+        else:
+            calibrate(opened, mode)
 
 
-def said(context: typer.Context) -> list[str]:
-    """What was said on the command line, without passwords."""
-    from spectral_irt.reading.sql import without_password
-
-    return [without_password(word) if "://" in word else word for word in context.obj or ()]
-
-
-def calibrate(job: FitJob, saying: Saying) -> None:
+def calibrate(job: FitJob, mode: Mode) -> None:
     """Do the job, and say what came of it."""
     study, parts = job.run()
-    saying.end(lambda: show(study, parts, job), lambda: job.record(study, parts), study.findings(parts))
+    mode.end(lambda: show(study, parts, job), lambda: job.record(study, parts), study.findings(parts))
 
 
 def show(study: Analysis, parts: Parts, job: FitJob) -> None:
     """The summary of the analysis, and where the results are."""
-    from spectral_irt.analysis.summary import show_summary
-    from spectral_irt.terminal import console, say
-
     out = console()
-    seconds, name = job.seconds, job.fitting.estimator
-    method = "Paper's" if name == "paper" else None
+    seconds = job.seconds
     times = (
         f"Read in {seconds['read']:.2f} s, fitted in {seconds['fit']:.2f} s, analyzed in {seconds['analysis']:.2f} s."
     )
-    show_summary(out, study, parts, method=method, times=times)
+    show_summary(out, study, parts, method="Paper's" if job.method.estimator == "paper" else None, times=times)
     say(out)
     _say_where(out, job)
 
 
 def _say_where(out: Console, job: FitJob) -> None:
-    from rich.text import Text
-
-    from spectral_irt.errors import printable
-    from spectral_irt.terminal import say
-
-    wanted = job.wanted
-    further = [wanted.ifile, wanted.sfile, wanted.pfile, wanted.catsim, wanted.report, wanted.plots, wanted.bank]
+    results = job.results
+    further = [*job.call.exports.values(), results.report, results.plots, results.bank]
     places = [printable(path) for path in further if path is not None]
-    if job.output is None and not places:
+    if results.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
         return
     sentence = Text()
-    if job.output is not None:
-        sentence.append("Results are in ").append(printable(job.output), style="bold").append(f": {_and(job.written)}.")
+    if results.output is not None:
+        sentence.append("Results are in ").append(printable(results.output), style="bold")
+        sentence.append(f": {and_list(job.written)}.")
     for name, rows in job.left_out.items():
         sentence.append(f" {name} has {rows:,} rows, more than a sheet, and was left out; -o DIR writes it as CSV.")
     if places:
-        sentence.append(" Also written: " if job.output is not None else "Written: ")
-        sentence.append(_and(places), style="bold").append(".")
+        sentence.append(" Also written: " if results.output is not None else "Written: ")
+        sentence.append(and_list(places), style="bold").append(".")
     for name, reason in ({} if job.pictures is None else job.pictures.left_out).items():
         sentence.append(f" No picture of {name}: {printable(reason)}")
     say(out, sentence)
 
 
-def _and(names: list[str]) -> str:
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
+@with_options(Reading, Categories, Mode)
+def check(reading: Reading, categories: Categories, mode: Mode, call: Call, files: Files) -> None:
+    """Check a file before a fit: what was recognized in it, is a common scale possible, and what is odd?
+
+    Prints findings (severity, what, remedy), or a line that there are none. Fits nothing and writes nothing;
+    spectral-irt fit --dry-run does the same with all options of fit.
+
+    \b
+    Examples
+      spectral-irt check answers.csv
+      spectral-irt check log/*.parquet --item task --response correct
+    """
+    mode.begin()
+    _look_at(FitJob(files, reading, categories, Method(), Results(), call), mode)
+
+
+def _look_at(job: FitJob, mode: Mode) -> None:
+    """What there is to say about the data, without a fit."""
+    responses, findings = _findings(job)
+    head = {**record_head(), "source": responses.source, "counts": counts_of(responses)}
+    mode.end(
+        lambda: _show_findings(findings),
+        lambda: {**head, "findings": [finding_record(finding) for finding in findings]},
+        findings,
+    )
+
+
+def _findings(job: FitJob) -> tuple[Responses, list[Finding]]:
+    with Progress() as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        responses, test = job.look(progress), None
+        method, threads = job.method, job.call.machine.threads
+        if threads is not None:
+            responses = responses.using(LocalEngine(threads))
+        of = groups_of(responses, (method.clustered_by, method.survey_weight), job.results.group_file is not None)
+        # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
+        found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
+        if method.design != "adaptive":  # which would explain what the test finds
+            progress.say("conditional against marginal likelihood")
+            test = quick_hausman(responses, found.thresholds, of.get(method.population_by or ""))
+    about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
+    return responses, [*responses.notes, *about_the_data, *(() if test is None else test.findings)]
+
+
+def _show_findings(findings: list[Finding]) -> None:
+    out = console()
+    show_findings(out, findings)
+    if not any(finding.code not in ("items_taken", "ordered_categories") for finding in findings):
+        out.print("No problems found.")

@@ -11,27 +11,34 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.cli.categories import Categories, changed
-from spectral_irt.cli.fitting import Fitting, by_design, design_columns, design_of, groups_of
-from spectral_irt.cli.options import Reading
-from spectral_irt.cli.paths import refuse_bank_place, refuse_salt_place, save_bank
-from spectral_irt.cli.progress import Progress
-from spectral_irt.cli.wanted import Wanted, check_styles
+from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.folder import OF_PEOPLE, RECORD, TABLES, may_be_parted, result_paths, write_result
+from spectral_irt.analysis.record import file_digests
+from spectral_irt.analysis.summary import part_lines, people_tables
+from spectral_irt.bank import AnchoredRasch, Bank, to_bank
+from spectral_irt.bank.anchors import anchored_to
+from spectral_irt.bank.build import merged
+from spectral_irt.bank.recognition import NO_RECOGNITION
+from spectral_irt.cli.data import groups_of, refuse_bank_place, refuse_salt_place, save_bank
+from spectral_irt.cli.export import exported_text, refuse_style
+from spectral_irt.cli.options import Call, Categories, Reading, changed, with_sheet
+from spectral_irt.cli.terminal import Progress
 from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.estimators.by_name import make_estimator, make_ordered
+from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.reading.attributes import read_people
+from spectral_irt.xlsx import is_workbook
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
-    from spectral_irt.bank import Bank
+    from spectral_irt.cli.fit_options import Method, Results
     from spectral_irt.data import Responses
-    from spectral_irt.data.labels import People
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.plots.all import Pictures
     from spectral_irt.tables import Columns
 
-# Options for whose mathematics answers in more than two categories wait, by the group that they are in.
-RIGHT_OR_WRONG_ONLY = {"wanted": ("catsim",)}
 # Options of reading that make answers right or wrong.
-SCORED = ("correct", "threshold", "above_mean")
+SCORED = ("correct", "threshold")
 ANCHORED = ("regularization", "assume_equal_means", "se", "max_iter", "threads")  # parameters of anchored calibrations
 
 
@@ -43,31 +50,26 @@ class FitJob:
     before.
     """
 
-    files: Sequence[str] = ()
-    reading: Reading = field(default_factory=Reading)
-    categories: Categories = field(default_factory=Categories)
-    fitting: Fitting = field(default_factory=Fitting)
-    wanted: Wanted = field(default_factory=Wanted)
-    output: Path | None = None
-    parquet: bool = False
-    argv: Sequence[str] = ()
+    files: Sequence[str]
+    reading: Reading
+    categories: Categories
+    method: Method
+    results: Results
+    call: Call = field(default_factory=Call)
     source: Callable[[Progress], Responses] | None = None  # of answers that are in no file
     said: dict[str, Any] | None = None  # how they are read, for the record
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
-    results: dict[str, Columns] = field(default_factory=dict)
+    tables: dict[str, Columns] = field(default_factory=dict)
     texts: dict[Path, str] = field(default_factory=dict)  # the report, and files for other programs
     left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
-        from spectral_irt.analysis.folder import may_be_parted
-        from spectral_irt.files import all_or_nothing
-
         self.check()
         targets, stale = self._places()
-        bank = self.wanted.bank
+        bank, output = self.results.bank, self.results.output
         keep: list[Callable[[], object]] = []
         with all_or_nothing(
             targets,
@@ -75,7 +77,7 @@ class FitJob:
             folders=[] if bank is None else [bank],
             stale=stale,
             last=lambda: [save() for save in keep],
-            parted=[] if self.output is None else may_be_parted(self.output),
+            parted=[] if output is None else may_be_parted(output),
         ) as drafts:
             study, parts = self._calibrate()
             for draft, target in zip(drafts, targets, strict=True):
@@ -88,42 +90,85 @@ class FitJob:
 
     def check(self) -> None:
         """An error when the options do not go together, or when one of them would do nothing."""
-        from spectral_irt.xlsx import is_workbook
-
-        self.fitting = by_design(self.fitting)
-        if self.reading.dask is not None and self.fitting.threads is not None:
-            raise OptionError("--threads is about this process; with --dask the workers have threads of their own.")
-        self.categories.check()
+        self.method = self.method.settled()
+        for unfit, sentence in self._refusals():
+            if unfit:
+                raise OptionError(sentence)
         if self.categories.said:
             self._refuse_for_categories([name for name in changed(self.reading) if name in SCORED])
-        self.wanted.check(self.output)
-        check_styles(self.wanted)
-        if self.wanted.rank_by == "lower" and self.fitting.se == "none":
-            raise OptionError("--rank-by lower needs standard errors; leave out --se none.")
-        if self.parquet and self.output is None:
-            raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
-        if self.parquet and self.output is not None and is_workbook(self.output):
-            raise OptionError("--parquet writes files to a folder, and -o names a workbook; say -o DIR instead.")
-        if self._columns() and self.wanted.group_file is None and self.reading.orient == "items":
-            raise OptionError(
-                "a group is named in a column, and with --orient items a column is a person; use --group-file."
-            )
-        if self.wanted.group_sheet is not None and self.wanted.group_file is None:
-            raise OptionError("--group-sheet is a sheet of the workbook that --group-file names.")
+        for path in self.call.exports.items():
+            refuse_style(*path)
+        if self.results.report is not None:
+            from spectral_irt.report.page import check_place
+
+            check_place(self.results.report)
         self._estimator(self.categories.model or ("pcm" if self.categories.said else "rasch"))
+
+    def _refusals(self) -> list[tuple[Any, str]]:
+        """What does not go together, or could only fail after the work, or would do nothing; and what to say then."""
+        results, exports = self.results, self.call.exports
+        output = results.output
+        no_persons, no_fit = results.part("persons") is False, results.part("fit") is False
+        ability, _ = results.draws()
+        top, by = results.ranked()
+        checked = results.simulated(), results.mean_and_sd()  # an error where they are not numbers
+        elsewhere = output or results.report or results.bank or results.cut or {"ifile", "pfile"} & set(exports)
+        unwanted = "--skip persons" if no_persons else "--skip fit"
+        listing = "say where with --report FILE" if results.report is None else "leave out --skip persons"
+        return [
+            (results.cuts() and no_persons, "--cut is about people; leave out --skip persons."),
+            ("pfile" in exports and no_persons, "--pfile is a file of people; leave out --skip persons."),
+            (
+                results.plots and (no_persons or no_fit),
+                f"--plots shows people and the fit of items; leave out {unwanted}.",
+            ),
+            (
+                results.list_persons and (results.report is None or no_persons),
+                f"--list-persons lists people in a report; {listing}.",
+            ),
+            (any(checked[0]) and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
+            (
+                results.salt_file and results.bank is None,
+                "--salt-file is for a bank; say where to keep it with --bank DIR.",
+            ),
+            (
+                output is not None and output.suffix.lower() in (".html", ".htm", ".csv", ".json", ".parquet"),
+                f"-o names a folder, or a workbook that ends in .xlsx, and is {str(output)!r}.",
+            ),
+            (top and output is None, "--rank writes a table beside items.csv; say where with -o DIR."),
+            (
+                by == "lower" and self.method.settings().get("se") == "none",
+                "--rank K:lower needs standard errors; leave out --set se=none.",
+            ),
+            (results.scale and not elsewhere, "--scale is for what is written: -o DIR, --report or --bank."),
+            (
+                ability != "wle" and no_persons and results.scale is None,
+                "--ability is about people; leave it out, or leave out --skip persons.",
+            ),
+            (
+                results.parquet and output is None,
+                "--parquet is about the tables that are written; say where with -o DIR.",
+            ),
+            (
+                results.parquet and output is not None and is_workbook(output),
+                "--parquet writes files to a folder, and -o names a workbook; say -o DIR instead.",
+            ),
+            (
+                self._columns() and results.group_file is None and self.reading.layout == "items-in-rows",
+                "a group is named in a column, and with --layout items-in-rows a column is a person; use --group-file.",
+            ),
+        ]
 
     def _refuse_for_categories(self, more: Sequence[str] = ()) -> None:
         """An error where an option has no mathematics for answers in more than two categories: here, and only here."""
-        said = [*more]
-        for group, names in RIGHT_OR_WRONG_ONLY.items():
-            said += [name for name in changed(getattr(self, group)) if name in names]
+        said = [*more, *(name for name in self.call.exports if name == "catsim")]
         if said:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in said)
             raise OptionError(
                 f"these answers are in ordered categories, and {flags} {'is' if len(said) == 1 else 'are'} for right "
-                "and wrong answers only; leave it out, or say --threshold to make them right and wrong."
+                "and wrong answers only; leave it out, or use --threshold to score answers as right or wrong."
             )
-        anchors, bank = self.wanted.anchors, self.wanted.bank
+        anchors, bank = self.results.anchors, self.results.bank
         if anchors is not None and bank is not None and Path(anchors).resolve() == bank.resolve():
             raise OptionError(
                 "--anchors and --bank name the same bank; spectral-irt update adds ordered answers to it, or keep the "
@@ -131,54 +176,48 @@ class FitJob:
             )
 
     def _estimator(self, model: str) -> RaschEstimator:
-        from spectral_irt.estimators.by_name import make_estimator, make_ordered
-
-        fitting, parameters = self.fitting, self.fitting.parameters()
-        if self.wanted.anchors is None:
+        method, parameters = self.method, self.method.parameters(self.call.machine.threads)
+        if self.results.anchors is None:
             if model == "rasch":
-                return make_estimator(fitting.estimator, parameters)
-            return make_ordered(model, fitting.estimator, parameters)
-        if fitting.design == "adaptive":
+                return make_estimator(method.estimator, parameters)
+            return make_ordered(model, method.estimator, parameters)
+        if method.design == "adaptive":
             raise OptionError("--anchors is for a fixed design; leave out --design adaptive.")
-        for name in ("clustered_by", "weight"):
-            if getattr(fitting, name) is not None:
+        for name in ("clustered_by", "survey_weight"):
+            if getattr(method, name) is not None:
                 raise OptionError(f"--{name.replace('_', '-')} is not for anchored calibrations; leave out --anchors.")
-        foreign = [name for name in parameters if name not in ANCHORED]
-        if fitting.estimator != "spectral" or foreign or model == "rsm":
-            said = ["--estimator"] if fitting.estimator != "spectral" else []
-            said += ["--model"] if model == "rsm" else []
-            said += [f"--{name.replace('_', '-')}" for name in foreign]
+        foreign = [f"`{name}`" for name in parameters if name not in ANCHORED]
+        if method.estimator != "spectral" or foreign or model == "rsm":
+            said = ["--estimator"] if method.estimator != "spectral" else []
+            said += ["--model", *foreign] if model == "rsm" else foreign
             raise OptionError(
                 "--anchors goes with the spectral estimator, ability weights, and thresholds of each item; leave out "
                 f"{', '.join(said)}."
             )
         if model == "pcm":
             return make_ordered(model, "spectral", parameters)
-        from spectral_irt.bank import AnchoredRasch
-
-        return AnchoredRasch(self._enlarged or self.wanted.anchors, **parameters)
+        return AnchoredRasch(self._enlarged or self.results.anchors, **parameters)
 
     # -------------------------------------------------------------------------------------- the answers
 
     def read(self, progress: Progress) -> Responses:
         """The answers, with the columns about people that were asked for."""
-        wanted = self.wanted
-        beside: People | None = None
-        if wanted.group_file is not None:
-            from spectral_irt.reading.attributes import read_people
-
-            how = {"person": self.reading.person, "sheet": wanted.group_sheet, "encoding": self.reading.encoding}
-            beside = read_people(wanted.group_file, self._columns(), **how)
+        file, sheet = with_sheet(self.results.group_file)
+        beside = None
+        if file is not None:
+            how = {"person": self.reading.person, "sheet": sheet, "encoding": self.reading.encoding}
+            beside = read_people(file, self._columns(), **how)
         if self.source is not None:
             responses = self.source(progress)
         else:
-            along = [] if wanted.group_file is not None else self._columns()
-            responses = self.reading.read(self.files, progress, people=along, **self.categories.how())
+            along = [] if file is not None else self._columns()
+            more = {"people": along, **self.categories.how()}
+            responses = self.reading.read(self.files, progress, self.call.machine, **more)
         return responses if beside is None else replace(responses, people=beside)
 
     def _columns(self) -> list[str]:
         """The columns about people that are needed."""
-        return list(dict.fromkeys([*(self.wanted.group or []), *design_columns(self.fitting)]))
+        return list(dict.fromkeys([*(self.results.group or []), *self.method.columns]))
 
     def look(self, progress: Progress) -> Responses:
         """The answers, with everything refused that `fit` would refuse before it fits."""
@@ -191,53 +230,50 @@ class FitJob:
         if not responses.thresholds.binary:
             self._refuse_for_categories()
             return self.categories.model or "pcm"
-        if self.wanted.sfile is not None:
+        if "sfile" in self.call.exports:
             raise OptionError("--sfile is about thresholds, and these items are right or wrong; --ifile has them.")
         return self.categories.model or "rasch"
 
     # -------------------------------------------------------------------------------------- the work
 
     def _calibrate(self) -> tuple[Analysis, Parts]:
-        from spectral_irt.analysis.summary import part_lines, people_tables
-
-        wanted, fitting = self.wanted, self.fitting
+        results, method = self.results, self.method
+        ability, _ = results.draws()
         times = [time.perf_counter()]
         with Progress() as progress:
             responses = self.read(progress)
             model = self._model_of(responses)
             estimator = self._estimator(model)
             times.append(time.perf_counter())
-            of = groups_of(responses, (fitting.clustered_by, fitting.weight), wanted.group_file is not None)
-            design = design_of(fitting, of)
-            if model != "rasch" and wanted.anchors is not None:
-                from spectral_irt.bank.anchors import anchored_to
-
-                responses, design["anchors"] = anchored_to(responses, wanted.anchors)
+            of = groups_of(responses, (method.clustered_by, method.survey_weight), results.group_file is not None)
+            design = method.design_given(of)
+            if model != "rasch" and results.anchors is not None:
+                responses, design["anchors"] = anchored_to(responses, results.anchors)
             with warnings.catch_warnings(record=True) as heard:
                 estimator.fit(responses, progress=progress.say, **design)
-            study = estimator.analyse(responses, ability=wanted.ability, progress=progress.say)
-            if fitting.clustered_by is not None:
+            study = estimator.analyse(responses, ability=ability, progress=progress.say)
+            if method.clustered_by is not None:
                 progress.say("standard errors")
-                study = study.clustered(fitting.clustered_by, fitting.population_by)
+                study = study.clustered(method.clustered_by, method.population_by)
             times.append(time.perf_counter())
             parts = self._parts(study, of)
-            scale = wanted.mean_and_sd()
+            scale = results.mean_and_sd()
             study = study if scale is None else study.rescale(*scale)
             part_lines(study, parts)
             people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is shown or written
             study.findings(parts)
-            self.results = study.tables(parts) if self.output is not None else {}
-            self.texts = self._exports(study)
-            if wanted.plots is not None:
+            self.tables = study.tables(parts) if results.output is not None else {}
+            self.texts = {path: self._exported(kind, path, study) for kind, path in self.call.exports.items()}
+            if results.plots is not None:
                 from spectral_irt.plots.all import Pictures
 
                 progress.say("pictures")
                 self.pictures = Pictures.of(study)
-            if wanted.report is not None:
+            if results.report is not None:
                 from spectral_irt.report.page import page_of
 
-                page = page_of(study, parts, self.record(study, parts), list_persons=wanted.list_persons)
-                self.texts[wanted.report] = page
+                page = page_of(study, parts, self.record(study, parts), list_persons=results.list_persons)
+                self.texts[results.report] = page
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in study.calibration.findings):  # says the same, once
             for warning in heard:
@@ -248,119 +284,113 @@ class FitJob:
 
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
-        from spectral_irt.bank.recognition import NO_RECOGNITION
-
-        wanted, by = self.wanted, self.fitting.population_by
+        results, by, exports = self.results, self.method.population_by, self.call.exports
+        persons, fit, (sets, sample), (top, rank_by) = (
+            results.part("persons"),
+            results.part("fit"),
+            results.simulated(),
+            results.ranked(),
+        )
         # Those of --group are compared, or the only column of --group-file.
-        compared = {name: of[name] for name in of if name in (wanted.group or []) or not self._columns()}
+        compared = {name: of[name] for name in of if name in (results.group or []) or not self._columns()}
         described = {name: of[name] for name in of if name in compared or name == by}
         parts = study.parts(
-            persons=True if wanted.persons is None and wanted.pfile is not None else wanted.persons,
-            fit=True if wanted.fit is None and (wanted.bootstrap or wanted.ifile is not None) else wanted.fit,
-            writing=self.output is not None or wanted.report is not None,
-            bootstrap=wanted.bootstrap or 0,
-            sample=wanted.sample,
-            top=wanted.rank,
-            rank_by=wanted.rank_by or "difficulty",
+            persons=True if persons is None and "pfile" in exports else persons,
+            fit=True if fit is None and (sets or "ifile" in exports) else fit,
+            writing=results.output is not None or results.report is not None,
+            bootstrap=sets or 0,
+            sample=sample,
+            top=top,
+            rank_by=rank_by,
             groups=compared,
             populations=of.get(by or ""),
-            described={} if wanted.persons is False else described,
-            cuts=wanted.cuts(),
-            cut_raw=wanted.cut_score is not None,
-            draws=wanted.draws or 5,
-            seed=wanted.seed or 0,
+            described={} if persons is False else described,
+            cuts=results.cuts(),
+            cut_raw=results.cut_raw,
+            draws=results.draws()[1] or 5,
+            seed=results.seed or 0,
         )
-        silent = wanted.bank is not None and wanted.salt_file is None
+        silent = results.bank is not None and results.salt_file is None
         return replace(parts, notes=(*parts.notes, NO_RECOGNITION)) if silent else parts
 
     # -------------------------------------------------------------------------------------- the files
 
     def _inputs(self) -> list[str]:
         """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
-        wanted = self.wanted
-        others = [wanted.group_file]
-        if wanted.bank is None or wanted.anchors is None or Path(wanted.anchors).resolve() != wanted.bank.resolve():
-            others.append(wanted.anchors)
+        results = self.results
+        others = [with_sheet(results.group_file)[0]]
+        if results.bank is None or results.anchors is None or Path(results.anchors).resolve() != results.bank.resolve():
+            others.append(results.anchors)
         return [*self.reading.inputs(self.files), *(str(path) for path in others if path is not None)]
 
     def _places(self) -> tuple[list[Path], list[Path]]:
         """Where everything may go but the bank, the record last; and which old files that makes stale."""
-        from spectral_irt.analysis.folder import result_paths
-
-        wanted = self.wanted
-        exports = (wanted.ifile, wanted.sfile, wanted.pfile, wanted.catsim, wanted.report)
-        results: list[Path] = []
+        results = self.results
+        tables: list[Path] = []
         stale: list[Path] = []
-        if self.output is not None:
-            results, stale = result_paths(self.output, self._wanted_tables(), parquet=self.parquet)
-        places = [*(path for path in exports if path is not None), *self._picture_places(), *results]
-        if wanted.bank is not None:
-            if any(path.absolute().parent == wanted.bank.absolute() for path in places):
+        if results.output is not None:
+            tables, stale = result_paths(results.output, self._wanted_tables(), parquet=results.parquet)
+        report = [] if results.report is None else [results.report]
+        places = [*self.call.exports.values(), *report, *self._picture_places(), *tables]
+        if results.bank is not None:
+            if any(path.absolute().parent == results.bank.absolute() for path in places):
                 raise OutputError(
-                    f"a bank has a folder of its own, and {str(wanted.bank)!r} gets other results; choose another for "
+                    f"a bank has a folder of its own, and {str(results.bank)!r} gets other results; choose another for "
                     "one of them. Nothing was written."
                 )
-            refuse_bank_place(wanted.bank)
-            refuse_salt_place(wanted.salt_file, wanted.bank)
+            refuse_bank_place(results.bank)
+            refuse_salt_place(results.salt_file, results.bank)
         return places, stale
 
     def _wanted_tables(self) -> list[str]:
         """The tables that there may be, of either kind of answers."""
-        from spectral_irt.analysis.folder import OF_PEOPLE, TABLES
-
-        wanted, known = self.wanted, self._columns() or self.wanted.group_file is not None
-        compares = bool(wanted.group) or (wanted.group_file is not None and not self._columns())
-        unwanted = {"persons": wanted.persons is False, **dict.fromkeys(OF_PEOPLE, wanted.persons is False)}
-        unwanted |= {"item_fit": wanted.fit is False, "curves": wanted.fit is False}
-        unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": wanted.rank is None}
-        unwanted |= {"cuts": not wanted.cuts(), "groups": not known or wanted.persons is False}
+        results, known = self.results, self._columns() or self.results.group_file is not None
+        compares = bool(results.group) or (results.group_file is not None and not self._columns())
+        no_persons, no_fit = results.part("persons") is False, results.part("fit") is False
+        unwanted = {"persons": no_persons, **dict.fromkeys(OF_PEOPLE, no_persons), "item_fit": no_fit, "curves": no_fit}
+        unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank is None}
+        unwanted |= {"cuts": not results.cuts(), "groups": not known or no_persons}
         unwanted |= {"distractors": self.reading.key is None}
         return [table for table in TABLES if not unwanted.get(table)]
 
     def _picture_places(self) -> list[Path]:
-        if self.wanted.plots is None:
+        if self.results.plots is None:
             return []
         from spectral_irt.plots.all import standard_paths
 
-        return standard_paths(self.wanted.plots)
+        return standard_paths(self.results.plots)
 
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
-        from spectral_irt.analysis.folder import RECORD, write_result
-        from spectral_irt.files import naming
-        from spectral_irt.xlsx import is_workbook
-
         with naming(target):
             if target in self.texts:
                 draft.write_text(self.texts[target], encoding="utf-8", newline="")
-            elif self.pictures is not None and target.parent == self.wanted.plots and target.suffix in (".svg", ".png"):
+            elif (
+                self.pictures is not None and target.parent == self.results.plots and target.suffix in (".svg", ".png")
+            ):
                 self.pictures.write(draft, target)
             else:
                 last = target.name == RECORD or is_workbook(target)
                 record = self.record(study, parts) if last else {}
-                engine = study.responses.engine
-                self.left_out = write_result(draft, target, self.results, record, engine, parquet=self.parquet)
+                engine, parquet = study.responses.engine, self.results.parquet
+                self.left_out = write_result(draft, target, self.tables, record, engine, parquet=parquet)
                 if is_workbook(target):
-                    self.written = [name for name in self.results if name not in self.left_out]
+                    self.written = [name for name in self.tables if name not in self.left_out]
                 elif draft.exists():
                     self.written.append(target.name)
 
     def record(self, study: Analysis, parts: Parts) -> dict[str, Any]:
         """The record of the analysis, and what only the command knows."""
-        from spectral_irt.analysis.folder import RECORD
-        from spectral_irt.analysis.record import file_digests
-        from spectral_irt.xlsx import is_workbook
-
-        record = study.record(parts)
-        files = [*dict.fromkeys([*self.written, *([] if self.output is None else [RECORD])])]
-        if self.output is not None and is_workbook(self.output):
-            files = [self.output.name]
-        columns = {name: getattr(self.fitting, name) for name in ("population_by", "clustered_by", "weight")}
-        wanted = self.wanted
+        record, results, method = study.record(parts), self.results, self.method
+        files = [*dict.fromkeys([*self.written, *([] if results.output is None else [RECORD])])]
+        if results.output is not None and is_workbook(results.output):
+            files = [results.output.name]
+        columns = {"population_by": method.population_by, "clustered_by": method.clustered_by}
+        file, sheet = with_sheet(results.group_file)
         beside: dict[str, Any] | None = None
-        if wanted.group_file is not None:
-            beside = {"file": wanted.group_file, "sheet": wanted.group_sheet, "person": self.reading.person}
+        if file is not None:
+            beside = {"file": file, "sheet": sheet, "person": self.reading.person}
             beside["columns"] = list(study.responses.people or ())
-        more = {**columns, "people": beside, "anchors": wanted.anchors}
+        more = {**columns, "weight": method.survey_weight, "people": beside, "anchors": results.anchors}
         record["input"] |= {
             "files": list(self.files),
             "digests": file_digests(self.files, study.responses.engine),
@@ -370,59 +400,36 @@ class FitJob:
         return {
             **record,
             "outputs": files,
-            "estimator": self.fitting.estimator,
-            "argv": [*self.argv],
+            "estimator": method.estimator,
+            "argv": [*self.call.argv],
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
         }
 
     def _said(self) -> dict[str, Any]:
         """The options of `read` that differ from their defaults."""
         mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
-        along = [] if self.wanted.group_file is not None else self._columns()
-        return {**self.reading.said(), **mine, **({"people": along} if along else {})}
+        along = [] if self.results.group_file is not None else self._columns()
+        return {**self.reading.said(self.files), **mine, **({"people": along} if along else {})}
 
-    def _exports(self, study: Analysis) -> dict[Path, str]:
-        """Files for other programs."""
-        from spectral_irt.analysis.cache import columns_of
-        from spectral_irt.bank.export import WINSTEPS_STYLES, adaptive_text, ifile, pfile, sfile_text, winsteps_text
-
-        wanted, scale = self.wanted, study.calibration.scale
-        texts: dict[Path, str] = {}
-
-        def export(path: Path, columns: Columns) -> None:
-            style = WINSTEPS_STYLES[path.suffix.lower()]
-            texts[path] = winsteps_text(
-                columns, style, title=f"spectral-irt, {study.responses.source}" if style == "fixed" else ""
-            )
-
-        if wanted.ifile is not None:
-            fit = columns_of(study.item_fit, bootstrap=wanted.bootstrap or 0, sample=wanted.sample)
-            export(wanted.ifile, ifile(study.calibration, fit, scale=scale))
-        if wanted.pfile is not None:
-            persons = columns_of(study.persons, "eap" if wanted.ability == "pv" else None)
-            export(wanted.pfile, pfile(persons, scale=scale, wle=wanted.ability == "wle"))
-        if wanted.sfile is not None:
-            texts[wanted.sfile] = sfile_text(study.calibration, WINSTEPS_STYLES[wanted.sfile.suffix.lower()])
-        if wanted.catsim is not None:
-            texts[wanted.catsim] = adaptive_text(study.calibration, "catsim")
-        return texts
+    def _exported(self, kind: str, path: Path, study: Analysis) -> str:
+        """A file for another program."""
+        ability, (sets, sample) = self.results.draws()[0], self.results.simulated()
+        fit = columns_of(study.item_fit, bootstrap=sets or 0, sample=sample) if kind == "ifile" else None
+        persons = columns_of(study.persons, "eap" if ability == "pv" else None) if kind == "pfile" else None
+        about = {"fit": fit, "persons": persons, "wle": ability == "wle", "source": study.responses.source}
+        return exported_text(kind, path, calibration=study.calibration, about=about)
 
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
-        from spectral_irt.bank import to_bank
-        from spectral_irt.bank.build import merged
-
         calibration = study.calibration.replace(findings=study.findings(parts))
-        bank = to_bank(calibration, study.responses, self.wanted.salt_file)
+        bank = to_bank(calibration, study.responses, self.results.salt_file)
         if self._enlarged is None:
             return bank
-        return merged(self._enlarged, bank, study.responses, self.wanted.salt_file)
+        return merged(self._enlarged, bank, study.responses, self.results.salt_file)
 
     @functools.cached_property
     def _enlarged(self) -> Bank | None:
         """The bank that is both anchor and target, as it was before the work: its other items stay in it."""
-        from spectral_irt.bank import Bank
-
-        anchors, target = self.wanted.anchors, self.wanted.bank
+        anchors, target = self.results.anchors, self.results.bank
         if anchors is None or target is None or not Path(anchors).is_dir() or not target.is_dir():
             return None
         return Bank.load(target) if Path(anchors).samefile(target) else None

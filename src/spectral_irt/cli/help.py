@@ -1,72 +1,264 @@
-"""What `--help` prints: the same text whatever draws it, folded to the terminal, and nothing but words for people.
+"""How options are declared, and what `--help` prints: short for a newcomer, by topic, or everything.
 
 A docstring has paragraphs, which are folded, and after a line with `\\b` a block of examples, which is kept as it is.
+The short help has a command's own options and a few that a newcomer needs (`FIRST`), each with its first sentence.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
+
+from spectral_irt.files import reason_of
 
 NARROWEST, WIDEST = 40, 110  # longer lines are hard to read
-INDENT, TERM = 2, 32  # an option with its value takes so much; a longer one has a line of its own
+INDENT, TERM, SHORT_TERM = 2, 32, 28  # an option with its value takes so much; a longer one has a line of its own
 KEPT = "\b"  # begins a block whose lines are kept
+EVERYTHING = "--help-all"
+
+FIRST = (
+    *("output", "report", "plots", "key", "missing", "items", "ignore", "sheet", "group", "model", "scale"),
+    *("anchors", "bank"),
+)
+
+# What a topic is about: in a line, and what there is to know before its options.
+TOPICS = {
+    "columns": (
+        "wide or long tables, which column is what, sheets, repeated answers",
+        """
+        A table is wide, with a row for each person and a column for each item, or long, with a row for each answer and
+        columns for person, item and response. Columns are recognized by their names, such as student_id, question or
+        correct; spectral-irt check FILE says what was recognized.
+        """,
+    ),
+    "scoring": (
+        "right and wrong, keys, ratings, blanks; ordered categories",
+        """
+        Answers 0 and 1 are wrong and right. Others are scored by a key, by the right answers, or by a threshold; whole
+        numbers in more than two categories are ordered answers.
+
+        \b
+        A cell without an answer is
+          omitted        if the same person answered a later item
+          not reached    if it comes after the person's last answer
+          not presented  if the item was not on the person's form
+        """,
+    ),
+    "people": (
+        "groups (DIF), populations, clusters, weights, abilities, classes",
+        """
+        Columns about people stand in the file of answers, or with --group-file in a table with a row for each person.
+        """,
+    ),
+    "method": (
+        "estimator, adaptive tests, anchors, prior, standard errors",
+        """
+        By default: conditional maximum likelihood, started from the spectral estimate, with a prior on the items that
+        few people answered, and robust standard errors.
+
+        \b
+        Settings, with --set NAME=VALUE
+          regularization=auto|NUMBER   precision of the prior on difficulties; 0: none
+          refine=true|false            Newton steps, or the chain's own estimate
+          se=auto|dense|one-pass|multiplier|information|none   standard errors
+          nu=NUMBER                    the paper's prior: disagreements added to pairs
+          nu_rule=differed|together    which pairs nu is added to
+          assume_equal_means=true      tie parts without a link: equally hard on average
+          max_iter=NUMBER              iterations at most
+        """,
+    ),
+    "results": (
+        "tables, report, figures, scales, ranks, banks; for scripts",
+        """
+        Without -o, a summary is printed and nothing is written. What is written is complete or not there at all.
+        """,
+    ),
+    "size": (
+        "memory, threads, clusters, databases",
+        """
+        These change no result, and may stand anywhere on the line of any command; SPECTRAL_IRT_MEMORY, _SPILL,
+        _THREADS, _DASK and _MAX_UNPACKED in the environment say the same.
+
+        A table of a database, as in spectral-irt fit duckdb:school.duckdb#answers, is calibrated inside it, and only
+        numbers per item leave it: difficulties and standard errors of the chain, no people, no fit.
+        """,
+    ),
+}
+
+# ------------------------------------------------------------------------------------------ declaring options
+
+
+def option(topic: str | None, *flags: str, help: str, metavar: str = "", **more: Any) -> Any:
+    """An option that `help TOPIC` describes; without a topic, one of the command's own."""
+    return typer.Option(*flags, metavar=metavar or None, help=help, rich_help_panel=topic, show_default=False, **more)
+
+
+def output_at(metavar: str, help: str) -> Any:
+    """The option -o: where results go."""
+    return option(None, "--output", "-o", parser=place, metavar=metavar, help=help)
+
+
+def place(text: str | Path) -> Path:
+    """The path, with `~` for the home directory; refused if it can be no name at all."""
+    if not str(text):
+        raise typer.BadParameter("it is empty; name a place, or . for the current directory.")
+    path = Path(text).expanduser()
+    try:
+        path.exists()
+    except OSError as error:  # the system cannot even tell
+        raise typer.BadParameter(f"{reason_of(error)}.") from error
+    return path
+
+
+def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Spread the fields of option groups over a command's signature; the command gets each group as one argument.
+
+    The parameter of a group is named after it in lower case: `def fit(files: Files, reading: Reading)`. A parameter
+    `call` gets what is known of the call. Where a value is one of a few, the help shows which.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        by_name = {group.__name__.lower(): group for group in groups}
+        hints = get_type_hints(command, include_extras=True)
+        signature = inspect.signature(command).parameters
+        parameters: dict[str, tuple[Any, Any]] = {"context": (typer.Context, inspect.Parameter.empty)}
+        for name, parameter in signature.items():
+            if name in by_name:
+                group_hints = get_type_hints(by_name[name], include_extras=True)
+                for one in fields(by_name[name]):
+                    default = one.default_factory() if one.default_factory is not MISSING else one.default
+                    parameters[one.name] = (group_hints[one.name], default)
+            elif name != "call":
+                parameters[name] = (hints[name], parameter.default)
+
+        @functools.wraps(command)
+        def spread(context: typer.Context, **given: Any) -> None:
+            for name, group in by_name.items():
+                given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+            more = {"context": context, "call": context.obj}
+            command(**given, **{name: value for name, value in more.items() if name in signature})
+
+        del spread.__wrapped__
+        kind = inspect.Parameter.KEYWORD_ONLY
+        spread.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, kind, default=default, annotation=_with_choices(hint))
+                for name, (hint, default) in parameters.items()
+            ]
+        )
+        spread.__annotations__ = {name: hint for name, (hint, _) in parameters.items()}
+        return spread
+
+    return decorate
+
+
+def _with_choices(hint: Any) -> Any:
+    """The annotation, with the values it allows as what the help shows for it, unless that says something else."""
+    kind, *infos = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    one = next((part for part in (kind, *get_args(kind)) if get_origin(part) is Literal), None)
+    for info in infos:
+        if one is not None and getattr(info, "metavar", "") is None:
+            info.metavar = "|".join(get_args(one))
+    return hint
+
+
+# ------------------------------------------------------------------------------------------------- help texts
 
 
 class Command(TyperCommand):
+    """A command whose help is ours; with --help-all, all of it."""
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(help_text(self, ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if EVERYTHING in args:
+            typer.echo(help_text(self, ctx, everything=True), nl=False)
+            raise typer.Exit
+        return super().parse_args(ctx, args)
 
-class Group(TyperGroup):
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(help_text(self, ctx))
 
-
-def help_text(command: Any, context: Any) -> str:
-    """Usage, what the command does, and its arguments, options and commands, each with a sentence."""
-    width = min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
-    parameters = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
-    arguments = [one for one in parameters if one.param_type_name == "argument"]
-    options = [one for one in parameters if one.param_type_name == "option"]
-    commands = getattr(command, "commands", {})
-    rest = [*(_argument(one) for one in arguments), *(["COMMAND"] if commands else [])]
-    usage = " ".join([f"Usage: {context.command_path}", "[OPTIONS]", *rest])
-    lines = [*textwrap.wrap(usage, width, subsequent_indent="  ")]
-    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-        lines += ["", *_folded(paragraph, width)]
-    lines += _section("Commands", [(name, _first(one.help)) for name, one in commands.items()], width)
-    lines += _section("Arguments", [(_argument(one), one.help or "") for one in arguments], width)
-    panels: dict[str, list[tuple[str, str]]] = {"Options": []}
-    for one in options:
-        panels.setdefault(getattr(one, "rich_help_panel", None) or "Options", []).append((_flags(one), _sentence(one)))
-    for title, entries in panels.items():
-        lines += _section(title, entries, width)
+def help_text(command: Any, context: Any, *, everything: bool = False) -> str:
+    """Usage, what the command does, its options, and examples: those for a newcomer, or everything by topic."""
+    wide = width()
+    options, arguments = _shown(command, context, "option"), _shown(command, context, "argument")
+    usage = " ".join([f"Usage: {context.command_path}", "[OPTIONS]", *map(_argument, arguments)])
+    lines = textwrap.wrap(usage, wide, subsequent_indent="  ")
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    examples = [part for part in paragraphs if part.startswith(KEPT)]
+    for paragraph in paragraphs:
+        lines += ["", *folded(paragraph, wide)] if paragraph not in examples else []
+    topics = [topic for topic in TOPICS if any(one.rich_help_panel == topic for one in options)]
+    chosen = [one for one in options if one.rich_help_panel is None]
+    if everything:
+        lines += section("Arguments", [(_argument(one), one.help or "") for one in arguments], wide)
+    else:
+        first = [one for name in FIRST for one in options if one.name == name and one not in chosen]
+        chosen = [*chosen, *first]
+    lines += section("Options", [(flags(one), _sentence(one, short=not everything)) for one in chosen], wide)
+    for topic in topics if everything else ():
+        lines += section(TOPICS[topic][0].capitalize(), topic_entries(options, topic), wide)
+    for example in examples:
+        lines += ["", *folded(example, wide)]
+    if everything or not topics:
+        return "\n".join(lines) + "\n"
+    if context.info_name == "fit":
+        lines += section("More options: spectral-irt help TOPIC", [(name, TOPICS[name][0]) for name in TOPICS], wide)
+        lines += [f"All of them: {context.command_path} {EVERYTHING}"]
+    elif topics == ["results"]:
+        lines += ["", "For scripts: -q, --json, --strict; see spectral-irt help results"]
+    else:
+        more = f"More options: {context.command_path} {EVERYTHING}, or by topic: spectral-irt help {'|'.join(topics)}"
+        lines += ["", *textwrap.wrap(more, wide, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
 
 
-def _folded(paragraph: str, width: int) -> Iterator[str]:
+def topic_text(topic: str, options: Sequence[Any]) -> str:
+    """What there is to know about a topic, and its options among these."""
+    title, about = TOPICS[topic]
+    lines = [heading(title.capitalize())]
+    for paragraph in inspect.cleandoc(about).split("\n\n"):
+        lines += ["", *folded(paragraph, width())]
+    return "\n".join([*lines, *section("Options", topic_entries(options, topic), width())]) + "\n"
+
+
+def topic_entries(options: Sequence[Any], topic: str) -> list[tuple[str, str]]:
+    """The options of a topic: flags with their values, and what they are for."""
+    return [(flags(one), _sentence(one)) for one in options if one.rich_help_panel == topic]
+
+
+def width() -> int:
+    return min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
+
+
+def folded(paragraph: str, wide: int) -> Iterator[str]:
+    """A paragraph in lines of this width; a block of examples as it is."""
     if not paragraph.startswith(KEPT):
-        yield from textwrap.wrap(" ".join(paragraph.split()), width)
+        yield from textwrap.wrap(" ".join(paragraph.split()), wide, break_on_hyphens=False)
         return
     title, *examples = paragraph.removeprefix(KEPT).strip("\n").split("\n")
-    yield _heading(title)
+    yield heading(title)
     yield from examples
 
 
-def _section(title: str, entries: Sequence[tuple[str, str]], width: int) -> list[str]:
+def section(title: str, entries: Sequence[tuple[str, str]], wide: int) -> list[str]:
+    """Terms to the left, what they mean to the right."""
     if not entries:
         return []
-    term = min(max(len(head) for head, _ in entries), TERM, width // 2)
-    lines = ["", _heading(title)]
+    most = min(TERM if wide > 80 else SHORT_TERM, wide // 2)
+    term = min(max(len(head) for head, _ in entries), most)
+    lines = ["", heading(title)]
     for head, text in entries:
-        told = textwrap.wrap(text, max(width - INDENT - term - 2, 20), break_on_hyphens=False) or [""]
+        told = textwrap.wrap(text, max(wide - INDENT - term - 2, 20), break_on_hyphens=False) or [""]
         if len(head) > term:
             lines.append(" " * INDENT + head)
             head = ""
@@ -75,8 +267,20 @@ def _section(title: str, entries: Sequence[tuple[str, str]], width: int) -> list
     return lines
 
 
-def _heading(title: str) -> str:
+def heading(title: str) -> str:
     return typer.style(title, bold=True)
+
+
+def flags(one: Any) -> str:
+    """`-o, --output DIR`."""
+    names = ", ".join([*sorted(one.opts, key=lambda flag: flag.startswith("--")), *one.secondary_opts])
+    return names if one.is_flag or not one.metavar else f"{names} {one.metavar}"
+
+
+def _shown(command: Any, context: Any, kind: str) -> list[Any]:
+    every = command.get_params(context)
+    hidden = [one for one in every if getattr(one, "hidden", False) or one.name == "help"]
+    return [one for one in every if one.param_type_name == kind and one not in hidden]
 
 
 def _argument(one: Any) -> str:
@@ -85,20 +289,10 @@ def _argument(one: Any) -> str:
     return name if one.required else f"[{name}]"
 
 
-def _flags(one: Any) -> str:
-    """`-o, --output DIR`."""
-    flags = ", ".join([*sorted(one.opts, key=len), *one.secondary_opts])
-    return flags if one.is_flag or not one.metavar else f"{flags} {one.metavar}"
-
-
-def _sentence(one: Any) -> str:
+def _sentence(one: Any, *, short: bool = False) -> str:
     text = one.help or ""
+    text = text.split(". ")[0].rstrip(".") + "." if short else text
     if one.required:
         return f"{text} Required."
     told = one.show_default and not one.is_flag and one.default is not None
     return f"{text} Default: {one.default}." if told else text
-
-
-def _first(text: str | None) -> str:
-    """The first paragraph of a docstring."""
-    return " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())

@@ -1,49 +1,58 @@
-"""`spectral-irt simulate`: draw answers under a Rasch model, and write them with the truth behind them."""
+"""`spectral-irt simulate`: answers under a Rasch model, with the truth behind them; and `demo`, on bundled data."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
+import polars as pl
 import typer
+from rich.cells import cell_len
+from rich.text import Text
 
-from spectral_irt.cli.options import offered
-from spectral_irt.cli.paths import output_at, place
-from spectral_irt.cli.progress import Progress
-from spectral_irt.cli.spread import with_options
-from spectral_irt.errors import OptionError, check_option, printable
-from spectral_irt.estimators.by_name import MODELS
+from spectral_irt import datasets
+from spectral_irt import simulate as draw
+from spectral_irt.analysis.record import counts_of, record_head
+from spectral_irt.cli.fit import calibrate
+from spectral_irt.cli.fit_job import FitJob
+from spectral_irt.cli.fit_options import Method, Results
+from spectral_irt.cli.help import output_at, place, with_options
+from spectral_irt.cli.options import Call, Categories, Reading, own
+from spectral_irt.cli.terminal import Mode, Progress
+from spectral_irt.data import Responses
+from spectral_irt.datasets.bundled import OMITTED, log_texts
+from spectral_irt.errors import OptionError, printable
+from spectral_irt.files import all_or_nothing, naming, write_each
+from spectral_irt.simulate import Simulated
+from spectral_irt.tables import write_csv, write_parquet
+from spectral_irt.terminal import console, say
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from spectral_irt.data import Responses
-    from spectral_irt.simulate import Simulated
-
-
-def _option(metavar: str, help: str, panel: str | None = None, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=help, rich_help_panel=panel, show_default=False, **more)
-
-
-_DESIGN = "Details of the design"
+ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."
+NEXT = {
+    "quiz": "spectral-irt fit quiz.csv --key quiz_key.csv --missing 9 --group region -o results",
+    "lsat": "spectral-irt fit lsat.csv -o results",
+    "logs": "spectral-irt leaderboard runs -o board",
+}
 
 
 @dataclass(frozen=True)
 class Details:
     """Parameters of the designs; None leaves them at their defaults."""
 
-    p: Annotated[float | None, _option("NUMBER", "sampled: probability that an item is shown.", _DESIGN)] = None
-    responses: Annotated[int | None, _option("NUMBER", "popularity: responses in all.", _DESIGN)] = None
-    exponent: Annotated[float | None, _option("NUMBER", "popularity: how unequal the items are; 0.7.", _DESIGN)] = None
-    activity_sd: Annotated[float | None, _option("NUMBER", "popularity: how unequal people are; 1.", _DESIGN)] = None
-    booklets: Annotated[int | None, _option("NUMBER", "booklets: how many.", _DESIGN)] = None
-    forms: Annotated[int | None, _option("NUMBER", "linked: how many forms; 30.", _DESIGN)] = None
-    length: Annotated[int | None, _option("NUMBER", "booklets, linked, adaptive: items in each.", _DESIGN)] = None
-    anchors: Annotated[int | None, _option("NUMBER", "linked: items shared with the form before; 2.", _DESIGN)] = None
-    routing: Annotated[int | None, _option("NUMBER", "two-stage: items of the first stage; 10.", _DESIGN)] = None
-    wrong: Annotated[int | None, _option("NUMBER", "stopping: wrong answers that end it; 3.", _DESIGN)] = None
+    p: Annotated[float | None, own(metavar="NUMBER", help="sampled: probability that an item is shown.")] = None
+    responses: Annotated[int | None, own(metavar="NUMBER", help="popularity: responses in all.")] = None
+    exponent: Annotated[float | None, own(metavar="NUMBER", help="popularity: how unequal the items are; 0.7.")] = None
+    activity_sd: Annotated[float | None, own(metavar="NUMBER", help="popularity: how unequal people are; 1.")] = None
+    booklets: Annotated[int | None, own(metavar="NUMBER", help="booklets: how many.")] = None
+    forms: Annotated[int | None, own(metavar="NUMBER", help="linked: how many forms; 30.")] = None
+    length: Annotated[int | None, own(metavar="NUMBER", help="booklets, linked, adaptive: items in each.")] = None
+    anchors: Annotated[int | None, own(metavar="NUMBER", help="linked: items shared with the form before; 2.")] = None
+    routing: Annotated[int | None, own(metavar="NUMBER", help="two-stage: items of the first stage; 10.")] = None
+    wrong: Annotated[int | None, own(metavar="NUMBER", help="stopping: wrong answers that end it; 3.")] = None
 
     def said(self) -> dict[str, Any]:
         given = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -51,37 +60,35 @@ class Details:
         return {name: value for name, value in given.items() if value is not None}
 
 
-@with_options(Details)
+@with_options(Details, Mode)
 def simulate(
     output: Annotated[Path, output_at("FILE", "Where to write: .csv or .parquet.")],
-    persons: Annotated[int, _option("NUMBER", "How many people; 1000 by default.")] = 1000,
-    items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,
+    mode: Mode,
+    persons: Annotated[int, own(metavar="NUMBER", help="How many people; 1000.")] = 1000,
+    items: Annotated[int | None, own(metavar="NUMBER", help="How many items; linked forms say it themselves.")] = None,
     design: Annotated[
-        str,
-        _option(
-            "NAME",
-            "Who is shown what: complete (default), sampled, popularity, booklets or linked; by the answers so far: "
-            "adaptive, two-stage or stopping.",
-            autocompletion=offered("complete|sampled|popularity|booklets|linked|adaptive|two-stage|stopping"),
+        Literal["complete", "sampled", "popularity", "booklets", "linked", "adaptive", "two-stage", "stopping"],
+        own(
+            metavar="NAME",
+            help="Who is shown what: complete (default), sampled, popularity, booklets or linked; by the answers so "
+            "far: adaptive, two-stage or stopping.",
         ),
     ] = "complete",
-    seed: Annotated[int | None, _option("NUMBER", "The same seed gives the same data.")] = None,
+    seed: Annotated[int | None, own(metavar="NUMBER", help="The same seed gives the same data.")] = None,
     truth: Annotated[
-        Path | None, _option("FILE", "Write the true difficulties there: .csv or .parquet.", parser=place)
+        Path | None, own(metavar="FILE", help="Write the true difficulties: .csv or .parquet.", parser=place)
     ] = None,
-    ability_mean: Annotated[float, _option("NUMBER", "Mean ability; 0.")] = 0.0,
-    ability_sd: Annotated[float, _option("NUMBER", "Standard deviation of ability; 1.")] = 1.0,
-    difficulty_sd: Annotated[float, _option("NUMBER", "Standard deviation of difficulty; 1.")] = 1.0,
+    ability_mean: Annotated[float, own(metavar="NUMBER", help="Mean ability; 0.")] = 0.0,
+    ability_sd: Annotated[float, own(metavar="NUMBER", help="Standard deviation of ability; 1.")] = 1.0,
+    difficulty_sd: Annotated[float, own(metavar="NUMBER", help="Standard deviation of difficulty; 1.")] = 1.0,
     model: Annotated[
-        str,
-        _option(
-            "|".join(MODELS),
-            "rasch: right and wrong (default). Ordered categories: pcm, the partial credit model; rsm, the rating "
-            "scale model.",
-            autocompletion=offered("|".join(MODELS)),
+        Literal["rasch", "pcm", "rsm"],
+        own(
+            help="rasch: right and wrong (default); pcm, rsm: ordered categories. pcm is the partial credit model, rsm "
+            "the rating scale model."
         ),
     ] = "rasch",
-    categories: Annotated[int | None, _option("NUMBER", "pcm, rsm: categories of each item; 5.")] = None,
+    categories: Annotated[int | None, own(metavar="NUMBER", help="pcm, rsm: categories of each item; 5.")] = None,
     *,
     details: Details,
 ) -> None:
@@ -91,49 +98,36 @@ def simulate(
     Examples
       spectral-irt simulate -o answers.csv --items 40 --seed 1 --truth truth.csv
       spectral-irt simulate -o some.csv --items 200 --design sampled --p 0.1
-      spectral-irt simulate -o log.parquet --persons 6000 --items 3900 \\
-          --design popularity --responses 1000000
       spectral-irt simulate -o forms.parquet --persons 9000 --design linked
       spectral-irt simulate -o survey.csv --items 12 --model rsm --categories 4
     """
-    from spectral_irt import simulate as draw
-    from spectral_irt.files import all_or_nothing, naming
-
-    check_option("model", model, MODELS)
+    mode.begin()
     if model == "rasch" and categories is not None:
         raise OptionError("--categories is for ordered answers; say --model pcm or --model rsm.")
     models: dict[str, Any] = {"rasch": draw.rasch, "pcm": draw.partial_credit, "rsm": draw.rating_scale}
     more = {} if model == "rasch" else {"categories": 5 if categories is None else categories}
+    spread = {"ability_mean": ability_mean, "ability_sd": ability_sd, "difficulty_sd": difficulty_sd}
     targets = [path for path in (output, truth) if path is not None]
     for path in targets:
         if path.suffix.lower() not in (".csv", ".parquet"):
             raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
-        data = models[model](
-            persons,
-            items,
-            design=design,
-            ability_mean=ability_mean,
-            ability_sd=ability_sd,
-            difficulty_sd=difficulty_sd,
-            seed=seed,
-            **more,
-            **details.said(),
-        )
+        data = models[model](persons, items, design=design, seed=seed, **spread, **more, **details.said())
         for draft, target, write in zip(drafts, targets, (write_answers, write_truth), strict=False):
             progress.say(f"writing {target.name}")
             with naming(target):
                 write(data, draft, target.suffix.lower())
     found = data.responses
     counts = f"{found.n_persons:,} people, {found.n_items:,} items, {found.n_responses:,} responses"
-    typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}")
+    mode.end(
+        lambda: typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}"),
+        lambda: {**record_head(), "seed": seed, "counts": counts_of(found), "outputs": list(map(str, targets))},
+    )
 
 
 def write_answers(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each answer: person, item, response."""
-    import polars as pl
-
     if suffix == ".parquet":
         pl.concat(_pieces(data.responses)).write_parquet(path)
         return
@@ -144,8 +138,6 @@ def write_answers(data: Simulated, path: Path, suffix: str) -> None:
 
 def write_truth(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each item: item, difficulty; or for each threshold: item, category, threshold."""
-    from spectral_irt.tables import write_csv, write_parquet
-
     items, steps = data.responses.items, data.responses.thresholds
     if steps.binary:
         columns = {"item": items, "difficulty": data.difficulty}
@@ -155,8 +147,6 @@ def write_truth(data: Simulated, path: Path, suffix: str) -> None:
 
 
 def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
-    import polars as pl
-
     for person, item, answer in responses.answers_by_block():
         columns = {
             "person": responses.persons[person],
@@ -164,3 +154,90 @@ def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
             "response": answer.astype("int8"),
         }
         yield pl.DataFrame(columns)
+
+
+@with_options(Mode)
+def demo(
+    mode: Mode,
+    call: Call,
+    output: Annotated[Path, output_at("DIR", "Where to write the results; demo-results.")] = Path("demo-results"),
+    data: Annotated[
+        Literal["quiz", "lsat", "logs"],
+        own(help="A simulated quiz; section 6 of the Law School Admission Test; logs of nine models, simulated."),
+    ] = "quiz",
+    files: Annotated[
+        Path | None, own(parser=place, metavar="DIR", help="Do nothing but copy the data there, to try things out.")
+    ] = None,
+) -> None:
+    """Analyze bundled data: a simulated quiz of multiple choice, or section 6 of the Law School Admission Test.
+
+    The quiz has two faults to find: a wrong key, and an item that is harder for some people than for others of the same
+    ability. The command that finds them is shown first; the files that it reads come with the program.
+
+    \b
+    Examples
+      spectral-irt demo -o demo-results
+      spectral-irt demo --data lsat
+      spectral-irt demo --files here
+      spectral-irt demo --data logs --files here
+    """
+    mode.begin()
+    if files is not None:
+        _copy(data, files)
+        return
+    if data == "logs":
+        raise OptionError("--data logs goes with --files DIR, which writes the logs there, for leaderboard to rank.")
+    if data == "lsat":
+        job = FitJob([], Reading(), Categories(), Method(), Results(output=output), call)
+        job.source, job.said = lambda progress: datasets.load_lsat(), {}
+    else:
+        answers, key = map(_near, datasets.quiz_files())
+        said = {"--key": key, "--missing": OMITTED, "--group": "region", "-o": str(output)}
+        words = ["spectral-irt fit " + shlex.quote(answers), *(f"{name} {shlex.quote(x)}" for name, x in said.items())]
+        if not (mode.quiet or mode.as_json):
+            _show_command(words)
+        reading, results = Reading(key=key, missing=[OMITTED]), Results(group=["region"], output=output)
+        call.argv = ["fit", answers, *(word for pair in said.items() for word in pair)]
+        job = FitJob([answers], reading, Categories(), Method(), results, call)
+    calibrate(job, mode)
+    if not (mode.quiet or mode.as_json):
+        typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
+
+
+def _copy(data: str, place: Path) -> None:
+    """The files of a dataset, in a folder, and what to do with them."""
+    if data == "logs":
+        texts = {place / "runs" / path: text for path, text in log_texts()}
+    elif data == "quiz":
+        texts = {place / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
+    else:
+        texts = {place / "lsat.csv": datasets.lsat_text()}
+    write_each(
+        {path: partial(Path.write_text, data=text, encoding="utf-8", newline="") for path, text in texts.items()}
+    )
+    names = [path.name for path in texts] if data != "logs" else [f"runs, with {len(texts)} logs"]
+    say(console(), f"In {printable(place)}: {' and '.join(names)}. There, try:")
+    typer.echo(f"  {NEXT[data]}")
+
+
+def _near(path: Path) -> str:
+    """The path from here where it is below, else the whole of it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _show_command(parts: list[str]) -> None:
+    """What is run, in lines that a shell takes as one."""
+    out = console()
+    lines = [f"  {parts[0]}"]
+    for part in parts[1:]:
+        if cell_len(f"{lines[-1]} {part} \\") <= out.width:
+            lines[-1] += f" {part}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {part}")
+    say(out, Text(ABOUT, style="dim"))
+    say(out)
+    for line in lines:
+        say(out, Text(line, style="bold", no_wrap=True, overflow="ignore"))
+    say(out)

@@ -17,7 +17,7 @@ HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were s
 # Options whose value is a file or a folder: a report says its name alone.
 PLACES = (
     *("-o", "--output", "--key", "--group-file", "--anchors", "--bank", "--salt-file", "--spill", "--plots"),
-    *("--report", "--ifile", "--sfile", "--pfile", "--catsim"),
+    "--report",
 )
 
 

@@ -82,7 +82,7 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
 def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expression, pl.Schema]:
     """The table of exactly this name; else what is before a dot is the schema."""
     if not table.strip():
-        raise OptionError("`table` is empty; name a table or a view.")
+        raise OptionError("no table is named; name a table or a view.")
     connection.doing = f"read table {table!r}"
     for parts in ((table,), *((tuple(table.split(".")),) if 1 <= table.count(".") <= 2 else ())):
         named = queries.table_called(*parts)

@@ -66,7 +66,7 @@ def test_a_long_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "no column seems to hold the person" in seen["error"]
     choice = Choice(format="long", roles={0: PERSON, 1: ITEM, 2: RESPONSE})
     words = choice.fit_words(seen["columns"], seen["format"])
-    assert words == ["--format", "long", "--person", "wer", "--item", "was", "--response=-wie"]
+    assert words == ["--layout", "long", "--person", "wer", "--item", "was", "--response=-wie"]
     assert checked(path, words, capsys)["counts"] == {
         "persons": 30,
         "items": 3,

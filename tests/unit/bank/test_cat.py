@@ -48,14 +48,14 @@ def test_nothing_is_left_and_answers_that_mean_nothing(bank: Bank) -> None:
 
 
 def test_a_run_measures_as_well_as_it_says(bank: Bank) -> None:
-    run = simulate_cat(bank, 800, se=0.5, most=40, population=(0.0, 1.0), seed=3)
+    run = simulate_cat(bank, 800, se=0.5, max_items=40, population=(0.0, 1.0), seed=3)
     error = np.sqrt(np.mean((run.ability - run.truth) ** 2))
     # Posterior means err by their posterior standard deviations on average; 800 people: 2.5%.
     assert error == pytest.approx(np.sqrt(np.mean(run.se**2)), rel=0.08)
     assert np.all((run.se <= 0.5) | (run.length == 40))
     assert run.length.max() <= 40
     assert run.exposure.sum() == pytest.approx(run.length.mean())
-    short = simulate_cat(bank, 50, se=None, most=7, seed=1)
+    short = simulate_cat(bank, 50, se=None, max_items=7, seed=1)
     assert set(short.length.tolist()) == {7}
 
 
@@ -77,7 +77,7 @@ def test_from_the_shell(bank: Bank, tmp_path: Path, capsys: pytest.CaptureFixtur
         "simulate-cat",
         "--bank",
         str(tmp_path / "bank"),
-        "--people",
+        "--persons",
         "20",
         "-o",
         str(people),
@@ -141,6 +141,6 @@ def test_items_on_another_scale_are_not_asked() -> None:
     both = next_item(bank, {7: 1, 8: 0, 0: 1})
     assert "Answers to 0 do not count" in both.findings[0].sentence
     assert both.ability == next_item(bank, {7: 1, 8: 0}).ability
-    run = simulate_cat(bank, 20, se=None, most=10)
+    run = simulate_cat(bank, 20, se=None, max_items=10)
     assert set(run.length.tolist()) == {6}
     assert not run.exposure[6:].any()

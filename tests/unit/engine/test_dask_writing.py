@@ -163,7 +163,7 @@ def test_a_worker_is_killed_while_people_are_written(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(DaskEngine, "submit_all", kills)
     results = tmp_path / "results"
-    command = ["fit", str(tmp_path / "answers.csv"), "--no-fit", "-q", "--parquet", "-o"]
+    command = ["fit", str(tmp_path / "answers.csv"), "--skip", "fit", "-q", "--parquet", "-o"]
     assert main([*command, str(results), "--dask", "local:2"]) == 0
     assert killed
     assert main([*command, str(tmp_path / "here")]) == 0

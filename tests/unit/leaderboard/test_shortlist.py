@@ -96,7 +96,7 @@ def test_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     frame.filter(pl.col("model") != "m25").write_csv(tmp_path / "old.csv")
     frame.filter(pl.col("model") == "m25").write_csv(tmp_path / "new.csv")
     short = tmp_path / "short"
-    assert main(["shortlist", str(tmp_path / "old.csv"), "--items", "20", "-o", str(short)]) == 0
+    assert main(["shortlist", str(tmp_path / "old.csv"), "--size", "20", "-o", str(short)]) == 0
     assert "20 of 60 prompts" in capsys.readouterr().out
     assert main(["score", str(tmp_path / "new.csv"), "--bank", str(short), "-o", str(tmp_path / "s.csv")]) == 0
     assert "whole score" in capsys.readouterr().out

@@ -1,0 +1,408 @@
+"""`spectral-irt score`, `update` and `link`: what is done with banks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import typer
+from rich.text import Text
+
+from spectral_irt.analysis.folder import result_paths
+from spectral_irt.analysis.record import counts_of, file_digests, finding_record, persons_record, record_head
+from spectral_irt.analysis.summary import people
+from spectral_irt.bank import Bank
+from spectral_irt.bank import equate as equate_banks
+from spectral_irt.bank.linking import told_errors
+from spectral_irt.bank.score import score as score_with
+from spectral_irt.cli.data import refuse_bank_place, refuse_salt_place, save_bank
+from spectral_irt.cli.fit_options import Ability, Seed, ability_and_draws
+from spectral_irt.cli.help import output_at, place, with_options
+from spectral_irt.cli.models import SHORTLIST, score_models
+from spectral_irt.cli.options import Call, Files, Reading, Recoding, mean_and_sd, own
+from spectral_irt.cli.terminal import Mode, Progress, say_written
+from spectral_irt.errors import OptionError, OutputError, StaleBankError, printable
+from spectral_irt.files import all_or_nothing, naming, refuse_inputs
+from spectral_irt.tables import write_json
+from spectral_irt.terminal import console, person_table, plain_table, say, show_findings, show_lines, show_source
+from spectral_irt.text import number
+from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from spectral_irt.bank import Equating, Link
+    from spectral_irt.bank.score import Scores
+    from spectral_irt.data import Finding, Responses
+
+RECORD = "score.json"
+TABLES = (".csv", ".parquet", ".xlsx")
+MOVED = 10  # items of an update that are shown: those that moved most
+COMMON = 12  # common items of a link that are shown
+
+
+def _input(files: list[str], reading: Reading, responses: Responses) -> dict[str, Any]:
+    """What was read, for a record."""
+    source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
+    return {
+        "input": {**source, "reading": reading.said(files)},
+        "counts": counts_of(responses),
+        "data_digest": responses.digest(),
+    }
+
+
+def _findings(findings: Iterable[Finding]) -> dict[str, Any]:
+    return {"findings": [finding_record(finding) for finding in findings]}
+
+
+# ------------------------------------------------------------------------------------------------- score
+
+
+@with_options(Reading, Recoding, Mode)
+def score(
+    reading: Reading,
+    recoding: Recoding,
+    mode: Mode,
+    call: Call,
+    bank: Annotated[
+        Path,
+        own(
+            "--bank",
+            parser=place,
+            metavar="DIR",
+            help="The bank, as fit --bank made it; or the folder of a short list.",
+        ),
+    ],
+    files: Files,
+    output: Annotated[
+        Path | None,
+        output_at(
+            "FILE|DIR", "The table as .csv, .parquet or .xlsx; or a directory for persons.csv and a record, score.json."
+        ),
+    ] = None,
+    ability: Ability = "wle",
+    seed: Seed = None,
+    population: Annotated[
+        str | None,
+        own(
+            metavar="MEAN,SD",
+            help="Population assumed for --ability eap and pv, in logits. By default that of the calibration.",
+        ),
+    ] = None,
+    ignore_unknown: Annotated[
+        bool, own("--ignore-unknown", help="Ignore answers to items that are not in the bank.")
+    ] = False,
+) -> None:
+    """Score people with the items of a bank: ability with its standard error, and person fit.
+
+    Only items that answers have placed in the bank count, matched by their labels. On a bank with a scale (fit --scale)
+    the measures on that scale come with the logits.
+
+    \b
+    Examples
+      spectral-irt fit answers.csv --bank mybank
+      spectral-irt score new.csv --bank mybank -o scores.csv
+    """
+    mode.begin()
+    how, draws = ability_and_draws(ability, seed)
+    if (bank / SHORTLIST).is_file():
+        refused = {"--ability": ability if ability != "wle" else None, "--population": population}
+        refused["--ignore-unknown"] = "" if ignore_unknown else None
+        if unfit := [name for name, value in refused.items() if value is not None]:
+            raise OptionError(f"{unfit[0]} is for a bank, and {str(bank)!r} is a short list of prompts; leave it out.")
+        score_models(files, reading, call.machine, bank / SHORTLIST, output, mode)
+        return
+    if population is not None and how not in ("eap", "pv"):
+        raise OptionError(f"--population is for --ability eap and pv; --ability {how} needs none. Leave it out.")
+    prior = mean_and_sd("--population", population, "0.5,1.2")
+    targets: list[Path] = []
+    stale: list[Path] = []
+    if output is not None and output.suffix.lower() in TABLES and not output.is_dir():
+        targets = [output]
+        if is_workbook(output):
+            refuse_foreign(output)
+    elif output is not None:
+        targets, stale = result_paths(output, ["persons"], parquet=False, record=RECORD)
+    known = Bank.load(bank)
+    with all_or_nothing(targets, inputs=[*reading.inputs(files), bank], stale=stale) as drafts:
+        with Progress() as progress:
+            responses = reading.read_for_bank(known, files, recoding, progress, call.machine)
+            progress.say("abilities")
+            drawn = {"draws": draws or 5, "seed": seed or 0}
+            found = score_with(known, responses, how, population=prior, ignore_unknown=ignore_unknown, **drawn)
+
+        def record() -> dict[str, Any]:
+            persons = persons_record(found.persons, how)
+            return {
+                **record_head(),
+                "outputs": [target.name for target in targets],
+                "bank": {"folder": str(bank), "items": known.n_items, "persons": known.n_persons},
+                **_input(files, reading, responses),
+                "scale": None if known.scale.is_logits else asdict(known.scale),
+                "population": None if found.population is None else asdict(found.population),
+                "persons": {**persons, **({"plausible_values": drawn} if how == "pv" else {})},
+                "reliability": None if found.reliability is None else found.reliability.to_dict(),
+                **_findings(found.findings),
+            }
+
+        for draft, target in zip(drafts, targets, strict=True):
+            with naming(target):
+                if target.suffix.lower() == ".json":
+                    write_json(draft, record())
+                else:
+                    write_table(draft, target, "persons", found.persons)
+    mode.end(partial(_show_scores, known, bank, responses, found, targets), record, found.findings)
+
+
+def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, targets: list[Path]) -> None:
+    out = console()
+    show_source(out, responses)
+    say(out, person_table(found.persons, out.width, whole=out.whole, points=not responses.thresholds.binary))
+    say(out)
+    what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_persons:,} people"
+    lines = [] if found.reliability is None else [("people", people(found.reliability))]
+    lines.append(("bank", what))
+    if found.population is not None:
+        prior = found.population
+        whose = f"estimated from {prior.persons:,} people" if prior.persons else "as given"
+        lines.append(("prior", f"population with mean {prior.mean:z.2f} and sd {prior.sd:.2f}, {whose}"))
+    show_lines(out, lines)
+    if found.findings:
+        say(out)
+        show_findings(out, found.findings)
+    say(out)
+    say_written(targets, "add -o FILE for all people.")
+
+
+# ------------------------------------------------------------------------------------------------ update
+
+
+@with_options(Reading, Recoding, Mode)
+def update(
+    bank: Annotated[Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="The bank.")],
+    reading: Reading,
+    recoding: Recoding,
+    mode: Mode,
+    call: Call,
+    files: Files,
+    output: Annotated[Path | None, output_at("DIR", "Write the new bank there and keep the old one.")] = None,
+    repeats: Annotated[
+        Literal["error", "skip", "keep"],
+        own(
+            help="People who are in the bank with the very same answers: refuse (default), leave out, or count again. "
+            "They are recognized with --salt-file only. With skip, a bank to which nothing is new stays as it is."
+        ),
+    ] = "error",
+    salt_file: Annotated[
+        Path | None,
+        own(
+            metavar="FILE", help="File with a secret that lets updates recognize returning people; created if missing."
+        ),
+    ] = None,
+) -> None:
+    """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
+
+    The scale stays. The bank is replaced when the new one is complete, and not otherwise. Updates at the same time
+    follow one another.
+
+    \b
+    Examples
+      spectral-irt update mybank june.csv
+      spectral-irt update mybank log/*.parquet -o mybank-new
+    """
+    mode.begin()
+    place = bank if output is None else output
+    if output is not None:
+        refuse_bank_place(output)
+    refuse_inputs([place], reading.inputs(files))
+    refuse_salt_place(salt_file, bank, place)
+    before = Bank.load(bank)
+    with Progress() as progress:
+        responses = reading.read_for_bank(before, files, recoding, progress, call.machine)
+        while True:
+            progress.say("updating the bank")
+            after = before.update(responses, repeats=repeats, salt=salt_file, threads=call.machine.threads)
+            if after is before and output is None:
+                break
+            try:
+                after.save(place, tell=progress.say)
+                break
+            except StaleBankError:  # another update was quicker: ours comes after it
+                progress.say("the bank has changed meanwhile; reading it again")
+                before = Bank.load(bank)
+    fresh = [one for one in after.findings if one not in before.findings or one.code == "no_recognition"]
+    findings = [*responses.notes, *fresh]
+
+    def record() -> dict[str, Any]:
+        sizes = {
+            name: {"items": one.n_items, "persons": one.n_persons, "responses": int(one.n.sum())}
+            for name, one in (("before", before), ("after", after))
+        }
+        about = {"folder": str(place), "changed": after is not before, **sizes}
+        return {**record_head(), "bank": about, **_input(files, reading, responses), **_findings(findings)}
+
+    mode.end(lambda: _show_update(before, after, responses, findings, place), record, findings)
+
+
+def _show_update(before: Bank, after: Bank, responses: Responses, findings: list[Finding], place: Path) -> None:
+    out = console()
+    show_source(out, responses)
+    if after is before:
+        told = ("Nothing is new: the bank in ", (printable(place), "bold"), " has these answers already.")
+        say(out, Text.assemble(*told))
+        return
+    n = before.n_items
+    old, old_se, new, new_se = before.difficulty, before.se, after.difficulty[:n], after.se[:n]
+    moved = np.nan_to_num(np.abs(new - old))
+    order = np.argsort(-moved, kind="stable")[:MOVED]
+    order = order[moved[order] > 0]
+    values = (old, old_se, new, new_se, new - old)
+    columns = [before.items[order].tolist(), *([number(x, 3, none="") for x in column[order]] for column in values)]
+    if len(order):
+        heads = ["moved most", "before", "se", "after", "se", "moved"]
+        say(out, plain_table(heads, columns, out.width, whole=out.whole))
+        say(out)
+    lines = [
+        (name, f"{int(one.n.sum()):,} answers of {one.n_persons:,} people to {one.n_items:,} items")
+        for name, one in (("before", before), ("after", after))
+    ]
+    known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.calibration.anchored
+    if known.any():
+        lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
+    show_lines(out, lines)
+    if findings:
+        say(out)
+        show_findings(out, findings)
+    say(out)
+    say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
+
+
+# -------------------------------------------------------------------------------------------------- link
+
+
+@with_options(Mode)
+def link(
+    a: Annotated[
+        Path, typer.Argument(parser=place, metavar="A", show_default=False, help="The bank whose scale it shall be.")
+    ],
+    b: Annotated[Path, typer.Argument(parser=place, metavar="B", show_default=False, help="The bank to bring there.")],
+    mode: Mode,
+    output: Annotated[Path | None, output_at("DIR", "Write B on A's scale, as a bank.")] = None,
+    method: Annotated[
+        Literal["robust", "mean", "mean-sigma"],
+        own(help="Mean difference without drifted items (default), of all items, or with a slope."),
+    ] = "robust",
+    common_items: Annotated[
+        Path | None, own(parser=place, metavar="FILE", help="Write all common items: .csv, .parquet or .xlsx.")
+    ] = None,
+    equate: Annotated[
+        Path | None,
+        own(
+            parser=place,
+            metavar="FILE",
+            help="Write raw scores on all items of A, what they are on B, and back: .csv, .parquet or .xlsx.",
+        ),
+    ] = None,
+) -> None:
+    """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
+
+    Up to 40% of the common items may have drifted: the link rests on those that agree. Its error is in the standard
+    errors of the linked bank.
+
+    With --equate the two banks are two forms of a test: a raw score on one is worth the score that people of the same
+    ability are expected to have on the other. Nothing right and everything right are the same on both, by convention.
+
+    \b
+    Examples
+      spectral-irt link bank2024 bank2025
+      spectral-irt link bank2024 bank2025 -o bank2025-on-2024
+      spectral-irt link form_a form_b --equate equating.csv
+    """
+    mode.begin()
+    if output is not None:
+        refuse_bank_place(output)
+    named = {"common items": common_items, "equating": equate}
+    for path in (path for path in named.values() if path is not None):
+        if path.suffix.lower() not in TABLES:
+            raise OutputError(
+                f"{str(path)!r} ends in none of .csv, .parquet and .xlsx; name the file after what it shall be."
+            )
+        if is_workbook(path):
+            refuse_foreign(path)
+    first, second = Bank.load(a), Bank.load(b)
+    found = first.link(second, method)
+    scores = None if equate is None else equate_banks(first, second, method, linked=found)
+    contents = {"common items": found.columns(), "equating": {} if scores is None else scores.columns()}
+    tables = {path: (name, contents[name]) for name, path in named.items() if path is not None}
+    folders = [] if output is None else [output]
+
+    def save() -> None:
+        for folder in folders:
+            save_bank(found.apply(second), folder)
+
+    with all_or_nothing(list(tables), inputs=[a, b], folders=folders, last=save) as drafts:
+        for draft, (path, (name, columns)) in zip(drafts, tables.items(), strict=True):
+            with naming(path):
+                write_table(draft, path, name, columns)
+    outputs = [path for path in (output, common_items, equate) if path is not None]
+
+    def record() -> dict[str, Any]:
+        names = ("method", "shift", "shift_se", "slope", "slope_se", "link_error", "statistic", "df", "p", "excess")
+        told = {name: getattr(found, name) for name in names}
+        drifted = found.item[found.drift].tolist()
+        banks = {"a": str(a), "b": str(b), "common": len(found.item), "drifted": drifted}
+        return {**record_head(), **banks, **told, "outputs": list(map(str, outputs)), **_findings([found.finding])}
+
+    def show() -> None:
+        _show_link(found, ((a, first), (b, second)), scores)
+        say_written(outputs, "add -o DIR for B on A's scale, or --common-items FILE for the common items.")
+
+    mode.end(show, record, [found.finding])
+
+
+def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equating | None) -> None:
+    out = console()
+    order = np.lexsort((-np.abs(found.difference), ~found.drift))[:COMMON]
+    heads = ["item", "in A", "in B", "difference", "se", "robust z", ""]
+    values = (found.difficulty_a, found.difficulty_b, found.difference, found.se, found.robust_z)
+    columns: list[list[Any]] = [
+        found.item[order].tolist(),
+        *([f"{x:z.2f}" for x in column[order]] for column in values),
+        [f"harder in {'B' if found.difference[k] > 0 else 'A'}" if found.drift[k] else "" for k in order],
+    ]
+    say(out, plain_table(heads, columns, out.width, whole=out.whole))
+    if (more := len(found.item) - len(order)) > 0:
+        say(out, Text(f"and {more:,} more that moved less; --common-items FILE has all", style="dim"))
+    say(out)
+    slope = "" if found.slope == 1 else f" times {found.slope:.3f} (se {found.slope_se:.3f})"
+    lines = [
+        (name, f"{printable(folder)}: {bank.n_items:,} items, {bank.n_persons:,} people")
+        for name, (folder, bank) in zip("AB", banks, strict=True)
+    ]
+    told = told_errors(found.basis)
+    lines += [
+        ("link", f"A = B{slope} {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
+        ("drift", _drift(found)),
+        ("agreement", found.agreement),
+        ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
+    ]
+    if scores is not None:  # one score in the middle, as an example
+        middle, (most_a, most_b) = len(scores.scores[0]) // 2, (len(each) - 1 for each in scores.scores)
+        se = scores.se[0][middle]
+        error = f" (se {se:.2f})" if se == se else ""
+        equated = f"{middle:,} of {most_a:,} on A is {scores.equated[0][middle]:.1f} of {most_b:,} on B{error}"
+        lines.append(("equating", equated))
+    lines += [("warning", found.doubtful)] if found.doubtful else []
+    show_lines(out, lines)
+    say(out)
+
+
+def _drift(found: Link) -> str:
+    drifted = int(found.drift.sum())
+    if not drifted:
+        return f"none of {found.common} is beyond a robust z of 3"
+    used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
+    return f"{drifted:,} of {found.common}, beyond a robust z of 3; {used}"

@@ -1,0 +1,207 @@
+"""`spectral-irt export`: a calibration for other programs; and `simulate-cat`: how long an adaptive test takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+import typer
+from rich.text import Text
+
+from spectral_irt.analysis.folder import PROGRAM, RECORD
+from spectral_irt.analysis.record import finding_record, record_head
+from spectral_irt.bank import Bank
+from spectral_irt.bank.adaptive import simulate_cat as run_adaptive
+from spectral_irt.bank.export import PROGRAMS, WINSTEPS_STYLES, adaptive_text, ifile, pfile, sfile_text, winsteps_text
+from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.cli.help import output_at, place, with_options
+from spectral_irt.cli.options import Call, own
+from spectral_irt.cli.terminal import Mode, Progress, say_written
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.files import all_or_nothing, naming, write_each
+from spectral_irt.tables import unguarded, write_csv
+from spectral_irt.terminal import console, say
+
+LABELS = {"item": pl.String, "person": pl.String, "status": pl.String}
+
+
+@with_options(Mode)
+def export(
+    source: Annotated[
+        Path,
+        typer.Argument(parser=place, metavar="DIR", show_default=False, help="A bank, or what 'fit -o DIR' wrote."),
+    ],
+    to: Annotated[
+        Literal["ifile", "sfile", "pfile", "catsim", "jscat", "mirtcat", "adaptivetesting"],
+        own(metavar="FORMAT", help="ifile, sfile, pfile, catsim, adaptivetesting, jscat or mirtcat."),
+    ],
+    output: Annotated[Path, output_at("FILE", "Where to write it.")],
+    mode: Mode,
+) -> None:
+    """Write a calibration as a file for another program: Winsteps, catsim, jsCAT, mirtCAT or adaptivetesting.
+
+    DIR is a bank, or the results of a fit; of people (pfile) and of the fit of items (in ifile) only the results know.
+
+    \b
+    Formats
+      ifile, sfile, pfile      items, thresholds, people for Winsteps, .csv or .txt
+      catsim, adaptivetesting  items as CSV
+      jscat                    items as JSON, for jsCAT
+      mirtcat                  items as CSV, for mirtCAT
+
+    \b
+    Examples
+      spectral-irt export results --to ifile -o items.txt
+      spectral-irt export mybank --to catsim -o items.csv
+    """
+    mode.begin()
+    refuse_style(to, output)
+    found = _calibration_in(source, to)
+    with all_or_nothing([output], inputs=[source]) as (draft,), naming(output):
+        draft.write_text(exported_text(to, output, *found), encoding="utf-8", newline="")
+    mode.end(lambda: say_written([output]), lambda: {**record_head(), "format": to, "outputs": [str(output)]})
+
+
+def refuse_style(to: str, output: Path) -> None:
+    """An error where a file for Winsteps is not named after what it shall be."""
+    if to not in PROGRAMS and output.suffix.lower() not in WINSTEPS_STYLES:
+        raise OptionError(
+            f"{str(output)!r} ends in none of {', '.join(WINSTEPS_STYLES)}; they mean commas, tabs (.tsv, .tab) or "
+            "fixed columns (.txt)."
+        )
+
+
+def exported_text(to: str, path: Path, calibration: Calibration, about: Mapping[str, Any]) -> str:
+    """The file for another program, as text; `about` is what else is known: fit, persons, wle, source."""
+    if to in PROGRAMS:
+        return adaptive_text(calibration, to)
+    style, scale = WINSTEPS_STYLES[path.suffix.lower()], calibration.scale
+    if to == "sfile":
+        return sfile_text(calibration, style)
+    if to == "pfile":
+        columns = pfile(about["persons"], scale=scale, wle=about["wle"])
+    else:
+        columns = ifile(calibration, about.get("fit"), scale=scale)
+    return winsteps_text(columns, style, title=f"spectral-irt, {about['source']}" if style == "fixed" else "")
+
+
+def _calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]:
+    """The calibration in a folder, and what else of it an export needs."""
+    if not (folder / RECORD).is_file():
+        if to == "pfile":
+            raise OptionError(f"{str(folder)!r} is not the results of a fit, and only these have people; fit with -o.")
+        return Bank.load(folder).calibration, {"source": str(folder)}
+    if to == "sfile":
+        raise OptionError(
+            f"{str(folder)!r} does not say what categories are called in the data; keep a bank (fit --bank DIR), and "
+            "export that."
+        )
+    record, tables = _read_results(folder)
+    if to == "pfile" and "persons" not in tables:
+        raise OptionError(f"{str(folder)!r} has no persons.csv; fit with -o, and without --skip persons.")
+    ability = (record.get("persons") or {}).get("ability")
+    about = {"fit": tables.get("item_fit"), "persons": tables.get("persons"), "wle": ability == "wle"}
+    return _of_tables(record, tables), {**about, "source": str(folder)}
+
+
+def _read_results(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The record and the tables that a fit wrote to a folder."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        if record["program"] != PROGRAM:
+            raise ValueError(f"not by {PROGRAM}")
+        tables = {}
+        for name in ("items", "thresholds", "item_fit", "persons"):
+            if f"{name}.csv" in record["outputs"]:
+                frame = pl.read_csv(folder / f"{name}.csv", infer_schema_length=None, schema_overrides=LABELS)
+                tables[name] = {column.name: column.to_numpy() for column in frame}
+                for label in LABELS.keys() & tables[name].keys():
+                    tables[name][label] = np.array(
+                        [unguarded(text or "") for text in tables[name][label]], dtype=object
+                    )
+        if tables.keys() & {"items"} == set():
+            raise ValueError("without items.csv")
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        raise ReadError(f"{str(folder)!r} does not hold the results of a fit as it wrote them ({error}).") from None
+    return record, tables
+
+
+def _of_tables(record: Any, tables: Any) -> Calibration:
+    """The calibration that results tell of."""
+    items, steps = tables["items"], tables.get("thresholds")
+    ordered = steps is not None
+    said = record.get("scale") or {}
+    known = {one.name for one in fields(Scale)}
+    more: dict[str, Any] = {}
+    if ordered:
+        layout = Thresholds(np.asarray(items["max_score"], dtype=np.int64))
+        more = {"layout": layout, "location_se": items["se"]}
+    return Calibration(
+        labels=items["item"],
+        thresholds=steps["threshold"] if ordered else items["difficulty"],
+        threshold_se=steps["se"] if ordered else items["se"],
+        status=items["status"],
+        n=items["n"],
+        score=items["score"],
+        item_information=np.zeros(len(items["item"])),
+        scale=Scale(**{name: value for name, value in said.items() if name in known}),
+        further={"anchored": items["status"] == "anchored"},
+        **more,
+    )
+
+
+@with_options(Mode)
+def simulate_cat(
+    bank: Annotated[Path, own("--bank", parser=place, metavar="DIR", help="The bank.")],
+    mode: Mode,
+    call: Call,
+    persons: Annotated[int, own(metavar="NUMBER", min=1, help="Simulated people; 1000.")] = 1000,
+    se: Annotated[float, own("--se", metavar="NUMBER", help="Stop at this standard error, in logits; 0.3.")] = 0.3,
+    max_items: Annotated[int, own(metavar="NUMBER", min=1, help="Items at most; 50.")] = 50,
+    min_items: Annotated[int, own(metavar="NUMBER", min=1, help="Items at least; 1.")] = 1,
+    seed: Annotated[int, own(metavar="NUMBER", min=0, help="Seed of the people and their answers; 0.")] = 0,
+    output: Annotated[Path | None, output_at("FILE", "The people as CSV.")] = None,
+) -> None:
+    """Run an adaptive test over a bank with simulated people: how long it takes and how well it measures.
+
+    spectral-irt export writes the items of a bank for programs that give adaptive tests.
+
+    \b
+    Examples
+      spectral-irt simulate-cat --bank mybank --se 0.3 --max-items 40
+    """
+    mode.begin()
+    known = Bank.load(bank)
+    with Progress() as progress:
+        progress.say("adaptive tests")
+        found = run_adaptive(known, persons, se=se, max_items=max_items, min_items=min_items, seed=seed)
+    writers: dict[Path, Any] = {} if output is None else {output: lambda path: write_csv(path, found.columns())}
+    for to, path in call.exports.items():
+        text = adaptive_text(known, to)
+        writers[path] = lambda draft, text=text: draft.write_text(text, encoding="utf-8", newline="\n")
+    write_each(writers, inputs=[bank])
+
+    def show() -> None:
+        say(console(), Text(found.sentence))
+        say_written(writers)
+
+    def record() -> dict[str, Any]:
+        told = {
+            "items": {
+                "mean": float(found.length.mean()),
+                "min": int(found.length.min()),
+                "max": int(found.length.max()),
+            },
+            "rmse": float(np.sqrt(np.mean((found.ability - found.truth) ** 2))),
+            "se": float(np.sqrt(np.mean(found.se**2))),
+        }
+        findings = [finding_record(finding) for finding in found.findings]
+        return {**record_head(), "bank": str(bank), "persons": persons, **told, "findings": findings}
+
+    mode.end(show, record, found.findings)

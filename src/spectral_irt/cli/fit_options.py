@@ -1,0 +1,344 @@
+"""Options of `fit` beside those of reading: the method, and what is to be computed and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from spectral_irt.cli.help import place
+from spectral_irt.cli.options import mean_and_sd, method, people, results
+from spectral_irt.errors import OptionError
+from spectral_irt.estimators.by_name import ABILITIES
+
+SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")
+PARTS = ("persons", "fit")
+
+Ability = Annotated[
+    str,
+    people(
+        metavar="wle|ml|eap|pv[:DRAWS]",
+        help="How abilities are estimated: by Warm's weighted likelihood (default), maximum likelihood, or the mean "
+        "under a prior; pv:10 also draws 10 plausible values (5 by default), for statements about populations.",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    people(metavar="NUMBER", min=0, help="Seed of plausible values; 0. The same seed gives the same values."),
+]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a fit is to be done; None leaves a choice to the estimator."""
+
+    estimator: Annotated[
+        Literal["spectral", "paper", "cml", "mml", "jml", "pml", "vb", "choppin", "eigenvector"],
+        method(
+            metavar="NAME",
+            help="spectral (default); paper: the estimator of Nguyen & Zhang (2022) as printed; cml, mml, jml, pml: "
+            "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes, whose intervals are too "
+            "narrow; choppin; eigenvector.",
+        ),
+    ] = "spectral"
+    design: Annotated[
+        Literal["fixed", "adaptive"],
+        method(
+            help="adaptive: the answers so far decided which item came next, or when to stop (adaptive tests, routing, "
+            "stopping rules). Difficulties are then found by marginal maximum likelihood."
+        ),
+    ] = "fixed"
+    chain_weights: Annotated[
+        Literal["ability", "persons", "pairs"] | None,
+        method(help="How much each person counts in the Markov chain; ability by default, the most accurate."),
+    ] = None
+    set: Annotated[
+        list[str], method(metavar="NAME=VALUE", help=f"A setting of the method: {', '.join(SETTINGS)}; repeatable.")
+    ] = field(default_factory=list)
+    population_by: Annotated[
+        str | None,
+        people(
+            metavar="COLUMN",
+            help="With --design adaptive or --estimator mml: a mean and a standard deviation of ability for each value "
+            "of this column, such as the grade.",
+        ),
+    ] = None
+    clustered_by: Annotated[
+        str | None,
+        people(
+            metavar="COLUMN",
+            help="Standard errors that allow for answers that are alike within each value of this column, such as the "
+            "classroom.",
+        ),
+    ] = None
+    survey_weight: Annotated[
+        str | None,
+        people(
+            metavar="COLUMN",
+            help="People count by the numbers in this column, in difficulties, their errors, and mean, sd and "
+            "reliability of people.",
+        ),
+    ] = None
+
+    def settled(self) -> Method:
+        """The same, with the estimator that the design needs; an error where options do not go together."""
+        if self.design == "adaptive" and self.estimator not in ("spectral", "mml"):
+            raise OptionError(
+                "--design adaptive is calibrated by marginal maximum likelihood; leave out "
+                f"--estimator {self.estimator}."
+            )
+        found = replace(self, estimator="mml") if self.design == "adaptive" else self
+        if self.population_by is not None and found.estimator != "mml":
+            raise OptionError(
+                "--population-by gives each group a distribution of ability, which only marginal maximum likelihood "
+                "has; add --estimator mml, or --design adaptive if the answers decided what came next."
+            )
+        if self.survey_weight is not None and found.estimator != "spectral":
+            how = "--design adaptive" if self.design == "adaptive" else f"--estimator {self.estimator}"
+            raise OptionError(f"--survey-weight goes with the spectral estimator; leave it out, or {how}.")
+        return found
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns about people that the fit needs, beside those whose groups are compared."""
+        named = (self.population_by, self.clustered_by, self.survey_weight)
+        return [column for column in named if column is not None]
+
+    def settings(self) -> dict[str, Any]:
+        """What --set says."""
+        said: dict[str, Any] = {}
+        for text in self.set:
+            name, equals, value = text.partition("=")
+            name = name.strip().replace("-", "_")
+            if name not in SETTINGS or not equals:
+                raise OptionError(f"--set is {text!r}; it is NAME=VALUE, where NAME is one of {', '.join(SETTINGS)}.")
+            said[name] = _value(name, value.strip())
+        return said
+
+    def parameters(self, threads: int | None) -> dict[str, Any]:
+        """The estimator's parameters that were said."""
+        said = {**self.settings(), "weighting": self.chain_weights, "threads": threads}
+        if "nu_rule" in said and not (said.get("nu") or ("nu" not in said and self.estimator == "paper")):
+            raise OptionError("`nu_rule` says which pairs `nu` is added to; say how much with `nu=1`, or leave it out.")
+        return {name: value for name, value in said.items() if value is not None}
+
+    def design_given(self, groups: Mapping[str, list[Any]]) -> dict[str, Any]:
+        """What an estimator is told about the design; the groups are those of the columns."""
+        if self.survey_weight is not None:
+            return {"weights": _numbers(groups[self.survey_weight], self.survey_weight)}
+        if self.estimator != "mml":
+            return {}
+        by = self.population_by
+        return {"design": self.design, **({} if by is None else {"groups": groups[by]})}
+
+
+def _value(name: str, text: str) -> Any:
+    """The value of a setting as the estimator takes it."""
+    if name in ("refine", "assume_equal_means"):
+        if text not in ("true", "false"):
+            raise OptionError(f"--set {name} is {text!r}; it can be true or false.")
+        return text == "true"
+    if name in ("se", "nu_rule") or text == "auto":
+        return text
+    try:
+        return int(text) if name == "max_iter" else float(text)
+    except ValueError:
+        what = "'auto' or a number, 0 or more" if name == "regularization" else "a number"
+        raise OptionError(f"--set {name} is {text!r}; it can be {what}.") from None
+
+
+def _numbers(values: list[Any], column: str) -> list[float]:
+    """The weights of all people; an error that shows the first that is no number."""
+    out = []
+    for value in values:
+        try:
+            out.append(float("nan") if value is None else float(value))
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"--survey-weight {column}: {value!r} is not a number; give each person a number above zero."
+            ) from None
+    return out
+
+
+@dataclass(frozen=True)
+class Results:
+    """What to compute and write beside the difficulties."""
+
+    output: Annotated[
+        Path | None,
+        results(
+            "--output",
+            "-o",
+            parser=place,
+            metavar="DIR|FILE.xlsx",
+            help="Write all tables and a record, fit.json. Tables: items.csv, persons.csv, scores.csv, item_fit.csv, "
+            "item_analysis.csv and what else there is; a workbook has a sheet for each.",
+        ),
+    ] = None
+    report: Annotated[
+        Path | None,
+        results(parser=place, metavar="FILE.html", help="Write everything as one HTML page. It needs no network."),
+    ] = None
+    plots: Annotated[
+        Path | None,
+        results(
+            parser=place,
+            metavar="DIR",
+            help="Write the standard figures as SVG and PNG. People and items, fit, curves, scores; options, with "
+            "--key.",
+        ),
+    ] = None
+    bank: Annotated[
+        Path | None,
+        results(parser=place, metavar="DIR", help="Keep the calibration for score, update, link and --anchors."),
+    ] = None
+    salt_file: Annotated[
+        Path | None,
+        results(
+            metavar="FILE",
+            help="With --bank: file with a secret that lets later updates recognize returning people; created if "
+            "missing. Without it the bank keeps nothing about single people.",
+        ),
+    ] = None
+    scale: Annotated[
+        str | None,
+        results(
+            metavar="MEAN,SD",
+            help="Report also on a scale, such as 500,100. These people have this mean and standard deviation on it.",
+        ),
+    ] = None
+    rank: Annotated[
+        str | None,
+        results(
+            metavar="K[:lower]",
+            help="Rank the items: ranking.csv, with the chance of being among the K hardest; 10. K:lower orders them "
+            "by the lower end of the 95% interval, to recommend, instead of by difficulty.",
+        ),
+    ] = None
+    list_persons: Annotated[
+        bool, results("--list-persons", help="With --report: list single people in it; by default nobody is named.")
+    ] = False
+    parquet: Annotated[
+        bool,
+        results("--parquet", help="With -o: every table as Parquet as well. People on a cluster are in Parquet only."),
+    ] = False
+    skip: Annotated[
+        list[str],
+        results(
+            metavar="persons,fit|none",
+            help="Leave out people (persons.csv, scores.csv) or the fit of items (item_fit.csv); none: compute them "
+            "however long it takes.",
+        ),
+    ] = field(default_factory=list)
+    dry_run: Annotated[
+        bool, results("--dry-run", help="Read and check everything as for this fit, but fit and write nothing.")
+    ] = False
+    group: Annotated[
+        list[str] | None,
+        people(
+            metavar="COLUMN",
+            help="Compare groups of people (DIF); repeatable. Are items as hard for one group as for another of equal "
+            "ability: dif.csv; mean abilities: groups.csv.",
+        ),
+    ] = None
+    group_file: Annotated[
+        str | None,
+        people(
+            metavar="FILE[#SHEET]",
+            help="A table of people with the columns of --group, --population-by, --clustered-by and --survey-weight, "
+            "where the answers do not have them.",
+        ),
+    ] = None
+    ability: Ability = "wle"
+    seed: Seed = None
+    cut: Annotated[
+        str | None,
+        people(
+            metavar="[raw:]NUMBER,...",
+            help="Classify people at these points of the --scale (without one, of the logits), such as 450,550, or of "
+            "the raw score on the whole test, raw:20,25: cuts.csv, how many are in each class, and how accurate and "
+            "consistent that is.",
+        ),
+    ] = None
+    anchors: Annotated[
+        str | None,
+        method(
+            metavar="DIR|FILE",
+            help="Fix items at the difficulties of a bank or file. A file, CSV or workbook, has the columns item and "
+            "difficulty, or item, category and threshold.",
+        ),
+    ] = None
+    bootstrap: Annotated[
+        str | None,
+        method(
+            metavar="SETS[:PEOPLE]",
+            help="Critical values of the fit of each item from so many simulated data sets, as in 200; 200:5000 takes "
+            "5,000 people at random for it.",
+        ),
+    ] = None
+
+    def part(self, name: str) -> bool | None:
+        """Whether people or fit are wanted; None leaves that to the size of the data."""
+        said = {one.strip() for text in self.skip for one in text.split(",")}
+        if said - {*PARTS, "none"} or ("none" in said and len(said) > 1):
+            raise OptionError(f"--skip is {','.join(self.skip)!r}; it can be persons, fit, both of them, or none.")
+        return False if name in said else True if "none" in said else None
+
+    def draws(self) -> tuple[str, int | None]:
+        """How abilities are estimated, and how many plausible values."""
+        return ability_and_draws(self.ability, self.seed)
+
+    def simulated(self) -> tuple[int | None, int | None]:
+        """Data sets of --bootstrap, and people for them."""
+        return (None, None) if self.bootstrap is None else _counts("--bootstrap", self.bootstrap, "200 or 200:5000")
+
+    def ranked(self) -> tuple[int | None, str]:
+        """Among how many hardest items --rank looks, and the order."""
+        if self.rank is None:
+            return None, "difficulty"
+        top, _, by = self.rank.partition(":")
+        if by not in ("", "lower", "difficulty"):
+            raise OptionError(f"--rank is {self.rank!r}; it is a number, as in 10, or 10:lower.")
+        return _counts("--rank", top, "10 or 10:lower")[0], by or "difficulty"
+
+    def cuts(self) -> tuple[float, ...]:
+        """What --cut says."""
+        if self.cut is None:
+            return ()
+        try:
+            return tuple(float(part) for part in self.cut.removeprefix("raw:").split(","))
+        except ValueError:
+            raise OptionError(
+                f"--cut is {self.cut!r}; it is one or more numbers, as in --cut 450,550 or --cut raw:20,25."
+            ) from None
+
+    @property
+    def cut_raw(self) -> bool:
+        return self.cut is not None and self.cut.startswith("raw:")
+
+    def mean_and_sd(self) -> tuple[float, float] | None:
+        """What --scale says."""
+        return mean_and_sd("--scale", self.scale, "500,100")
+
+
+def _counts(flag: str, text: str, example: str) -> tuple[int, int | None]:
+    """One or two whole numbers above zero."""
+    first, colon, second = text.partition(":")
+    try:
+        numbers = [int(first), *([int(second)] if colon else [])]
+        if min(numbers) < 1:
+            raise ValueError
+    except ValueError:
+        raise OptionError(f"{flag} is {text!r}; it is a number above zero, as in {flag} {example}.") from None
+    return numbers[0], numbers[1] if colon else None
+
+
+def ability_and_draws(text: str, seed: int | None) -> tuple[str, int | None]:
+    """What --ability says: how, and how many plausible values."""
+    name, colon, number = text.partition(":")
+    if name not in ABILITIES or (colon and name != "pv"):
+        raise OptionError(f"--ability is {text!r}; it can be wle, ml, eap, pv or, with the number of draws, pv:10.")
+    if seed is not None and name != "pv":
+        raise OptionError("--seed is about plausible values; say --ability pv, or leave it out.")
+    return name, _counts("--ability pv:", number, "10")[0] if colon else None

@@ -1,0 +1,285 @@
+"""What a command says on the way and at the end: progress, errors, a summary or a record; and what the process returns.
+
+Progress is shown on a terminal once work takes longer than a second; nothing on short work, nothing when piped.
+SPECTRAL_IRT_PROGRESS_DELAY in the environment is another number of seconds. A program that runs a command can ask to be
+told: with SPECTRAL_IRT_PROGRESS=json in its environment, the command writes lines such as
+{"doing": "reading", "share": 0.5} to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from spectral_irt.cli.help import option
+from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, for_shell, listed, printable
+from spectral_irt.files import reason_of, written
+from spectral_irt.text import count_are
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Display
+
+    from spectral_irt.data import Finding
+    from spectral_irt.engine.dask import DaskEngine
+
+OK, INTERNAL, BAD_INPUT = 0, 1, 2
+WARNED = 3  # under --strict: done, and something is odd
+INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+
+DELAY = 1.0  # seconds of silence
+PAUSE = 0.1  # seconds between two lines for a program, unless something new is being done
+ALMOST = 0.999  # rich stops a task's clock and pulse for good when it is complete, and there is more to come
+
+
+class Progress:
+    """A line on stderr that says what is being done; it vanishes when the work is.
+
+    >>> with Progress() as progress:
+    ...     progress.say("reading", 0.5)
+    """
+
+    shown: ClassVar[bool] = True  # False under --quiet
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._text = "working"
+        self._share: float | None = None
+        self._display: Display | None = None
+        self._task: Any = None
+        self._timer: threading.Timer | None = None
+        self._start = time.monotonic()
+        self._to_program = os.environ.get("SPECTRAL_IRT_PROGRESS") == "json"
+        self._told = ("", float("-inf"))
+
+    def __enter__(self) -> Progress:
+        if self.shown and sys.stderr.isatty():
+            delay = _delay()
+            self._timer = threading.Timer(delay, self._show)
+            self._timer.daemon = True
+            if delay > 0:
+                self._timer.start()
+            else:
+                self._show()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._timer = None
+            if self._display is not None:
+                self._display.stop()
+                self._display = None
+
+    def say(self, text: str, share: float | None = None) -> None:
+        """What is being done now, and the share of it that is done, if known."""
+        with self._lock:
+            self._text, self._share = printable(text), share
+            self._update()
+            if self._to_program:
+                self._tell_program()
+
+    def reading(self, share: float, text: str) -> None:
+        """`say`, as `read` calls it."""
+        self.say(text, share)
+
+    def _tell_program(self) -> None:
+        now, (last, at) = time.monotonic(), self._told
+        if self._text != last or now > at + PAUSE:
+            self._told = (self._text, now)
+            print(json.dumps({"doing": self._text, "share": self._share}), file=sys.stderr, flush=True)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
+        from rich.progress import Progress as Display
+        from rich.text import Text
+
+        start = self._start
+
+        class Clock(ProgressColumn):
+            """Time since the work began, whatever became of the step that is shown."""
+
+            def render(self, task: Task) -> Text:
+                seconds = int(time.monotonic() - start)
+                return Text(f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}", style="progress.elapsed")
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), Clock())
+        with self._lock:
+            if self._timer is None:
+                return  # the work ended while rich was loading
+            self._display = Display(
+                *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+            )
+            self._task = self._display.add_task(self._text, total=None)
+            self._update()
+            self._display.start()
+
+    def _update(self) -> None:
+        if self._display is not None:
+            total = None if self._share is None else 1.0  # None: a bar that only shows life
+            self._display.tasks[0].total = total  # `update` takes None for "as before"
+            self._display.update(self._task, description=self._text, completed=min(self._share or 0.0, ALMOST))
+
+
+def _delay() -> float:
+    try:
+        return float(os.environ.get("SPECTRAL_IRT_PROGRESS_DELAY", DELAY))
+    except ValueError:
+        return DELAY
+
+
+# -------------------------------------------------------------------------------------------- what goes wrong
+
+
+def complain(kind: str, sentence: str, color: int = 31) -> None:
+    """One line on stderr: `error: ...`."""
+    colorful = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    head = f"\x1b[1;{color}m{kind}:\x1b[0m" if colorful else f"{kind}:"
+    with suppress(OSError):  # nobody can be told
+        print(f"{head} {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def report(error: BaseException, *, debug: bool = False) -> int:
+    """Say what happened and return the exit code; with `debug` the traceback goes before it."""
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, SpectralIrtError):
+        complain("error", for_shell(str(error)))
+        return BAD_INPUT
+    if isinstance(error, KeyboardInterrupt):
+        done = f"interrupted after all of this had been written: {listed(map(str, written))}."
+        kept = getattr(error, "kept", "")  # what an experiment has to say
+        complain("interrupted", kept or (done if written else "nothing was written."), 33)
+        return 128 + getattr(error, "signal", INTERRUPTED - 128)
+    if isinstance(error, OSError) and error.filename is None and (reason := reason_of(error)):
+        # Every file has a name by now; what has none is the terminal, or where it was led.
+        done = f"{listed(map(str, written))} had been written before." if written else "Nothing was written."
+        complain("error", f"cannot write to standard output: {reason}. {done}")
+        return BAD_INPUT
+    if isinstance(error, MemoryError):
+        complain(
+            "error",
+            "there is not enough memory for this; try --memory 1GB (what goes beyond it is kept in temporary files), "
+            "fewer --threads or --set se=none.",
+        )
+        return BAD_INPUT
+    first, *_ = str(error).strip().splitlines() or [""]
+    hint = "" if debug else ", with the traceback that --debug shows"
+    complain("internal error", f"{type(error).__name__}: {first} -- this is our mistake; please report it{hint}.")
+    return INTERNAL
+
+
+@contextmanager
+def quiet_warnings(*, debug: bool = False) -> Iterator[None]:
+    """Warnings that are meant for users become one line; the others are for developers, and shown with `debug`."""
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, UserWarning) or debug:
+            ours = isinstance(message, ConvergenceWarning | ReadWarning)
+            complain("warning", for_shell(str(message)) if ours else str(message), 33)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+# ------------------------------------------------------------------------------------------------ at the end
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How much a command says, and when it calls that a failure."""
+
+    quiet: Annotated[bool, option("results", "--quiet", "-q", help="Print nothing but errors.")] = False
+    as_json: Annotated[
+        bool, option("results", "--json", help="Print the record of the results as JSON, for programs.")
+    ] = False
+    strict: Annotated[
+        bool,
+        option("results", "--strict", help="Exit with code 3 if a finding is a warning or an error; results are kept."),
+    ] = False
+
+    def begin(self) -> None:
+        """Before the work: whether progress is shown."""
+        Progress.shown = not self.quiet
+
+    def end(
+        self, show: Callable[[], object], record: Callable[[], dict[str, Any]], findings: Iterable[Finding] = ()
+    ) -> None:
+        """After the work: the summary, or the record; what is serious goes to stderr where nobody has read it."""
+        if self.as_json:
+            from spectral_irt.tables import json_text
+
+            typer.echo(json_text(record()))
+        elif not self.quiet:
+            show()
+        serious = [finding for finding in findings if finding.severity != "note"]
+        if not self.strict or not serious:
+            return
+        if self.quiet or self.as_json:
+            for finding in serious:
+                complain(finding.severity, f"{for_shell(finding.sentence)} ({finding.code})", 33)
+        complain("strict", f"{count_are(len(serious), 'finding')} of level warning or above.", 33)
+        raise typer.Exit(WARNED)
+
+
+def say_written(paths: Iterable[Path | str | None], nothing: str = "") -> None:
+    """Which files were written, in a line; or what to add so that some are."""
+    from rich.text import Text
+
+    from spectral_irt.terminal import console, say
+
+    names = [printable(path) for path in paths if path is not None]
+    if names:
+        say(console(), Text.assemble("Written: ", (and_list(names), "bold"), "."))
+    elif nothing:
+        say(console(), Text(f"Nothing was saved; {nothing}"))
+
+
+def and_list(names: list[str]) -> str:
+    """
+    >>> and_list(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
+
+
+# ------------------------------------------------------------------------------------------------ clusters
+
+_reached: dict[str, DaskEngine] = {}
+
+
+def cluster(address: str | None, progress: Progress) -> DaskEngine | None:
+    """The cluster at this address, or in processes of this machine, reached when it is first needed; None where no
+    cluster was named."""
+    if address is None:
+        return None
+    if address not in _reached:
+        from spectral_irt.engine.dask import connect
+
+        progress.say("connecting to the cluster")
+        _reached[address] = connect(address)
+        for name in list(logging.root.manager.loggerDict):  # what they say in pages is said here in a sentence
+            if name.split(".")[0] in ("distributed", "tornado", "asyncio"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+    return _reached[address]
+
+
+def leave_clusters() -> None:
+    """Close connections, and end the processes that were started."""
+    while _reached:
+        _reached.popitem()[1].close()
