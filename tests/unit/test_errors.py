@@ -110,6 +110,7 @@ def flags() -> set[str]:
 PYTHON_ONLY = {
     "components",
     "d",
+    "facets",
     "fewest",
     "level",
     "min-people",
