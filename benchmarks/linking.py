@@ -29,7 +29,7 @@ from measure import table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Link, anchored_fit, link
 from spectral_irt.bank.build import without_data
-from spectral_irt.bank.evidence import Answers
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses
 
 OWN = 10  # items that only one form has
@@ -73,7 +73,9 @@ def calibrated(data: Responses, keep: str) -> Any:
         return alone
     # As Bank.from_fit makes it, but for the population, which takes most of the time and has no part in a link.
     bank = without_data(alone)
-    return replace(bank, evidence=replace(bank.evidence, matrix=Answers.at(data, fit.difficulty_).matrix()))
+    return replace(
+        bank, evidence=replace(bank.evidence, matrix=Likelihood(data, fit.difficulty_).at(fit.difficulty_).dense())
+    )
 
 
 def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, float, np.ndarray]:

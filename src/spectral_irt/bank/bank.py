@@ -16,7 +16,7 @@ from spectral_irt.bank.recognition import KnownPeople, Salt, digest_of
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.labels import Labels, label_array, positions
+from spectral_irt.data.labels import Labels, positions
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.scores.reliability import marginal_reliability
@@ -126,12 +126,6 @@ class Bank:
     people: KnownPeople = field(default_factory=KnownPeople)
     origin: tuple[str, str] | None = None
 
-    def __post_init__(self) -> None:
-        sizes = {"link_group": self.n_items, **dict.fromkeys(_OF_THRESHOLDS, self.calibration.layout.n_entries)}
-        for name, size in sizes.items():
-            if len(getattr(self.evidence, name)) != size:
-                raise BankError(f"{name} has {len(getattr(self.evidence, name)):,} values for {size:,}.")
-
     def __repr__(self) -> str:
         known = self.difficulty[self.calibration.known]
         spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
@@ -235,15 +229,6 @@ class Bank:
             "a bank of their own. The bank is unchanged."
         )
 
-    def in_my_words(self, responses: Responses) -> Responses:
-        """The responses with items called as in this bank, where labels differ by their type alone (1 and "1")."""
-        where = positions(responses.items, self.items)
-        mine, theirs = responses.items.tolist(), self.items.tolist()
-        names = [theirs[k] if k >= 0 else label for label, k in zip(mine, where.tolist(), strict=True)]
-        if names == mine and all(type(a) is type(b) for a, b in zip(names, mine, strict=True)):
-            return responses
-        return replace(responses, items=label_array(names))
-
     def align(self, responses: Responses, ignore_unknown: bool = False) -> Responses:
         """The responses with the items and the categories of this bank, in its order."""
         if self.right_or_wrong:
@@ -317,7 +302,7 @@ class Bank:
             if value is not None and (not np.isfinite(value) or (name != "mean" and value <= 0)):
                 raise OptionError(f"{name} is {value}; it must be a number{'' if name == 'mean' else ' above zero'}.")
         if sd is None:
-            return self._with_scale(Scale(float(mean), float(unit or 1.0)))
+            return replace(self, calibration=self.calibration.replace(scale=Scale(float(mean), float(unit or 1.0))))
         values = self.difficulty if abilities is None else np.asarray(abilities, dtype=float)
         values = values[np.isfinite(values)]
         spread = float(values.std()) if len(values) else 0.0
@@ -325,9 +310,7 @@ class Bank:
             what = "difficulties" if abilities is None else "abilities"
             raise OptionError(f"the {what} do not differ, so they cannot get the sd {sd}; give unit instead.")
         per_logit = sd / spread
-        return self._with_scale(Scale(float(mean - per_logit * values.mean()), float(per_logit)))
-
-    def _with_scale(self, scale: Scale) -> Bank:
+        scale = Scale(float(mean - per_logit * values.mean()), float(per_logit))
         return replace(self, calibration=self.calibration.replace(scale=scale))
 
     def update(self, responses: Any, *, repeats: str = "error", salt: Any = None, threads: int | None = None) -> Bank:
@@ -357,9 +340,6 @@ class Bank:
         from spectral_irt.bank.linking import link
 
         return link(self, other, method)
-
-
-_OF_THRESHOLDS = ("information", "prior_mean", "prior_gradient")
 
 
 def calibration_of(given: Any) -> Calibration:

@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet, Population, calibration_of
 from spectral_irt.bank.components import groups_of, on_scale
-from spectral_irt.bank.evidence import MATRIX_SIZE, Answers, Evidence, blocks_of, diagonal_of, matrix_is_affordable
+from spectral_irt.bank.evidence import (
+    MATRIX_SIZE,
+    Evidence,
+    blocks_of,
+    compared,
+    diagonal_of,
+    matrix_is_affordable,
+    own_information,
+)
 from spectral_irt.bank.recognition import NO_RECOGNITION, KnownPeople, Salt, refuse_again
 from spectral_irt.calibration import Calibration, Provenance
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import label_array, positions
@@ -145,24 +154,24 @@ def evidence_of(responses: Responses, alone: Bank, made: Calibration) -> Evidenc
     beta = made.thresholds[place]
     if not (layout.binary or rest.informative.any()):
         return kept
-    found = Answers.at(rest, beta)
+    found = Likelihood(rest, beta).at(beta)
     level, pull, information = kept.prior_mean.copy(), kept.prior_gradient.copy(), kept.information.copy()
-    others, locations = found.others, made.difficulty[known]
-    away = np.divide(found.compared(locations), others, out=np.zeros(len(others)), where=others > 0)
+    others, locations = own_information(found), made.difficulty[known]
+    away = np.divide(compared(found, locations), others, out=np.zeros(len(others)), where=others > 0)
     level[place] = (locations - away)[rest.thresholds.item]
     if made.prior is not None and made.prior.kind == "neighbors":
-        pull[place] = found.score
+        pull[place] = found.gradient
         pull[made.anchored[layout.item]] = 0
     matrix, blocks = None, None
     if matrix_is_affordable(responses):
         matrix = np.zeros((layout.n_entries, layout.n_entries))
-        matrix[np.ix_(place, place)] = found.matrix()
+        matrix[np.ix_(place, place)] = found.dense()
     if not layout.binary:
         information = np.zeros(layout.n_entries)
-        information[place] = found.point.information
+        information[place] = found.information
     if matrix is None and not layout.binary:
         blocks = np.zeros((layout.n_items, layout.widest, layout.widest))
-        blocks[known, : rest.thresholds.widest, : rest.thresholds.widest] = found.point.own
+        blocks[known, : rest.thresholds.widest, : rest.thresholds.widest] = found.own
     return replace(kept, information=information, prior_mean=level, prior_gradient=pull, matrix=matrix, blocks=blocks)
 
 

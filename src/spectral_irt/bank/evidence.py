@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.prior import LocationPrior, Prior, fading, renewed_precision
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
-from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import CERTAIN, centered_within
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
@@ -123,48 +122,14 @@ def _over(above: Floats, below: Floats) -> Floats:
     return np.divide(above, below, out=np.zeros(len(below)), where=below > 1e-12)
 
 
-# ------------------------------------------------------------------------------------- answers at hand
+def compared(point: Point, location: Floats) -> Floats:
+    """N of these answers times this, of items."""
+    return point.layout.sum(point @ location[point.layout.item])
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """The conditional likelihood of answers at some thresholds: its score, and its information as an operator.
-
-    The score is positive where the threshold is harder than that.
-    """
-
-    likelihood: Likelihood
-    point: Point
-
-    @classmethod
-    def at(cls, responses: Responses, beta: Floats) -> Answers:
-        likelihood = Likelihood(responses, beta)
-        return cls(likelihood, likelihood.at(beta))
-
-    def moved(self, beta: Floats) -> Answers:
-        return Answers(self.likelihood, self.likelihood.at(beta))
-
-    @property
-    def score(self) -> Floats:
-        return self.point.gradient
-
-    def compared(self, location: Floats) -> Floats:
-        """N times this, of items."""
-        layout = self.point.layout
-        return layout.sum(self.point @ location[layout.item])
-
-    @cached_property
-    def others(self) -> Floats:
-        """E, the diagonal of N."""
-        layout = self.point.layout
-        return layout.sum(by_blocks(layout, self.point.own, np.ones(layout.n_entries)))
-
-    def squares(self) -> Floats:
-        """Sums over people of their squared scores."""
-        return from_levels(self.point.layout, np.einsum("ikk->ik", self.point.score_sums(0 * self.score)[0]))
-
-    def matrix(self) -> Floats:
-        return self.point.dense()
+def own_information(point: Point) -> Floats:
+    """E of these answers, the diagonal of N."""
+    return point.layout.sum(by_blocks(point.layout, point.own, np.ones(point.layout.n_entries)))
 
 
 # ------------------------------------------------------------------------- what is kept, new answers, the prior
@@ -203,23 +168,18 @@ class Met:
     """The items that people met, of what is kept and of the answers at hand: `chain.neighbors`, by information."""
 
     kept: Floats
-    answers: Answers | None
+    answers: Point | None
 
     def deviation(self, v: Floats) -> Floats:
         """N v, of items."""
-        return (self.kept * v if self.kept.ndim == 1 else self.kept @ v) + (
-            self.answers.compared(v) if self.answers else 0.0
-        )
+        old = self.kept * v if self.kept.ndim == 1 else self.kept @ v
+        return old + (compared(self.answers, v) if self.answers else 0.0)
 
     @cached_property
-    def others(self) -> Floats:
-        """E, the diagonal of N."""
-        own = self.kept if self.kept.ndim == 1 else np.diag(self.kept)
-        return own + (self.answers.others if self.answers else 0.0)
-
-    @property
     def own(self) -> Floats:
-        return 1 - self.others
+        """1 - E, with E the diagonal of N."""
+        old = self.kept if self.kept.ndim == 1 else np.diag(self.kept)
+        return 1 - old - (own_information(self.answers) if self.answers else 0.0)
 
     def around(self, chosen: Mask) -> Met:
         return self
@@ -264,7 +224,7 @@ class Posterior:
 
     layout: Thresholds
     kept: Quadratic
-    answers: Answers | None
+    answers: Point | None
     beta: Floats
     precisions: tuple[float, float]
     tied: Mask
@@ -275,7 +235,7 @@ class Posterior:
     def data(self) -> Floats:
         """What the answers tell about each threshold."""
         own = diagonal_of(self.kept.information, self.layout)
-        return own + (self.answers.point.information if self.answers else 0.0)
+        return own + (self.answers.information if self.answers else 0.0)
 
     @cached_property
     def location(self) -> KeptLocations:
@@ -295,7 +255,7 @@ class Posterior:
 
     def _informed(self, v: Floats) -> Floats:
         """M v."""
-        return self.kept.times(v, self.layout) + (self.answers.point @ v if self.answers else 0.0)
+        return self.kept.times(v, self.layout) + (self.answers @ v if self.answers else 0.0)
 
     def levels(self) -> Floats:
         """The mean of the others that each item was compared with; of one that met none, itself."""
@@ -305,7 +265,7 @@ class Posterior:
     def gradient(self) -> Floats:
         """Of the log-likelihood of all answers."""
         old = self.kept.gradient - self.kept.times(self.beta - self.kept.beta, self.layout)
-        return old + (self.answers.score if self.answers else 0.0)
+        return old + (self.answers.gradient if self.answers else 0.0)
 
     def step(self) -> Floats:
         """Where Newton's method goes next, at most `LONGEST_STEP` for each threshold."""
@@ -332,17 +292,18 @@ class Posterior:
         if new is None:
             return replace(kept, beta=beta, gradient=gradient)
         if kept.information.ndim == 2:
-            squares = kept.squares + new.squares()
-            return Quadratic(beta, kept.information + new.matrix(), gradient, kept.level, squares)
+            squares = kept.squares + diagonal_of(new.score_sums(0 * new.gradient)[0], layout)
+            return Quadratic(beta, kept.information + new.dense(), gradient, kept.level, squares)
         own = diagonal_of(kept.information, layout)
         told = own > 0  # beside blocks the ratio also has what weak links add to variances: it stays
         ratio = np.divide(kept.squares, own, out=np.full(len(told), np.nan), where=told)
         ratio = np.where(told, ratio, np.median(ratio[told]) if told.any() else 1.0)
-        squares = kept.squares + ratio * new.point.information
-        met, place = cast(Any, self.location.neighbors), layout.mean(beta)
-        level = met.kept * kept.level + new.others * place - new.compared(place)
-        level = np.where(met.others > 1e-12, _over(level, met.others), place)
-        return Quadratic(beta, kept.information + new.point.own, gradient, level, squares)
+        squares = kept.squares + ratio * new.information
+        place, others = layout.mean(beta), own_information(new)
+        before = kept.between(layout)
+        met, total = before * kept.level + others * place - compared(new, place), before + others
+        level = np.where(total > 1e-12, _over(met, total), place)
+        return Quadratic(beta, kept.information + new.own, gradient, level, squares)
 
     def renewed(self, low: Floats, high: Floats) -> tuple[float, float]:
         """The precisions of the prior after a step of empirical Bayes, as calibrations take it.
@@ -355,7 +316,7 @@ class Posterior:
             known, chosen = np.where(self.fixed, CERTAIN, data), data > 1e-12
             d = self.location.deviation(self.beta)
             return renewed_precision(d[chosen], known[chosen], share[chosen], self.precisions[0]), 0.0
-        own = blocks_of(self.kept.information, layout) + (self.answers.point.own if self.answers else 0.0)
+        own = blocks_of(self.kept.information, layout) + (self.answers.own if self.answers else 0.0)
         sure = self.fixed & (data > 1e-12)
         own[layout.item[sure], layout.level[sure] - 1, layout.level[sure] - 1] = CERTAIN
         new = self.prior.renewed(self.beta, own, share)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import BankError, DesignError, OptionError, OutputError, ReadError, listed
 
 if TYPE_CHECKING:
@@ -243,9 +244,8 @@ def refuse_again(old: DataSet, source: str, rest: str) -> NoReturn:
 def check_usable(bank: Bank, answers: Responses) -> None:
     if not answers.n_responses:
         raise DesignError(f"{answers.source}: there is no new response to add. The bank is unchanged.")
-    known = set(bank.items[bank.calibration.known].tolist())
-    shared = [label for label in answers.items[answers.item_counts > 0].tolist() if label in known]
-    if not shared:
+    place = positions(answers.items, bank.items)
+    if not (bank.calibration.known[place] & (place >= 0) & (answers.item_counts > 0)).any():
         raise BankError(
             f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
             f"{listed(bank.items[bank.calibration.known])}; the new answers say nothing on its scale. Check the labels."

@@ -76,8 +76,7 @@ def score(
     given = bank.read(responses)
     if not given.n_responses:
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
-    named = bank.in_my_words(given)
-    aligned = bank.align(named, ignore_unknown)
+    aligned = bank.align(given, ignore_unknown)
     people = _population(bank, aligned, population, ability) if ability in PRIORS else None
     if bank.n_groups < 2:
         study = _study(bank, bank.estimated, aligned, ability, people)
@@ -91,7 +90,7 @@ def score(
         raise BankError(
             f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
         )
-    return Scores(persons, people, found, [*given.notes, *_findings(bank, named, persons), *findings], given.frame_kind)
+    return Scores(persons, people, found, [*given.notes, *_findings(bank, given, persons), *findings], given.frame_kind)
 
 
 def _thresholds(bank: Bank, chosen: NDArray[np.bool_]) -> Floats:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.build import with_room
 from spectral_irt.bank.components import groups_of, numbered_from, on_scale, parts_before, parts_of
-from spectral_irt.bank.evidence import Answers, Evidence, Posterior, Quadratic
+from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
 from spectral_irt.bank.recognition import (
     NO_RECOGNITION,
     Hashes,
@@ -28,10 +28,13 @@ from spectral_irt.bank.recognition import (
 )
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
+from spectral_irt.conditional.information import Point
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import RENEWALS
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine, tied_to
+from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option, listed
@@ -70,7 +73,7 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", salt: Any = No
     check_option("repeats", repeats, REPEATS)
     secret = checked_salt(bank, salt, repeats)
     given = bank.read(responses)
-    dataset, answers = DataSet.of(given, "update", secret), bank.in_my_words(given)
+    dataset, answers = DataSet.of(given, "update", secret), given
     old = dataset.is_in(bank, given)
     if old is not None and repeats == "skip":
         return bank
@@ -88,8 +91,7 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", salt: Any = No
         dataset = replace(dataset, persons=answers.n_persons, responses=answers.n_responses)
     check_usable(bank, answers)
 
-    have = set(bank.items.tolist())
-    new = np.array([label not in have for label in answers.items.tolist()])
+    new = positions(answers.items, bank.items) < 0
     whole = with_room(
         bank, answers.items[new].tolist(), answers.thresholds.max_score[new], answers.category_codes()[new]
     )
@@ -144,7 +146,7 @@ class _Job:
         fixed = ~(self.free & self.known)[self.item]
         return Posterior(self.layout, kept, None, kept.beta, precisions, tied, fixed, self._floating(True))
 
-    def _with(self, kept: Quadratic, new: Answers | None, beta: Floats) -> Posterior:
+    def _with(self, kept: Quadratic, new: Point | None, beta: Floats) -> Posterior:
         tied, fixed = self._tied(self), ~self.free[self.item]
         return Posterior(self.layout, kept, new, beta, self.precisions, tied, fixed, self._floating())
 
@@ -168,10 +170,9 @@ class _Job:
     def solved(self) -> Quadratic:
         """Newton's steps on the new answers and what was known, until nothing moves; then the prior is settled."""
         beta = self.before.beta
-        new = Answers.at(self.answers, beta)
-        for k in range(NEWTON_STEPS):
-            new = new.moved(beta) if k else new
-            here = self._with(self.before, new, beta)
+        likelihood = Likelihood(self.answers, beta)
+        for _ in range(NEWTON_STEPS):
+            here = self._with(self.before, likelihood.at(beta), beta)
             step = here.step()
             beta = beta + step
             if (np.abs(step) * np.sqrt(here.data) < SETTLED).all():

@@ -9,9 +9,9 @@ import pytest
 
 from spectral_irt import Analysis, AnchoredRasch, SpectralRasch, datasets, simulate
 from spectral_irt.bank import Bank
-from spectral_irt.bank.evidence import Answers
 from spectral_irt.bank.recognition import NO_RECOGNITION, Salt, numbered
 from spectral_irt.calibration import Scale
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import BankError, NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
@@ -52,18 +52,19 @@ def test_other_estimators_have_banks_too(data: Responses) -> None:
 def test_the_information_matrix_is_the_negative_slope_of_the_score(data: Responses) -> None:
     """To a few percent: the matched information is not the observed one."""
     beta = SpectralRasch(regularization=0).fit(data).difficulty_
-    here = Answers.at(data, beta)
-    matrix = here.matrix()
+    here = Likelihood(data, beta).at(beta)
+    matrix = here.dense()
     np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-9)
     step = 0.05
     for k in (0, 5):
-        moved = [Answers.at(data, beta + s * np.eye(8)[k]).score for s in (step, -step)]
+        places = [beta + s * np.eye(8)[k] for s in (step, -step)]
+        moved = [Likelihood(data, there).at(there).gradient for there in places]
         slope = -(moved[0] - moved[1]) / (2 * step)
         assert slope[k] == pytest.approx(matrix[k, k], rel=0.1)
         assert np.delete(slope, k) == pytest.approx(np.delete(matrix[k], k), abs=0.1 * matrix[k, k])
-    np.testing.assert_allclose(here.point.information, np.diag(matrix))
+    np.testing.assert_allclose(here.information, np.diag(matrix))
     v = np.random.default_rng(0).standard_normal(8)
-    np.testing.assert_allclose(here.point @ v, matrix @ v)
+    np.testing.assert_allclose(here @ v, matrix @ v)
 
 
 def test_other_responses_are_refused(data: Responses) -> None:
@@ -116,7 +117,7 @@ def test_a_bank_scores_people(data: Responses) -> None:
     assert Analysis(bank.calibration, data).persons().equals(fit.analyse(data).persons())
     assert np.array_equal(bank.calibration.probability([0.0]), fit.predict_proba([0.0]))
     text = Responses.from_wide(data.to_dense(), items=[str(k) for k in range(8)])
-    assert np.array_equal(bank.in_my_words(text).items, data.items)
+    assert bank.score(text)["ability"].equals(bank.score(data)["ability"])
 
 
 def test_fingerprints_do_not_depend_on_order() -> None:
