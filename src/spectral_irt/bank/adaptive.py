@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,15 +48,10 @@ class _Asked:
     codes: Floats
 
     @classmethod
+    @lru_cache(maxsize=4)  # a bank never changes
     def of(cls, bank: Bank) -> _Asked:
-        """Made once for a bank, which never changes."""
-        found: _Asked | None = bank.__dict__.get("_asked")
-        if found is None:
-            made = bank.calibration
-            group = np.where(bank.estimated, bank.evidence.link_group, -1)
-            found = cls(index_of(bank.items), group, made.layout.cumulated(made.thresholds), made.codes)
-            object.__setattr__(bank, "_asked", found)
-        return found
+        made, group = bank.calibration, np.where(bank.estimated, bank.evidence.link_group, -1)
+        return cls(index_of(bank.items), group, made.layout.cumulated(made.thresholds), made.codes)
 
     def home(self, place: Ints) -> int:
         """The scale that most of these items are on; without any, that of most items."""
@@ -125,9 +121,8 @@ def _category(value: Any, codes: Floats) -> int:
 
 
 def _population(bank: Bank, given: tuple[float, float] | None) -> tuple[float, float]:
-    if given is not None:
-        return given
-    return POPULATION if bank.population is None else (bank.population.mean, bank.population.sd)
+    known = POPULATION if bank.population is None else (bank.population.mean, bank.population.sd)
+    return given or known
 
 
 def _log_likelihood(cumulated: Floats, category: Ints, theta: Floats) -> Floats:
@@ -195,13 +190,8 @@ class Run:
 
     def columns(self) -> Columns:
         """A row for each person."""
-        return {
-            "person": np.arange(1, len(self.truth) + 1),
-            "truth": self.truth,
-            "ability": self.ability,
-            "se": self.se,
-            "length": self.length,
-        }
+        found = {"truth": self.truth, "ability": self.ability, "se": self.se, "length": self.length}
+        return {"person": np.arange(1, len(self.truth) + 1), **found}
 
     @property
     def sentence(self) -> str:

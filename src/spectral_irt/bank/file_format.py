@@ -8,15 +8,15 @@ the lowest has not), `information` the entries of the information matrix of all 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import polars as pl
 
 from spectral_irt.bank.bank import Bank, DataSet, Population
-from spectral_irt.bank.evidence import MATRIX_SIZE, Evidence
+from spectral_irt.bank.evidence import Evidence
 from spectral_irt.bank.recognition import KnownPeople, in_no_order
 from spectral_irt.calibration import Calibration, Provenance, Scale
 from spectral_irt.conditional.information import block_diagonal
@@ -31,7 +31,6 @@ T = TypeVar("T")
 
 VERSION = 5
 OLDEST = 4  # had `users`, `level`, `pull` and "apart", and no categories for right and wrong answers
-HUGE = 1e300  # beyond any finite number
 
 
 class SchemaError(ValueError):
@@ -56,56 +55,9 @@ TABLES: dict[str, dict[str, Any]] = {
     "persons": {"person": pl.UInt64, "answers": pl.UInt64},
     "information": {"row": pl.Int32, "column": pl.Int32, "value": pl.Float64},
 }
+KINDS: dict[str, Any] = {"str": str, "int": int, "float": int | float}  # of what the record holds
 MAY_BE_EMPTY = ("difficulty", "se", "code", "threshold", "prior_mean")
 OF_THRESHOLDS = ("threshold", "se", "information", "prior_mean", "prior_gradient")  # empty in the lowest category
-
-
-def _count(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**63
-
-
-def _number(x: Any) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool) and abs(x) <= HUGE
-
-
-def _plain(x: Any) -> bool:
-    return x is None or isinstance(x, str | int | float)
-
-
-KINDS: dict[str, Callable[[Any], bool]] = {
-    "str": lambda x: isinstance(x, str),
-    "int": _count,
-    "float": _number,
-    "Severity": lambda x: x in ("note", "warning", "error"),
-    "tuple[Any, ...]": lambda x: isinstance(x, list) and all(map(_plain, x)),
-    "mapping": lambda x: isinstance(x, dict) and all(map(_plain, x.values())),
-}
-RECORD = {"estimator": "str", "package_version": "str", "salt_check": "str", "settings": "mapping"}
-PRIOR = {"precision": "float", "offsets": "float"}
-COUNTS = {"items": "int", "persons": "int", "responses": "int"}
-FILE = {"file": "str", "sha256": "str"}
-LEAST = {"unit": 1 / HUGE, "sd": 1 / HUGE, "precision": 0.0, "offsets": 0.0}
-
-
-def _check(given: Any, kinds: Mapping[str, str], name: str) -> None:
-    """An entry of the record: every value there, of its kind, and within its bounds."""
-    if not isinstance(given, dict) or set(given) != set(kinds):
-        raise SchemaError(f"has no {name!r} with {', '.join(kinds)}")
-    for key, kind in kinds.items():
-        if not KINDS[kind](given[key]) or (key in LEAST and given[key] < LEAST[key]):
-            raise SchemaError(f"has {repr(given[key])[:40]} as {f'{name}.{key}'!r}, which cannot be")
-
-
-def _made(cls: type[T], given: Any, name: str) -> T:
-    """What was written as a mapping, checked by the kinds of its fields."""
-    _check(given, {field.name: str(field.type) for field in fields(cast(Any, cls))}, name)
-    return cls(**given)
-
-
-def _each(cls: type[T], given: Any, name: str) -> tuple[T, ...]:
-    if not isinstance(given, list):
-        raise SchemaError(f"has no list {name!r}")
-    return tuple(_made(cls, one, f"{name}[{k}]") for k, one in enumerate(given))
 
 
 # ---------------------------------------------------------------------------------------- to be written
@@ -193,20 +145,8 @@ def _frame(kinds: Mapping[str, Any], columns: Mapping[str, Any]) -> pl.DataFrame
 # ------------------------------------------------------------------------------------------- as it was read
 
 
-def check_files(record: Mapping[str, Any], needed: set[str]) -> None:
-    """The tables that the manifest names."""
-    tables = record.get("tables")
-    if not isinstance(tables, dict) or not needed <= set(tables) <= set(TABLES):
-        raise SchemaError(f"names other tables than {', '.join(sorted(TABLES))}")
-    for name, entry in tables.items():
-        _check(entry, FILE, f"tables.{name}")
-
-
-def _checked_layout(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int]) -> Thresholds:
-    """The thresholds that the items have, after a look at all tables: columns, kinds, empty cells, lengths, order.
-
-    That nothing was changed since it was written the checksums have shown.
-    """
+def _check(tables: Mapping[str, pl.DataFrame]) -> None:
+    """Columns, their kinds, empty cells. That nothing was changed since it was written the checksums have shown."""
     for name, table in tables.items():
         if dict(sorted(table.schema.items())) != dict(sorted(TABLES[name].items())):
             raise SchemaError(f"has a table {name!r} with other columns than {', '.join(TABLES[name])}")
@@ -214,45 +154,35 @@ def _checked_layout(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int
         empty = [column for column in TABLES[name] if column not in MAY_BE_EMPTY and rows[column].null_count()]
         if empty:
             raise SchemaError(f"lacks values in {listed(empty)} of its table {name!r}")
-    items, rows, m = tables["items"], tables["categories"], len(tables["items"])
-    if counts["items"] != m or counts["responses"] != int(items["n"].sum()):
-        raise SchemaError("says of itself another number of items or responses than its table has")
-    if items["label"].n_unique() != m:
-        raise SchemaError("has the same item more than once")
-    item, category = rows["item"].to_numpy(), rows["category"].to_numpy()
-    number = np.bincount(item[(item >= 0) & (item < m)], minlength=m)
-    if len(item) != number.sum() or (number < 2).any() or not np.array_equal(item, np.repeat(np.arange(m), number)):
-        raise SchemaError("has categories of items that it does not have, or items with fewer than two")
-    if not np.array_equal(category, np.arange(len(item)) - np.repeat(np.cumsum(number) - number, number)):
-        raise SchemaError("has categories that are not numbered from 0 without gaps")
-    return Thresholds.ones(m) if (number == 2).all() else Thresholds(number.astype(np.int64) - 1)
+
+
+def _made(cls: type[T], given: Mapping[str, Any]) -> T:
+    """What was written as a mapping, if all is of the kinds that its fields have."""
+    for field in fields(cast(Any, cls)):
+        if not isinstance(given[field.name], KINDS.get(str(field.type), object)):
+            raise SchemaError(f"has {repr(given[field.name])[:40]} as {field.name!r}, which cannot be")
+    return cls(**given)
 
 
 def _information(entries: pl.DataFrame, layout: Thresholds) -> tuple[Floats | None, Floats | None]:
     """The information matrix; or the items' blocks of it, where there is nothing between items."""
     row, column, value = (entries[name].to_numpy() for name in ("row", "column", "value"))
-    if not (np.all((column >= 0) & (column <= row) & (row < layout.n_entries)) and np.isfinite(value).all()):
-        raise SchemaError("has an information matrix with impossible entries")
     if not layout.binary and (layout.item[row] == layout.item[column]).all():
         blocks = np.zeros((layout.n_items, layout.widest, layout.widest))
         item, one, other = layout.item[row], layout.level[row] - 1, layout.level[column] - 1
         blocks[item, one, other] = blocks[item, other, one] = value
         return None, blocks
-    if layout.n_entries > MATRIX_SIZE:
-        raise SchemaError("has an information matrix that no bank keeps: it is too large")
     matrix = np.zeros((layout.n_entries, layout.n_entries))
     matrix[row, column] = matrix[column, row] = value
     return matrix, None
 
 
 def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
-    """The bank of a record and tables; every value is checked."""
-    _check({name: record.get(name) for name in RECORD}, RECORD, "record")
-    _check(record.get("prior"), PRIOR, "prior")
-    _check(record.get("counts"), COUNTS, "counts")
-    findings = _each(Finding, record.get("findings"), "findings")
-    people = record.get("population")
-    layout = _checked_layout(tables, record["counts"])
+    """The bank of a record and tables."""
+    _check(tables)
+    people = record["population"]
+    number_of = np.bincount(tables["categories"]["item"].to_numpy())
+    layout = Thresholds.ones(len(number_of)) if (number_of == 2).all() else Thresholds(number_of.astype(np.int64) - 1)
     matrix, blocks = _information(tables["information"], layout) if "information" in tables else (None, None)
     items = {name: tables["items"][name].to_numpy() for name in TABLES["items"]}
     rows = {name: tables["categories"][name].to_numpy() for name in TABLES["categories"]}
@@ -276,8 +206,8 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
             n=items["n"],
             score=items["score"],
             item_information=items["information"],
-            scale=_made(Scale, record.get("scale"), "scale"),
-            findings=tuple(replace(one, items=tuple(one.items)) for one in findings),
+            scale=_made(Scale, record["scale"]),
+            findings=tuple(_made(Finding, {**one, "items": tuple(one["items"])}) for one in record["findings"]),
             provenance=Provenance(record["estimator"], record["settings"], version=record["package_version"]),
             further={"anchored": anchored} if anchored.any() else {},
         ),
@@ -291,8 +221,8 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
             matrix,
             blocks,
         ),
-        data=_each(DataSet, record.get("data"), "data"),
-        population=None if people is None else _made(Population, people, "population"),
+        data=tuple(_made(DataSet, data) for data in record["data"]),
+        population=None if people is None else _made(Population, people),
         people=KnownPeople(**hashes, salt_check=record["salt_check"]),
         origin=origin,
     )

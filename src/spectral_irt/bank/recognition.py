@@ -215,15 +215,14 @@ def without_repeats(
     suspicious = number >= max(accident, 1)
     if suspicious and repeats != "keep":
         noun = "person is" if number == 1 else "people are"
-        if repeats == "error":
-            raise BankError(
-                f"{answers.source}: {number:,} of {answers.n_persons:,} {noun} in the bank already with the very same "
-                f"answers: {listed(answers.persons[again])}. They would count twice. Say `repeats='skip'` to leave "
-                "them out, or `repeats='keep'` if they are other people. The bank is unchanged."
-            )
-        sentence = f"{number:,} of {answers.n_persons:,} {noun} in the bank already with the same answers."
-        fresh = ~again
-        return fresh, [Finding("repeated_persons", "note", sentence, "They are left out.")]
+        known_already = f"{number:,} of {answers.n_persons:,} {noun} in the bank already with the"
+        if repeats == "skip":
+            return ~again, [Finding("repeated_persons", "note", f"{known_already} same answers.", "They are left out.")]
+        raise BankError(
+            f"{answers.source}: {known_already} very same answers: {listed(answers.persons[again])}. They would count "
+            "twice. Say `repeats='skip'` to leave them out, or `repeats='keep'` if they are other people. The bank is "
+            "unchanged."
+        )
     known = 0 if anonymous else int((bank.people.have(hashes, 0) & said).sum())
     if not known:
         return fresh, []

@@ -29,7 +29,6 @@ from spectral_irt.bank.file_format import (
     VERSION,
     SchemaError,
     bank_of,
-    check_files,
     record_from_4,
     record_of,
     tables_from_4,
@@ -228,7 +227,7 @@ def _is(file: int, path: Path) -> bool:
 
 
 def load(folder: str | Path) -> Bank:
-    """The bank in this folder, every file and every value checked."""
+    """The bank in this folder, every file checked."""
     place = Path(folder)
     for k in range(TRIES):
         record, seal = _manifest(place)
@@ -249,12 +248,11 @@ def _understood(place: Path, record: dict[str, Any], seal: str) -> Bank:
     old = record["format_version"] == 4
     try:
         record = record_from_4(record) if old else record
-        check_files(record, {"items"} if old else {"items", "categories"})
         tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
         return bank_of(record, tables_from_4(tables) if old else tables, (str(place.resolve()), seal))
     except BankError:
         raise
-    except SchemaError as error:  # a sealed manifest that lies; nothing of it is used
+    except SchemaError as error:
         raise BankError(f"the bank {str(place)!r} {error}. Restore it from a copy, or calibrate again.") from error
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader

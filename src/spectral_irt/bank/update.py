@@ -39,6 +39,7 @@ from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option, listed
 from spectral_irt.estimators.spectral_errors import between_parts
+from spectral_irt.text import count
 
 REPEATS = ("error", "skip", "keep")
 NEWTON_STEPS = 25
@@ -307,14 +308,13 @@ class _Job:
         fresh = self.active & ~self.known
         if fresh.any():
             names = items[fresh]
-            verb = "item is" if len(names) == 1 else "items are"
-            sentence = f"{len(names):,} {verb} new in the bank: {listed(names)}."
+            sentence = f"{count(len(names), 'item is', 'items are')} new in the bank: {listed(names)}."
             out.append(Finding("new_items", "note", sentence, "", tuple(names.tolist())))
         loose = fresh & (self.status != "ok")
         if loose.any():
             names = items[loose]
-            verb = "new item rests" if len(names) == 1 else "new items rest"
-            sentence = f"{len(names):,} {verb} on the prior alone, not tied to the bank by answers: {listed(names)}."
+            what = count(len(names), "new item rests", "new items rest")
+            sentence = f"{what} on the prior alone, not tied to the bank by answers: {listed(names)}."
             if np.isinf(inflation[loose[item]]).any():
                 sentence += " The standard error of items that share no people with the bank's is infinite."
             remedy = "Collect answers to them together with items of the bank."

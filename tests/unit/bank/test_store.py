@@ -166,7 +166,7 @@ def test_names_outside_the_folder_are_not_opened(bank: Bank, tmp_path: Path) -> 
         Bank.load(folder)
     record["tables"]["items"] = 5
     (folder / "bank.json").write_bytes(storage._sealed(record)[0])
-    with pytest.raises(BankError, match=r"has no 'tables\.items' with file, sha256"):
+    with pytest.raises(BankError, match="cannot be understood"):
         Bank.load(folder)
 
 
