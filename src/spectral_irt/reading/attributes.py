@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,6 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, item_label, one_spelling, positions
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.reading.frame import Table, all_whole, plain_labels
-
-if TYPE_CHECKING:
-    from spectral_irt.reading.formats import File
 
 # fmt: off
 # Attributes that may well be coded 0 and 1: the name alone decides.
@@ -132,38 +129,27 @@ class ItemColumns:
     label: Any = None
 
     def findings(self) -> tuple[Finding, ...]:
-        out = [_taken(self)]
-        if self.attributes:
-            out.append(_left_out("attribute_columns", self.attributes, "named like an attribute of the person"))
-        if self.totals:
-            out.append(_left_out("total_columns", self.totals, "the sum of the other columns, a total score"))
+        who = "numbered" if self.label is None else f"labeled by {self.label}"
+        found = [Finding("items_taken", "note", f"Items: {_columns(self.items)}. People are {who}.", "", self.items)]
+        for code, names, what in (
+            ("attribute_columns", self.attributes, "named like an attribute of the person"),
+            ("total_columns", self.totals, "the sum of the other columns, a total score"),
+        ):
+            if names:
+                be, it = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
+                sentence = f"Left out of the items: {_columns(names)}, which {be} {what}."
+                remedy = f"If {it}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
+                found.append(Finding(code, "warning", sentence, remedy, names))
         if self.not_in_key:
             known = all(says_attribute(name) for name in self.not_in_key)
             sentence = f"Not in the key, and not used as items: {_columns(self.not_in_key)}."
             remedy = "" if known else "Add the right answers of those that are items to the key."
-            out.append(Finding("not_in_key", "note" if known else "warning", sentence, remedy, self.not_in_key))
+            found.append(Finding("not_in_key", "note" if known else "warning", sentence, remedy, self.not_in_key))
         if self.suspects:
             sentence = f"Treated as items, though named like something else: {_columns(self.suspects)}."
             remedy = f"If that is wrong, say `ignore={','.join(map(str, self.suspects))!r}`."
-            out.append(Finding("suspect_items", "warning", sentence, remedy, self.suspects))
-        return tuple(out)
-
-
-def _taken(chosen: ItemColumns) -> Finding:
-    who = "numbered" if chosen.label is None else f"labeled by {chosen.label}"
-    sentence = f"Items: {_columns(chosen.items)}. People are {who}."
-    return Finding("items_taken", "note", sentence, "", chosen.items)
-
-
-def _left_out(code: str, names: tuple[Any, ...], what: str) -> Finding:
-    be, it = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
-    return Finding(
-        code,
-        "warning",
-        f"Left out of the items: {_columns(names)}, which {be} {what}.",
-        f"If {it}, name all the items, as in `items={f'q*,{names[0]}'!r}`.",
-        names,
-    )
+            found.append(Finding("suspect_items", "warning", sentence, remedy, self.suspects))
+        return tuple(found)
 
 
 def _columns(names: Sequence[Any]) -> str:
@@ -298,34 +284,26 @@ def read_people(
     encoding: str | None = None,
 ) -> People:
     """Columns of a table with a row for each person, beside the answers; its only one where none is named."""
-    from spectral_irt.reading.formats import find_files, open_table, warn_of
-    from spectral_irt.reading.frame import polars_errors_named
-    from spectral_irt.reading.text_pieces import read_as_written
+    from spectral_irt.reading.formats import read_one
 
-    files = find_files([path], sheet=sheet, sheet_option="group_sheet", encoding=encoding)
-    if len(files) > 1:
-        raise OptionError(f"{path!r} names {len(files)} files; a table of people is one file.")
-
-    def read(files: list[File]) -> People:
-        table = open_table(files[0])
-        warn_of(table.notes)
+    def read(table: Table) -> People:
         label = _label_column(table, columns, person)
         names = list(columns) or [str(name) for k, name in enumerate(table.columns) if k != label]
         if not columns and len(names) != 1:
             raise OptionError(f"say which column of {table.name} is meant; it has {listed(table.columns)}.")
-        for name in names:
-            if table.position("people", name) == label:
-                raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
         about = PersonColumns(names, table.name)
+        places = about.positions(table)
+        if label in places:
+            name = names[places.index(label)]
+            raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
         labels: dict[str, None] = {}
-        for piece, _ in table.pieces([label, *about.positions(table)]):
+        for piece, _ in table.pieces([label, *places]):
             own, *values = piece.get_columns()
             about.add(own, values)
             labels |= dict.fromkeys(own.cast(pl.String).drop_nulls())
         return about.people(np.array(list(labels), dtype=object))
 
-    with polars_errors_named(files[0].name):
-        return read_as_written(files, read)
+    return read_one(path, "a table of people", read, sheet=sheet, sheet_option="group_sheet", encoding=encoding)
 
 
 def _label_column(table: Table, columns: Sequence[str], person: str | None) -> int:

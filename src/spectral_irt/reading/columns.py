@@ -133,7 +133,7 @@ def find_layout(table: Table, options: LayoutOptions, items_of_key: Iterable[Any
         return _long(table, options)
     if options.format == "auto" and _looks_long(table, options):
         return _long(table, options)
-    return _wide(table, options, tuple(items_of_key))
+    return wide_layout(table, options, tuple(items_of_key))
 
 
 def _ignored(table: Table, options: LayoutOptions) -> set[int | None]:
@@ -225,7 +225,9 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
 # ------------------------------------------------------------------ wide
 
 
-def _wide(table: Table, options: LayoutOptions, items_of_key: tuple[Any, ...]) -> Wide:
+def wide_layout(table: Table, options: LayoutOptions, items_of_key: tuple[Any, ...]) -> Wide:
+    """What each column of a wide table is, by what was said, its name and a sample of its values (`table.head`): the
+    label of the rows, an item, or left out. This is the one place that decides it."""
     if options.order_by is not None:
         raise OptionError(
             f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide. Leave it out, or say "

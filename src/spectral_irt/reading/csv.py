@@ -94,23 +94,21 @@ class CsvText:
 
     def columns_of(self, piece: RawPiece, columns: Sequence[int]) -> pl.DataFrame:
         """Records as text columns, named by position."""
-        if not piece.data:
-            return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in range(len(columns))})
         frame = self._parsed(piece, piece.data, sorted(columns), 1)
         return by_position(frame[:, np.searchsorted(sorted(columns), columns).tolist()])
 
     def cells_of(self, piece: RawPiece) -> pl.Series:
         """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""
-        if not piece.data:
-            return pl.Series([], dtype=pl.String)
-        lines = _one_a_line(piece.data, self.separator)
-        return self._parsed(piece, lines, [0], len(self.columns)).to_series()
+        return self._parsed(piece, _one_a_line(piece.data, self.separator), [0], len(self.columns)).to_series()
 
     def _parsed(self, piece: RawPiece, data: bytes, columns: list[int], lines_each: int) -> pl.DataFrame:
         how: dict[str, Any] = {"has_header": False, "infer_schema": False, "quote_char": '"'}
+        if not data:
+            return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in columns})
         try:
-            parsed = pl.read_csv(io.BytesIO(data), separator=self.separator, columns=columns, **how)
-        except pl.exceptions.PolarsError:
+            with polars_errors_named(self.file.name):
+                parsed = pl.read_csv(io.BytesIO(data), separator=self.separator, columns=columns, **how)
+        except ReadError:
             if b'"' not in data:
                 raise
             raise self._unmatched_quotes(piece) from None
@@ -128,23 +126,10 @@ class CsvText:
         )
 
     def pieces(self, columns: Sequence[int]) -> Pieces:
-        with polars_errors_named(self.file.name):
-            for piece in self.bodies():
-                yield self.columns_of(piece, columns), piece.done
+        return ((self.columns_of(piece, columns), piece.done) for piece in self.bodies())
 
-    def cells(self) -> Iterator[tuple[pl.Series, float]]:
-        with polars_errors_named(self.file.name):
-            for piece in self.bodies():
-                yield self.cells_of(piece), piece.done
-
-    def first_cells(self) -> pl.Series:
-        """The cells of the first rows."""
-        first = RawPiece(b"", 1, 0.0)
-        for first in self.bodies(HEAD_BYTES):
-            if first.data:
-                break
-        with polars_errors_named(self.file.name):
-            return self.cells_of(first).head(HEAD_ROWS * len(self.columns))
+    def cells(self, size: int | None = None) -> Iterator[tuple[pl.Series, float]]:
+        return ((self.cells_of(piece), piece.done) for piece in self.bodies(size))
 
 
 def _without_blank_end(data: bytes) -> bytes:
@@ -174,12 +159,14 @@ def open_table(file: File) -> Table:
             "long table, a line for each, with the columns person, item and response."
         )
     text = CsvText(file, separator, _column_names(file, header, separator))
-    cells, n = text.first_cells(), len(text.columns)
+    n = len(text.columns)
+    start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
+    start = start.head(HEAD_ROWS * n)
     return Table(
         file.name,
         list(text.columns),
         [pl.String] * n,
-        lambda column: cells.gather_every(n, column),
+        lambda column: start.gather_every(n, column),
         text.pieces,
         untyped=range(n),
         cells=text.cells,

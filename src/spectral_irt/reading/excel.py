@@ -141,10 +141,16 @@ def _load(file: File) -> Cells:
     with _reader_errors_named(file):
         parts = _sheet_parts(file)
         reader = _reader(file, parts)
-        sheet, opened, hidden = _chosen_sheet(file, reader, parts)
-        name = f"{file.name}, sheet {sheet!r}"
-        columns = [info.absolute_index for info in opened.available_columns()]
-        frame = opened.to_polars()
+        names: list[str] = list(reader.sheet_names)
+        opened: dict[str, tuple[Any, HiddenCells | None]] = {}
+        for sheet in names if file.sheet is None else [_said_sheet(file, names)]:
+            hidden = _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None  # first: it may reach too far
+            opened[sheet] = reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), hidden
+        sheet = next(iter(opened)) if len(opened) == 1 else _only_filled(file, opened)
+        loaded, hidden = opened[sheet]
+        columns = [info.absolute_index for info in loaded.available_columns()]
+        frame = loaded.to_polars()
+    name = f"{file.name}, sheet {sheet!r}"
     frame = _texts(frame, [hidden.errors.get(column, []) if hidden else [] for column in columns])
     rows = np.flatnonzero(_filled(frame)) if frame.width else np.arange(0)
     if not len(rows):
@@ -161,29 +167,19 @@ def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> 
     return frame.with_columns(said).select(pl.when(cell.str.strip_chars() != "").then(cell).name.keep())
 
 
-def _open(file: File, reader: Any, parts: dict[str, str], sheet: str) -> tuple[str, Any, HiddenCells | None]:
-    # Before it is read: it may reach too far.
-    hidden = _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None
-    return sheet, reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), hidden
-
-
-def _chosen_sheet(file: File, reader: Any, parts: dict[str, str]) -> tuple[str, Any, HiddenCells | None]:
-    """The name of the sheet, the sheet, and what looks empty in it and is not."""
-    names: list[str] = list(reader.sheet_names)
-    if file.sheet is not None or len(names) == 1:
-        return _open(file, reader, parts, names[0] if file.sheet is None else _said_sheet(file, names))
-    every = {name: _open(file, reader, parts, name) for name in names}
-    filled = [name for name, (_, sheet, _) in every.items() if sheet.visible == "visible" and sheet.total_height]
+def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) -> str:
+    """The only visible sheet that holds anything; of keys, the one that is called so."""
+    filled = [name for name, (sheet, _) in opened.items() if sheet.visible == "visible" and sheet.total_height]
     if file.sheet_option == "key_sheet" and len(filled) > 1:
         filled = [name for name in filled if plain(name) in KEY_SHEETS] or filled
     if not filled:
-        raise ReadError(f"{file.name}: none of its {len(names)} sheets that are visible holds anything.")
+        raise ReadError(f"{file.name}: none of its {len(opened)} sheets that are visible holds anything.")
     if len(filled) > 1:
         raise ReadError(
             f"{file.name} has {len(filled)} sheets: {listed(filled)}. Say which one with "
             f"`{file.sheet_option}={filled[0]!r}`."
         )
-    return every[filled[0]]
+    return filled[0]
 
 
 def _said_sheet(file: File, names: list[str]) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean
 from spectral_irt.reading.sources import SourceFile, expand
-from spectral_irt.reading.text_pieces import checked_encoding
+from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
@@ -119,11 +118,24 @@ def find_files(
     return [replace(file, sheet=sheet, sheet_option=sheet_option, encoding=encoding) for file in files]
 
 
-def warn_of(notes: Sequence[Finding]) -> None:
-    """Say what findings warn of, about a file that is not the answers: it has no other place to be said."""
-    for note in notes:
-        if note.severity == "warning":
-            warnings.warn(ReadWarning(f"{note.sentence} {note.remedy}"), stacklevel=4)
+def read_one(path: Paths, what: str, work: Callable[[Table], Result], **how: Any) -> Result:
+    """What `work` makes of the table in a file beside the answers; `how` are options of `find_files`."""
+    from spectral_irt.reading.frame import polars_errors_named
+
+    files = find_files(path, **how)
+    if len(files) > 1:
+        raise ReadError(f"{path!r} names {len(files)} files; {what} is one file.")
+
+    def read(files: list[File]) -> Result:
+        table = open_table(files[0])
+        found = work(table)
+        for note in table.notes:  # which have no other place to be said
+            if note.severity == "warning":
+                warnings.warn(ReadWarning(f"{note.sentence} {note.remedy}"), stacklevel=5)
+        return found
+
+    with polars_errors_named(files[0].name):
+        return read_as_written(files, read)
 
 
 def check_encoded(files: list[File]) -> None:

@@ -4,38 +4,23 @@ names."""
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from spectral_irt.data.labels import one_spelling
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, plain
-from spectral_irt.reading.frame import Table, polars_errors_named
-from spectral_irt.reading.text_pieces import read_as_written
-
-if TYPE_CHECKING:
-    from spectral_irt.reading.formats import File
+from spectral_irt.reading.frame import Table
 
 Path = str | os.PathLike[str]
 SCORE_NAMES = frozenset({"score", "scores", "points", "credit", "mark", "marks"})
 
 
 def read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, Any]:
-    from spectral_irt.reading.formats import find_files, open_table, warn_of
+    from spectral_irt.reading.formats import read_one
 
-    file, *others = find_files(path, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
-    if others:
-        raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
-
-    def read(files: list[File]) -> dict[str, Any]:
-        table = open_table(files[0])
-        found = key_of_table(table)
-        warn_of(table.notes)
-        return found
-
-    with polars_errors_named(file.name):
-        return read_as_written([file], read)
+    return read_one(path, "an answer key", key_of_table, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
 
 
 def key_of_table(table: Table) -> dict[str, Any]:

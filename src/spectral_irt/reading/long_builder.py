@@ -170,21 +170,15 @@ class OrderColumn:
         return found.to_numpy()
 
     def _numbers(self, column: pl.Series) -> tuple[pl.Series, str]:
-        dtype = column.dtype
-        if dtype.is_integer():
+        if column.dtype.is_temporal():
+            is_moment = column.dtype in (pl.Date, pl.Datetime)
+            return column.dt.timestamp("us") if is_moment else column.to_physical(), "times"
+        if column.dtype.is_integer():
             return column.cast(pl.Int64, strict=False), "numbers"
-        if dtype.is_numeric() or dtype == pl.Boolean:
-            return column.cast(pl.Float64).fill_nan(None), "numbers"
-        if dtype == pl.Date:
-            column = column.cast(pl.Datetime("us"))
-        if dtype.is_temporal():
-            return (
-                column.dt.cast_time_unit("us") if dtype in (pl.Datetime, pl.Date) else column
-            ).to_physical(), "times"
         text = column.cast(pl.String, strict=False).str.strip_chars()
-        numbers = text.cast(pl.Float64, strict=False)
+        numbers = text.cast(pl.Float64, strict=False).fill_nan(None)
         if self._kind != "times" and (self._kind == "numbers" or numbers.count() or not text.count()):
-            return numbers.fill_nan(None), "numbers"
+            return numbers, "numbers"
         return _times(text), "times"
 
 

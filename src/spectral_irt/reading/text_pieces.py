@@ -119,21 +119,17 @@ def numbered_lines(file: File, size: int) -> Iterator[tuple[list[tuple[int, str]
 def _unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     """The unpacked bytes without byte-order mark, and the share of the file read by now."""
     found = _unpacked_plain(file, size)
-    start = next(found, None)
-    if start is not None:
-        encoding = file.encoding or told_encoding(start[0])
-        found = itertools.chain([start], found)
-        if encoding is not None and encoding != "utf-8":
-            found = in_utf8(file, found, encoding)
-    first = True
-    for data, done in found:
-        if first:
-            _check_is_text(file, data)
-            data = data.removeprefix(BOM)
-            first = False
-        yield data, done
-    if first:
+    start = next(found, (b"", 1.0))
+    found = itertools.chain([start], found)
+    encoding = file.encoding or told_encoding(start[0])
+    if encoding not in (None, "utf-8"):
+        found = in_utf8(file, found, encoding)
+    data, done = next(found, (b"", 1.0))
+    if not data:
         raise ReadError(f"{file.name} is empty; check that whatever wrote it had finished.")
+    _check_is_text(file, data)
+    yield data.removeprefix(BOM), done
+    yield from found
 
 
 def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
@@ -177,14 +173,12 @@ def check_utf8(file: File, piece: RawPiece) -> None:
         line = piece.line + piece.data.count(b"\n", 0, error.start)
         byte = piece.data[error.start]
         # After characters that are UTF-8 the byte is damage; without them, the file is in another encoding.
-        kind = NotUtf8Error if piece.data[: error.start].isascii() and file.encoding is None else ReadError
-        complaint = kind(
+        other = piece.data[: error.start].isascii() and file.encoding is None
+        sentence = (
             f"{file.name}: line {line:,} is not UTF-8 text (byte 0x{byte:02X}, {bytes([byte]).decode('latin-1')!r} in "
             "Latin-1). Correct the line, or say how the file is written, as in `encoding='cp1252'`."
         )
-        if isinstance(complaint, NotUtf8Error):
-            complaint.path = file.path
-        raise complaint from None
+        raise (NotUtf8Error(sentence, file.path) if other else ReadError(sentence)) from None
 
 
 # ------------------------------------------------------------------ how it is written
@@ -193,7 +187,9 @@ def check_utf8(file: File, piece: RawPiece) -> None:
 class NotUtf8Error(ReadError):
     """A file is not UTF-8, and nothing speaks against another encoding."""
 
-    path: Path | None = None
+    def __init__(self, sentence: str, path: Path) -> None:
+        super().__init__(sentence)
+        self.path = path
 
 
 def checked_encoding(name: str | None) -> str | None:
