@@ -134,10 +134,28 @@ class AbilityWeighting(Weighting):
     def fill(
         self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds, moments: Moments | None = None
     ) -> tuple[Floats, Floats | None]:
-        return ability_factors(block, beta, halves, thresholds, moments)
+        """w_l of every person, and 1 / t_l where items have several thresholds; p of every entry goes into the halves.
+
+        a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
+        """
+        rows, theta = rows_of(block, thresholds), prox_ability(block, beta, thresholds)
+        if moments is not None:
+            theta, told = moments.abilities(rows, theta)
+        pi, t = np.exp(beta), np.exp(theta)
+        inverse_t, information = 1 / t, np.zeros(block.n_persons)
+        for half, p in zip(block.halves(len(beta)), halves, strict=True):
+            information += _fill_probabilities(half, inverse_t, pi, p.data)
+        if moments is not None:
+            information = np.where(rows.max_scores > rows.counts, told, information)
+        weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
+        return weight, None if thresholds.binary else inverse_t
 
     def tie(self, pi: Floats) -> Floats:
-        return log_mean_weight(pi)
+        """h with h (pi - 1) = log(pi), which pulls linearly in difficulty, as a normal prior does."""
+        beta = np.log(pi)
+        small = np.abs(beta) < 1e-6
+        safe = np.where(small, 1.0, beta)
+        return np.where(small, 1 - beta / 2, safe / np.expm1(safe))
 
     def slope(self, beta: Floats) -> Floats:
         return np.ones(len(beta))
@@ -181,14 +199,6 @@ def count_weights(block: Block, weighting: str) -> Floats:
 # ------------------------------------------------------------------------------------ ability weights
 
 
-def log_mean_weight(pi: Floats) -> Floats:
-    """h with h (pi - 1) = log(pi): a tie to an item at 1 that pulls linearly in difficulty, as a normal prior does."""
-    beta = np.log(pi)
-    small = np.abs(beta) < 1e-6
-    safe = np.where(small, 1.0, beta)
-    return np.where(small, 1 - beta / 2, safe / np.expm1(safe))
-
-
 def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) -> Floats:
     """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l).
 
@@ -207,26 +217,6 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
     ok = rows.informative
     odds = np.divide(rows.scores, rows.max_scores - rows.scores, out=np.ones(rows.n_persons), where=ok)
     return np.where(ok, prox(mean, variance, np.log(odds)), 0.0)
-
-
-def ability_factors(
-    block: Block, beta: Floats, halves: Halves, thresholds: Thresholds, moments: Moments | None
-) -> tuple[Floats, Floats | None]:
-    """w_l of every person, and 1 / t_l where items have several thresholds; p of every entry goes into the halves.
-
-    a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
-    """
-    rows, theta = rows_of(block, thresholds), prox_ability(block, beta, thresholds)
-    if moments is not None:
-        theta, told = moments.abilities(rows, theta)
-    pi, t = np.exp(beta), np.exp(theta)
-    inverse_t, information = 1 / t, np.zeros(block.n_persons)
-    for half, p in zip(block.halves(len(beta)), halves, strict=True):
-        information += _fill_probabilities(half, inverse_t, pi, p.data)
-    if moments is not None:
-        information = np.where(rows.max_scores > rows.counts, told, information)
-    weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
-    return weight, None if thresholds.binary else inverse_t
 
 
 def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:

@@ -19,7 +19,15 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.conditional.exact import given_every_score
-from spectral_irt.conditional.given_score import Exact, by_order, matched_factors, rough_ability, spans
+from spectral_irt.conditional.given_score import (
+    Exact,
+    answers_above,
+    by_order,
+    matched_factors,
+    rough_ability,
+    series_limit,
+    spans,
+)
 from spectral_irt.conditional.information import Levels, PeopleRows, Point
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
@@ -31,7 +39,7 @@ from spectral_irt.engine import Prepared
 from spectral_irt.sparse_kernels import add_columns, row_sums
 
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
-SERIES_ERROR = 6e-4  # times V^-4: the error of the series for an answer of a person of information V
+SERIES_ERROR = 6e-4  # times V^-4: the error of the series for a person of information V (benchmarks/newton.py)
 IN_PLACE = 0.05  # share of answers without the series up to which computing it for nothing is cheaper than a copy
 PIECE = 131_072  # answers at a time in a sum over what is kept: their doubles fit the cache of a core
 LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information below which people may be exact
@@ -251,25 +259,15 @@ class SharedRows(Rows):
 
 
 def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
-    """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`.
-
-    The series is off by about 6e-4 / V^4 an answer, on average with sign (benchmarks/newton.py). Over n answers of
-    information .18 each that is sqrt(n / .18) times as many standard errors; the limit is put where the item with most
-    answers stays within `allowed`, in standard errors.
-    """
+    """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`."""
     people = responses.prepare(People.of, beta, persons=(weights,))
     answers = people.sum(_by_information)
-    off = answers * SERIES_ERROR / LIMITS**4 / max(answers.sum(), 1)
-    beyond = np.cumsum(off[::-1])[::-1] * np.sqrt(responses.item_counts.max(initial=0) / 0.18)
-    exact_below = float(LIMITS[np.argmax(beyond <= allowed)])
+    exact_below, _ = series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**4, responses.item_counts, allowed)
     return people.prepare(Rows.of, exact_below, len(beta), SINGLE if allowed >= ROUGH else DOUBLE)
 
 
 def _by_information(people: People) -> Floats:
-    """Answers of people whose information lies above each of `LIMITS`, and below the next."""
-    place = np.searchsorted(LIMITS, people.information, side="right") - 1
-    counts = np.where(place < 0, 0, people.block.counts[people.places])
-    return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(LIMITS)).astype(np.float64)
+    return answers_above(LIMITS, people.information, people.block.counts[people.places])
 
 
 def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:

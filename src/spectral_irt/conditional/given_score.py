@@ -245,6 +245,31 @@ class Exact:
             start = stop
 
 
+# ------------------------------------------------------------------------------ who may take a series
+
+
+def answers_above(limits: Floats, values: Floats, counts: Ints) -> Floats:
+    """Answers of people whose value lies above each of the limits, and below the next."""
+    place = np.searchsorted(limits, values, side="right") - 1
+    counts = np.where(place < 0, 0, counts)
+    return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(limits)).astype(np.float64)
+
+
+def series_limit(
+    answers: Floats, limits: Floats, error: Floats, item_counts: Ints, allowed: float
+) -> tuple[float, float]:
+    """The limit from which on a series moves no item by more than `allowed` standard errors.
+
+    A series with such an `error` of an answer for people above each limit, on average with sign, moves an item of n
+    answers of information .18 each by sqrt(n / .18) times as many standard errors; that with most answers is looked at.
+    Also the share of these answers that lie below.
+    """
+    total = max(answers.sum(), 1)
+    off = answers * error * np.sqrt(item_counts.max(initial=0) / 0.18) / total
+    limit = limits[np.argmax(np.cumsum(off[::-1])[::-1] <= allowed)]
+    return float(limit), float(answers[limits < limit].sum() / total)
+
+
 # --------------------------------------------------------------------------------- blocks of people
 
 

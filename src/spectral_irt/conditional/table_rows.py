@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.weights import prox_ability
-from spectral_irt.conditional.given_score import padded
+from spectral_irt.conditional.given_score import answers_above, padded, series_limit
 from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, by_blocks
 from spectral_irt.conditional.pattern_rows import PatternRows
 from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
@@ -168,29 +168,18 @@ def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
 def prepare_people(
     responses: Responses, beta: Floats, allowed: float, weights_of_people: Floats | None = None
 ) -> tuple[Prepared, Tables]:
-    """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more.
-
-    As `binary_rows.prepare_people` does it: the series is off by about .05 / N^3 for a threshold of a person whose
-    answers tell as much as N equal ones (by comparison with exact sums), and that over the answers of the item with
-    most of them is to stay within `allowed` standard errors.
-    """
+    """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more."""
     layout = responses.thresholds
     people = responses.entries.prepare(_People.of, layout, beta, persons=(weights_of_people,))
     ends = list(people.map(_ends))
     grid = grid_over(min(low for low, _ in ends), max(high for _, high in ends), layout)
     rough = Tables.at(layout, beta, grid, Terms(0))
     people = people.prepare(_People.settled, rough)
-    answers = people.sum(_by_size)
-    each = np.sqrt(responses.item_counts.max(initial=0) / 0.18) * answers / max(answers.sum(), 1)
-    terms, least = BRIEF, _limit(each * BRIEF_ERROR / LIMITS**2, allowed)
-    if answers[least > LIMITS].sum() > SEVERAL * answers.sum():
-        terms, least = Terms(), _limit(each * SERIES_ERROR / LIMITS**3, allowed)
+    answers, counts = people.sum(_by_size), responses.item_counts
+    terms, (least, exact) = BRIEF, series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
+    if exact > SEVERAL:
+        terms, (least, _) = Terms(), series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**3, counts, allowed)
     return people.prepare(_People.rows_from, least, rough, layout), replace(rough, terms=terms)
-
-
-def _limit(off: Floats, allowed: float) -> float:
-    """The size above which all that is off stays within what is allowed."""
-    return float(LIMITS[np.argmax(np.cumsum(off[::-1])[::-1] <= allowed)])
 
 
 def _ends(people: _People) -> tuple[float, float]:
@@ -198,10 +187,7 @@ def _ends(people: _People) -> tuple[float, float]:
 
 
 def _by_size(people: _People) -> Floats:
-    """Answers of people whose size lies above each of `LIMITS`, and below the next."""
-    place = np.searchsorted(LIMITS, people.size, side="right") - 1
-    counts = np.where((place < 0) | people.repeated, 0, people.rows.counts)
-    return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(LIMITS)).astype(np.float64)
+    return answers_above(LIMITS, people.size, np.where(people.repeated, 0, people.rows.counts))
 
 
 # -------------------------------------------------------------------------------------- evaluating

@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import Responses
 from spectral_irt.data import design
-from spectral_irt.data.design import _components_of, components
+from spectral_irt.data.design import _components_of, components, tied_to
 from spectral_irt.errors import AnswersStayError
 
 
@@ -51,3 +51,14 @@ def test_components_of_ordered_answers() -> None:
 def test_kinds_of_people() -> None:
     people = [[1, None], [None, None], [1, 1], [0, 0], [1, 0], [0, 1], [0, None]]
     assert Responses.from_wide(people).kinds_of_people.tolist() == [1, 2, 1, 1, 2]
+
+
+def test_what_the_anchors_reach() -> None:
+    nan = np.nan
+    table = [[1, 0, nan, nan], [0, 1, nan, nan], [nan, nan, 1, 0], [nan, nan, 0, 1], [1, nan, 0, nan]]
+    responses = Responses.from_wide(table)
+    assert tied_to(responses, np.array([True, False, False, False])).tolist() == [True, True, False, False]
+    both = Responses.from_wide([*table, [0, nan, 1, nan]])
+    assert tied_to(both, np.array([True, False, False, False])).all()
+    nobody = both.take_persons([])
+    assert tied_to(nobody, np.array([True, False, False, False])).tolist() == [True, False, False, False]
