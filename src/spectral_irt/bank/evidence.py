@@ -21,8 +21,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.prior import LocationPrior, Prior, fading, renewed_precision
+from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
+from spectral_irt.chain.regularization import fading, renewed_precision
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.conditional.newton import CERTAIN, centered_within
 from spectral_irt.data import Responses

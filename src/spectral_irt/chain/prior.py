@@ -1,6 +1,19 @@
 """The prior: an item is like the other items that its own people met, up to a deviation.
 
-With L of `neighbors`, (L beta)_i / (1 - W_ii) is how far item i lies from the level of the *other* items that its
+The level of the items that an item's own people met is an average over the people of the item, then over their items,
+each person and each item counting by 1 / n_i:
+
+    W_ij = sum_{l answered i and j} (1 / n_i) (1 / n_j) / z_l,    z_l = sum_{k answered by l} 1 / n_k,
+
+symmetric, with rows that add to 1. (W beta)_i is the level that item i's people met, and (L beta)_i = beta_i -
+(W beta)_i how far the item lies from it. A prior on these deviations is, on complete data where W is 1 / m everywhere,
+a normal prior around the mean. In linked forms the direction in which forms shift against each other hardly moves
+L beta, so such a prior leaves it to the data, where one around a single mean would flatten a vertical scale.
+
+People with a single answer met nothing else and are left out. Items that nobody who answered two answered are alone:
+their row of L is zero.
+
+With this L, (L beta)_i / (1 - W_ii) is how far item i lies from the level of the *other* items that its
 people met: d = D^-1 L beta with D = diag(1 - W_ii), so that an item that few met does not make its own level. The prior
 is d ~ N(0, 1 / alpha). It fades where the answers know better (`fading`): item i counts s_i, from 1 to 0. The penalty
 is alpha / 2 sum_i s_i d_i^2, its matrix P = alpha L D^-1 S D^-1 L; and where deviations are drawn from the prior, its
@@ -17,6 +30,7 @@ deviations are Q beta and the penalty is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,43 +38,148 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.regularization import (
-    ENOUGH_INFORMATION,
-    IMAGINARY,
-    LITTLE_INFORMATION,
-    least_precision,
-    prior_precision,
-)
-from spectral_irt.data.block import Floats
+from spectral_irt.chain.regularization import IMAGINARY, fading, least_precision, precision_of, renewed_precision
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.thresholds import Thresholds, rows_of
+from spectral_irt.numerics import gram
+from spectral_irt.sparse_kernels import csr, shared_ones
 
-SETTLING = 10  # steps of empirical Bayes: it is wanted to a few per cent
-
-
-def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
-    """How much the prior counts for items with this information: in full up to a limit, not at all from twice that on.
-
-    The limit is 3, where the error of a difficulty (0.6 logits) is of the order of the spread of difficulties: above,
-    a prior gains next to nothing and flattens a test of fifty people. Where the typical item is not told from the
-    others, though (its information is less than the prior's, alpha: reliability below one half), items far out
-    are mostly noise, and the limit is 25; from twice alpha on it is 3, and in between in between.
-
-    Where the data alone do not tie an item to the others it counts in full: nothing else gives a finite difficulty.
-    """
-    known = information[information > 0]
-    thin = np.clip(2 - np.median(known) / alpha, 0.0, 1.0) if alpha > 0 and len(known) else 0.0
-    limit = LITTLE_INFORMATION + thin * (ENOUGH_INFORMATION - LITTLE_INFORMATION)
-    return np.where(tied, np.clip(2 - information / limit, 0.0, 1.0), 1.0)
+PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
+MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy
 
 
-def precision_of(values: Floats, information: Floats) -> float:
-    """The precision of what was estimated without a prior by these values, by empirical Bayes."""
-    alpha, away = 1.0, values - values.mean()
-    for _ in range(SETTLING):
-        alpha = prior_precision(away * information / (information + alpha), information, alpha)
-    return alpha
+# ------------------------------------------------------------------------- items of the same people
+
+
+class Neighbors:
+    """W and L of the items of these responses, as operators: one pass over the answers each."""
+
+    def __init__(self, responses: Responses) -> None:
+        rows = responses.entries.prepare(_Rows.of, responses.thresholds)
+        m = responses.n_items
+        self.n_items = m
+        met = rows.sum(_met)
+        self.share: Floats = np.divide(1.0, met, out=np.zeros(m), where=met > 0)
+        self.alone = met == 0
+        self.rows = rows.prepare(_Rows.shared, self.share)
+        self.probes = PROBES if responses.n_responses <= MANY else FEWER
+        self._squares: dict[bytes, Floats] = {}
+        self._around: dict[bytes, Neighbors] = {}
+
+    def level(self, v: Floats) -> Floats:
+        """W v, for one vector or for the columns of a matrix; what is alone is its own level."""
+        share, alone = (each if v.ndim == 1 else each[:, None] for each in (self.share, self.alone))
+        return np.where(alone, v, share * self.rows.sum(_averages, share * v))
+
+    def deviation(self, v: Floats) -> Floats:
+        """L v = v - W v."""
+        return v - self.level(v)
+
+    @cached_property
+    def own(self) -> Floats:
+        """W_ii: how much of its level an item is itself."""
+        return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums))
+
+    def around(self, chosen: Mask) -> Neighbors:
+        """As these, but with the people of the chosen items only: the same L v on these items, for every v, and the
+        same L v everywhere for a v that is zero on the others."""
+        key = chosen.tobytes()
+        if key not in self._around:
+            fewer = copy(self)
+            fewer.rows = self.rows.prepare(_Rows.meeting, chosen.astype(float))
+            self._around[key] = fewer
+        return self._around[key]
+
+    def mean_squares(self, scale: Floats) -> Floats:
+        """About sum_j (scale_j L_ji)^2 for every item i: the mean of (L scale signs)_i^2 over random signs."""
+        key = scale.tobytes()
+        if key not in self._squares:
+            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, self.probes)) * 2.0 - 1
+            self._squares[key] = np.mean(self.deviation(scale[:, None] * signs) ** 2, axis=1)
+        return self._squares[key]
+
+    def dense(self) -> Floats:
+        """L itself, m x m."""
+        w = self.rows.sum(_pairs, self.share)
+        return np.diag((~self.alone).astype(float)) - w
+
+    def parts(self) -> Ints:
+        """Which items hang together through people who answered two: numbered from 0 by falling size."""
+        from scipy.sparse.csgraph import connected_components
+
+        trees: list[Ints] = list(self.rows.map(_forest))
+        here, there = (np.concatenate([tree[k] for tree in trees]) for k in (0, 1))
+        graph = sparse.coo_array((np.ones(len(here), dtype=np.int8), (here, there)), shape=(self.n_items,) * 2)
+        _, labels = connected_components(graph, directed=False)
+        order = np.argsort(-np.bincount(labels), kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank[labels]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Who answered what in one block, people with two answers or more: a 0/1 matrix, people x items."""
+
+    matrix: sparse.csr_array
+    inverse: Floats | None = None  # 1 / z_l
+
+    def shared(self, share: Floats) -> _Rows:
+        return replace(self, inverse=1 / (self.matrix @ share))
+
+    def meeting(self, chosen: Floats) -> _Rows:
+        """Without the people who met none of the chosen items, where these are many."""
+        meets = self.matrix @ chosen > 0
+        if meets.mean() > MOST:
+            return self
+        return _Rows(self.matrix[np.flatnonzero(meets)], None if self.inverse is None else self.inverse[meets])
+
+    @classmethod
+    def of(cls, block: Block, thresholds: Thresholds) -> _Rows:
+        rows = rows_of(block, thresholds)
+        several = rows.counts > 1
+        if not several.all():
+            rows = rows.take(np.flatnonzero(several))
+        ones = shared_ones(len(rows.items))
+        return cls(csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, thresholds.n_items))
+
+
+def _met(rows: _Rows) -> Floats:
+    return np.bincount(rows.matrix.indices, minlength=rows.matrix.shape[1]).astype(np.float64)
+
+
+def _averages(rows: _Rows, v: Floats) -> Floats:
+    assert rows.inverse is not None
+    return rows.matrix.T @ ((rows.matrix @ v) * (rows.inverse if v.ndim == 1 else rows.inverse[:, None]))
+
+
+def _inverse_sums(rows: _Rows) -> Floats:
+    return rows.matrix.T @ rows.inverse
+
+
+def _pairs(rows: _Rows, share: Floats) -> Floats:
+    scale = sparse.diags_array(1 / np.sqrt(rows.matrix @ share))
+    return gram(sparse.csr_array(scale @ rows.matrix @ sparse.diags_array(share)))
+
+
+def _forest(rows: _Rows) -> tuple[Ints, Ints]:
+    """Pairs of items, few, that hang together in this block just as all its pairs do."""
+    from scipy.sparse.csgraph import connected_components
+
+    n, m = rows.matrix.shape
+    person = np.repeat(np.arange(n), np.diff(rows.matrix.indptr))
+    graph = sparse.coo_array(
+        (np.ones(len(person), dtype=np.int8), (m + person, rows.matrix.indices)), shape=(m + n, m + n)
+    )
+    labels = connected_components(graph, directed=False)[1][:m]
+    first = np.full(labels.max(initial=0) + 1, m)
+    np.minimum.at(first, labels, np.arange(m))
+    return np.arange(m), first[labels]
+
+
+# ----------------------------------------------------------------------------------- locations
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,23 +220,19 @@ class LocationPrior:
         return np.divide(1.0, others, out=np.zeros(len(others)), where=others > 1e-9)
 
     @property
-    def diagonal(self) -> Floats:
-        """P_ii, about; see `_diagonal`."""
-        return self._diagonal(self.fade)
-
-    @property
     def spread_diagonal(self) -> Floats:
         """Diagonal of the covariance of the pull, about: of items that others add to, a little too large."""
         return np.maximum(self.alpha * self.fade**2 * (self._per_other > 0), self.diagonal * self.fade)
 
-    def _diagonal(self, weight: Floats) -> Floats:
-        """alpha weight_i, and what the deviations of other items add: much, where many rare items met a popular one.
+    @property
+    def diagonal(self) -> Floats:
+        """P_ii, about: alpha s_i, and what the deviations of others add: much, where many rare items met a popular one.
 
-        That part is sum_j G_ji^2 over the others with G = sqrt(weight) D^-1 L, the mean square of G' signs for random
+        That part is sum_j G_ji^2 over the others with G = sqrt(S) D^-1 L, the mean square of G' signs for random
         signs: known to a quarter of itself, which is enough for a conditioner and for the errors of thin items.
         """
-        own = weight * (self._per_other > 0)
-        return self.alpha * np.maximum(own, self._near.mean_squares(np.sqrt(weight) * self._per_other))
+        own = self.fade * (self._per_other > 0)
+        return self.alpha * np.maximum(own, self._near.mean_squares(np.sqrt(self.fade) * self._per_other))
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
@@ -140,34 +255,6 @@ class LocationPrior:
         if not self.estimated:
             return self
         return replace(self, alpha=renewed_precision(self.deviation(beta), information, share, self.alpha))
-
-
-def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float) -> float:
-    """One step of empirical Bayes from these deviations; see `LocationPrior.renewed`."""
-    beyond = second_moment(d, information, share, alpha) - d**2
-    step = (max(np.sum(1 - alpha * beyond), 0.0) + IMAGINARY) / (np.sum(d**2) + IMAGINARY)
-    return max(float(step), least_precision(d, information))
-
-
-def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -> Floats:
-    """E d^2 of each deviation under the prior and its answers, of which d is the most likely value.
-
-    With few answers it is far from normal, so it is integrated. An item's answers are taken for those of as many people
-    of one ability as have its information at its share of right answers: log-likelihood r x - n log(1 + exp(x)) with x
-    their distance from the item. r is such that d is the most likely value.
-    """
-    p = np.clip(share, 1e-3, 1 - 1e-3)
-    n = information / (p * (1 - p))
-    r = n * p - alpha * d
-    half = 1 / np.sqrt(information + alpha)
-    x = np.log(p / (1 - p))
-    u = _NODES[:, None] * half  # the item is harder by this
-    log_density = -r * u - n * (np.logaddexp(0, x - u) - np.logaddexp(0, x)) - alpha * ((d + u) ** 2 - d**2) / 2
-    weight = np.exp(log_density - log_density.max(axis=0))
-    return np.sum(weight * (d + u) ** 2, axis=0) / weight.sum(axis=0)
-
-
-_NODES = np.linspace(-8, 8, 81)  # in standard deviations of the normal approximation
 
 
 # ------------------------------------------------------------------------------------------- thresholds

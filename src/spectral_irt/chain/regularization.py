@@ -17,14 +17,14 @@ from scipy import sparse
 from spectral_irt.chain.weights import COUNTED, weighting_named
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.design import Design, describe_split
+from spectral_irt.data.design import Design, Mask, describe_split
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
 
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgment, not a theorem.
 ENOUGH_INFORMATION = 25.0
-AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior never counts; see `prior.fading`
+AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior never counts; see `fading`
 LITTLE_INFORMATION = 3.0  # up to here it counts in full, where the data are not thin as a whole
 
 FEW_ANSWERS = "{}s with few answers"  # why there is a prior
@@ -33,6 +33,8 @@ NuRule = Literal["differed", "together"]
 NU_RULES = get_args(NuRule)
 LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
 
+SETTLING = 10  # steps of empirical Bayes: it is wanted to a few per cent
+_NODES = np.linspace(-8, 8, 81)  # in standard deviations of the normal approximation
 IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
 
 # The prior is for items of information 25 or less: about a hundred answers where the item is on target. A hundred
@@ -216,6 +218,55 @@ def least_precision(beta: Floats, information: Floats) -> float:
     near = np.minimum(beta**2, REACH**2)
     measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
     return float(1 / (measured + REACH**2))
+
+
+def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float) -> float:
+    """One step of empirical Bayes from these deviations; see `LocationPrior.renewed`."""
+    beyond = second_moment(d, information, share, alpha) - d**2
+    step = (max(np.sum(1 - alpha * beyond), 0.0) + IMAGINARY) / (np.sum(d**2) + IMAGINARY)
+    return max(float(step), least_precision(d, information))
+
+
+def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -> Floats:
+    """E d^2 of each deviation under the prior and its answers, of which d is the most likely value.
+
+    With few answers it is far from normal, so it is integrated. An item's answers are taken for those of as many people
+    of one ability as have its information at its share of right answers: log-likelihood r x - n log(1 + exp(x)) with x
+    their distance from the item. r is such that d is the most likely value.
+    """
+    p = np.clip(share, 1e-3, 1 - 1e-3)
+    n = information / (p * (1 - p))
+    r = n * p - alpha * d
+    half = 1 / np.sqrt(information + alpha)
+    x = np.log(p / (1 - p))
+    u = _NODES[:, None] * half  # the item is harder by this
+    log_density = -r * u - n * (np.logaddexp(0, x - u) - np.logaddexp(0, x)) - alpha * ((d + u) ** 2 - d**2) / 2
+    weight = np.exp(log_density - log_density.max(axis=0))
+    return np.sum(weight * (d + u) ** 2, axis=0) / weight.sum(axis=0)
+
+
+def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
+    """How much the prior counts for items with this information: in full up to a limit, not at all from twice that on.
+
+    The limit is 3, where the error of a difficulty (0.6 logits) is of the order of the spread of difficulties: above,
+    a prior gains next to nothing and flattens a test of fifty people. Where the typical item is not told from the
+    others, though (its information is less than the prior's, alpha: reliability below one half), items far out
+    are mostly noise, and the limit is 25; from twice alpha on it is 3, and in between in between.
+
+    Where the data alone do not tie an item to the others it counts in full: nothing else gives a finite difficulty.
+    """
+    known = information[information > 0]
+    thin = np.clip(2 - np.median(known) / alpha, 0.0, 1.0) if alpha > 0 and len(known) else 0.0
+    limit = LITTLE_INFORMATION + thin * (ENOUGH_INFORMATION - LITTLE_INFORMATION)
+    return np.where(tied, np.clip(2 - information / limit, 0.0, 1.0), 1.0)
+
+
+def precision_of(values: Floats, information: Floats) -> float:
+    """The precision of what was estimated without a prior by these values, by empirical Bayes."""
+    alpha, away = 1.0, values - values.mean()
+    for _ in range(SETTLING):
+        alpha = prior_precision(away * information / (information + alpha), information, alpha)
+    return alpha
 
 
 def check_strength(name: str, value: float, other: str = "") -> None:

@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.prior import fading
-from spectral_irt.chain.regularization import prior_precision
+from spectral_irt.chain.regularization import fading, prior_precision
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.data.responses import Responses

@@ -11,8 +11,13 @@ from spectral_irt.chain.errors import DENSE_ITEMS, QUICK_ITEMS, SLUGGISH, choose
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weak_links import weak_links
-from spectral_irt.conditional.displacement import displacements
-from spectral_irt.conditional.errors import Matrices, location_variance, standard_errors, variance_from_anchors
+from spectral_irt.conditional.errors import (
+    Matrices,
+    displacements,
+    location_variance,
+    standard_errors,
+    variance_from_anchors,
+)
 from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints

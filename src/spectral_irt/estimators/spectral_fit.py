@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectral_irt.chain.errors import QUICK_ITEMS, SE_METHODS, covariance, one_pass
-from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.operator import ItemChain
-from spectral_irt.chain.prior import LocationPrior, Prior, fading, fading_of_both
+from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior, fading_of_both
 from spectral_irt.chain.regularization import (
     AMPLE_INFORMATION,
     FEW_ANSWERS,
@@ -25,6 +24,7 @@ from spectral_irt.chain.regularization import (
     acted,
     check_regularization,
     enough_is_known,
+    fading,
     met_items,
     plan_prior,
     plan_regularization,

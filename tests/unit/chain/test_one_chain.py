@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.chain.errors import covariance, one_pass
-from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.prior import Neighbors
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.data.responses import Responses

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
-from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.prior import LocationPrior, Prior, fading
+from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
+from spectral_irt.chain.regularization import fading
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.likelihood import Likelihood

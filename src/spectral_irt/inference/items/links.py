@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.prior import Neighbors
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 

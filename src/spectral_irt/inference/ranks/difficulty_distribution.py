@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.chain.prior import fading
+from spectral_irt.chain.regularization import fading
 from spectral_irt.data.block import Floats
 
 STEPS = 10  # of EM; few keep the spread smooth
