@@ -272,12 +272,12 @@ def test_a_phone_needs_no_sideways_scrolling(page: Browser) -> None:
     assert page.run("document.documentElement.scrollWidth") <= 390
 
 
-def test_an_item_of_ordered_answers_opens_to_its_thresholds(page: Browser, pages: Path) -> None:
+def test_an_item_of_ordered_answers_opens_to_its_categories(page: Browser, pages: Path) -> None:
     page.look(width=390, height=800)
     page.open(pages / "points.html")
     page.run(f"{TABLE}.querySelector('tbody button').click()")
     shown = page.run(f"[...{TABLE}.querySelectorAll('.opened table tbody th')].map((e) => e.textContent)")
-    assert shown == ["0 and 1", "1 and 2", "2 and 3"]
+    assert shown == ["0", "1", "2", "3"]
     said = page.run(f"{TABLE}.querySelector('.opened svg').getAttribute('aria-label')")
     assert re.search(r"thresholds at (-?[0-9.]+, ){2}-?[0-9.]+\. Mean answers in .*: [0-3]\.\d\d of \d+, ", said)
     assert page.run("document.documentElement.scrollWidth") <= 390

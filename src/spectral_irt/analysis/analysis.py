@@ -29,6 +29,7 @@ from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differen
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.score_test import RaoTest
 from spectral_irt.inference.groups.wald import WaldTest, score_split
+from spectral_irt.inference.items.categories import category_columns
 from spectral_irt.inference.items.classical import ItemAnalysis, item_analysis, item_analysis_columns, reversed_findings
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
@@ -208,6 +209,15 @@ class Analysis(AnalysisOfPeople):
         """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma as a table."""
         self._right_or_wrong("item_restscore")
         return restscore_columns(self.calibration, self.responses, sample=sample, seed=seed)
+
+    @tabled
+    @once("categories")
+    def categories(self) -> Columns:
+        """Every category of every item: how many people gave the answer, how able these are, and its infit.
+
+        `item, category, code, n, share, mean_ability` (in logits), `infit`; see `inference.items.categories`.
+        """
+        return category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
 
     @tabled
     def distractors(self) -> Columns:

@@ -125,6 +125,11 @@ def item_position(calibration: Calibration, item: Any) -> int:
     return place
 
 
+def check_strata(strata: int) -> None:
+    if strata < 2:
+        raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
+
+
 def on_scale(calibration: Calibration) -> Ints:
     """Positions of the items that have a place on the common scale; an error when there is none."""
     place = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))

@@ -15,7 +15,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import category_probabilities
-from spectral_irt.plots.base import Display, item_position, known_abilities
+from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
 from spectral_irt.plots.labels import all_shown, apart, as_is, shown
 from spectral_irt.plots.style import BLUE, INK, RED, dress, note, root_of, unit, whole_ticks
 from spectral_irt.tables import Columns
@@ -224,8 +224,7 @@ def where_expected(wanted: Floats, thresholds: Floats) -> Floats:
 
 def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:
     """The curves of these items, one pass over the answers for all."""
-    if strata < 2:
-        raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
+    check_strata(strata)
     calibration = study.calibration
     place = items_with_curves(calibration, items)
     known_abilities(study)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.data.responses import Labels
 from spectral_irt.inference.dimensions.q3 import EXCESS, LocalDependence
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.labels import all_shown, as_is, interval_rows, shown
@@ -38,22 +37,18 @@ class ResidualCorrelations(Display):
     def of(cls, found: LocalDependence) -> ResidualCorrelations:
         return cls(found=found, frame_kind=found.frame_kind)
 
-    @property
-    def labels(self) -> Labels:
-        return self.found.items
-
     def columns(self) -> Columns:
         """`item_1, item_2, n, q3, excess, z, dependent`, the strongest pair first."""
         return {name: values for name, values in self.found.columns.items() if name != "p"}
 
     def size(self) -> tuple[float, float]:
-        if len(self.labels) <= CELLS:
-            side = 2.6 + 0.17 * max(len(self.labels), 12)
+        if len(self.found.items) <= CELLS:
+            side = 2.6 + 0.17 * max(len(self.found.items), 12)
             return side + 0.8, side
         return 6.4, rows_height(min(TOP, len(self.found.pairs[0])))
 
     def draw(self, ax: Axes) -> None:
-        if len(self.labels) <= min(CELLS, room_for(ax)):
+        if len(self.found.items) <= min(CELLS, room_for(ax)):
             self._draw_map(ax)
         else:
             self._draw_pairs(ax)
@@ -61,7 +56,7 @@ class ResidualCorrelations(Display):
     def _draw_map(self, ax: Axes) -> None:
         from matplotlib.colors import LinearSegmentedColormap
 
-        (first, second), m = self.found.pairs, len(self.labels)
+        (first, second), m = self.found.pairs, len(self.found.items)
         excess = self.found.matrix - self.found.mean
         np.fill_diagonal(excess, np.nan)
         excess[np.triu_indices(m)] = np.nan
@@ -70,7 +65,7 @@ class ResidualCorrelations(Display):
         image = ax.imshow(excess, cmap=shades, vmin=-most, vmax=most, aspect="equal")
         marked = self.columns()["dependent"]
         ax.plot(first[marked], second[marked], "k*", markersize=7)
-        names = all_shown(self.labels.tolist(), 18)
+        names = all_shown(self.found.items.tolist(), 18)
         dress(ax, "Residual correlation (Q3) above the average pair", "", "", grid="")
         ax.set_xticks(range(m), names, rotation=90, fontsize=SMALL, **as_is())
         ax.set_yticks(range(m), names, fontsize=SMALL, **as_is())

@@ -54,18 +54,13 @@ class DifferentialPlot(Display):
             raise OptionError(f"no item has a contrast with a finite standard error in group {chosen!r}.")
         mine = mine[np.argsort(-np.abs(rows["contrast"][mine]), kind="stable")]
         contrast, se = rows["contrast"][mine], rows["se"][mine]
-        table = {
-            "item": rows["item"][mine],
-            "contrast": contrast,
-            "se": se,
-            "ci_low": contrast - Z95 * se,
-            "ci_high": contrast + Z95 * se,
-            "p_bh": rows["p_bh"][mine],
-            "class": rows["class"][mine],
-            "flagged": rows["flagged"][mine],
-        }
+        ends = {"ci_low": contrast - Z95 * se, "ci_high": contrast + Z95 * se}
+        first, more = (
+            {name: rows[name][mine] for name in names}
+            for names in (("item", "contrast", "se"), ("p_bh", "class", "flagged"))
+        )
         kind = found.groups.everyone.frame_kind
-        return cls(table=table, group=chosen, reference=found.reference, frame_kind=kind)
+        return cls(table={**first, **ends, **more}, group=chosen, reference=found.reference, frame_kind=kind)
 
     def columns(self) -> Columns:
         """`item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, in logits."""

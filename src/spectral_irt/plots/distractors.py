@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.distractors import STRATA, option_curves, require_options
-from spectral_irt.plots.base import Display, item_position, known_abilities
+from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
 from spectral_irt.plots.curves import SHEET, dress_small, item_title, sheet_of
 from spectral_irt.plots.labels import apart, as_is, shown
 from spectral_irt.plots.style import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, root_of, unit
@@ -116,16 +116,12 @@ class DistractorCurves(Display):
 
 def _by_option(table: Columns) -> dict[str, NDArray[np.int64]]:
     """The rows of every option."""
-    rows: dict[str, list[int]] = {}
-    for row, option in enumerate(table["option"].tolist()):
-        rows.setdefault(option, []).append(row)
-    return {option: np.array(where) for option, where in rows.items()}
+    return {option: np.flatnonzero(table["option"] == option) for option in dict.fromkeys(table["option"].tolist())}
 
 
 def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[DistractorCurves]:
     """The curves of these items, one pass over the answers for all."""
-    if strata < 2:
-        raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
+    check_strata(strata)
     require_options(study.responses)
     known_abilities(study)
     place = np.array([item_position(study.calibration, item) for item in items], dtype=np.int64)

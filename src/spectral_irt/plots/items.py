@@ -15,18 +15,17 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.plots.base import Display, with_errors
 from spectral_irt.plots.labels import interval_rows, name_points, name_rows
 from spectral_irt.plots.style import (
-    BAND_NOTE,
     BLUE,
     INK,
     RED,
     ROWS,
+    SKY,
     SMALL,
     dress,
     finite_range,
     note,
     room_for,
     rows_height,
-    sorted_bands,
     unit,
     whole_ticks,
 )
@@ -39,12 +38,13 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 OUTER = 0.002  # share of the ends of intervals that may lie beyond the picture, on each side
+LINES = 2_000  # intervals that are drawn; of more items, so many at equal distances
 ENDS = 3  # hardest, easiest and least sure items that are named where not all can be
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ItemIntervals(Display):
-    """Difficulties with 95% intervals, the hardest on top; where items are many, bands that hold their intervals.
+    """Difficulties with 95% intervals, the hardest on top; where items are many, by rank.
 
     Attributes
     ----------
@@ -102,13 +102,19 @@ class ItemIntervals(Display):
             said = "squares: anchored" if given.any() else ""
         else:
             dress(ax, title, x, "rank, 1 = hardest")
-            sorted_bands(ax, table["difficulty"], table["ci_low"], table["ci_high"])
+            m = len(self.labels)
+            some = np.arange(0, m, -(-m // LINES))
+            ax.hlines(
+                some + 1, table["ci_low"][some], table["ci_high"][some], color=SKY, linewidth=0.7, rasterized=True
+            )
+            ax.plot(table["difficulty"], np.arange(1, m + 1), color=INK, linewidth=1.1, rasterized=m > LINES)
+            ax.set_ylim(m * 1.03 + 1, -m * 0.03)
+            whole_ticks(ax, "y")
             ends = [np.quantile(table["ci_low"], OUTER), np.quantile(table["ci_high"], 1 - OUTER)]
             middle = table["difficulty"]
             farthest = middle.min() - np.ptp(middle), middle.max() + np.ptp(middle)  # for intervals without measure
             ax.set_xlim(*finite_range(middle, np.clip(ends, *farthest)))
             unsure = np.argsort(-self.se, kind="stable")[:ENDS]
-            m = len(self.labels)
             chosen = np.unique([*range(ENDS), *range(m - ENDS, m), *unsure.tolist()])
             ax.plot(middle[chosen], chosen + 1, "o", color=RED, markersize=3.5)
             ax.hlines(chosen + 1, table["ci_low"][chosen], table["ci_high"][chosen], color=RED, linewidth=0.9)
@@ -117,7 +123,7 @@ class ItemIntervals(Display):
                 np.tile(chosen + 1.0, 40),
             )
             name_points(ax, middle[chosen], chosen + 1.0, self.labels[chosen].tolist(), among=along)
-            said = f"{BAND_NOTE}; red: hardest, easiest, least sure"
+            said = "line: difficulties; red: hardest, easiest, least sure"
         left = f"{count(self.left_out, 'item')} without a standard error left out" if self.left_out else ""
         note(ax, said, left)
 

@@ -33,7 +33,7 @@ def shown(label: object, longest: int = LONGEST) -> str:
     r"""A label as it stands in a picture: on one line, in characters that the font has, long ones without their middle.
 
     >>> shown("two\nlines"), shown("a very long name of an item, form B")
-    ('two\\nlines', 'a very long n…item, form B')
+    ('two\\nlines', 'a very long … item, form B')
     """
     return all_shown([label], longest)[0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +22,6 @@ LINE = 1.3 * SMALL  # height of a line of names
 ROWS = 40  # names one below the other that still make a picture of one page
 NOTE = 96  # letters of a line of remarks
 BARS = 36  # of people by ability
-NEIGHBORS = 120  # sorted intervals are put together in so many groups: finer than the eye follows
-ENDS = 0.05  # share of ends beyond the wide band, on each side
-BAND_NOTE = "dark: median interval of neighbors, light: 90% of their ends"
 POINTS = 1_500  # marks beyond which they are shown by density
 
 
@@ -135,22 +131,3 @@ def ability_edges(ability: Floats, low: float, high: float) -> Floats:
         return np.linspace(low, high, BARS + 1)
     between = (different[1:] + different[:-1]) / 2
     return np.concatenate([[low], between, [high]])
-
-
-# -------------------------------------------------------------------------------- many intervals
-
-
-def sorted_bands(ax: Axes, middle: Floats, low: Floats, high: Floats) -> None:
-    """Down the y axis by position (1 = first): the line of the middles, and bands of the ends of the intervals."""
-    m = len(middle)
-    starts = np.unique(np.linspace(0, m, min(NEIGHBORS, m) + 1).astype(int))
-    rank = np.arange(1, m + 1)
-    groups = [slice(a, b) for a, b in pairwise(starts.tolist())]
-    y = np.array([rank[g].mean() for g in groups])
-    narrow = [np.array([np.median(ends[g]) for g in groups]) for ends in (low, high)]
-    wide = [np.array([np.quantile(ends[g], q) for g in groups]) for ends, q in ((low, ENDS), (high, 1 - ENDS))]
-    ax.fill_betweenx(y, wide[0], wide[1], color=SKY, alpha=0.35, linewidth=0)
-    ax.fill_betweenx(y, narrow[0], narrow[1], color=BLUE, alpha=0.55, linewidth=0)
-    ax.plot(middle, rank, color=INK, linewidth=1.1, rasterized=m > 5_000)
-    ax.set_ylim(m * 1.03 + 1, -m * 0.03)
-    whole_ticks(ax, "y")

@@ -95,18 +95,14 @@ class WrightMap(Display):
         persons = np.histogram(np.clip(self.ability, edges[0], edges[-1]), edges)[0]
         home = np.clip(np.searchsorted(edges, self.difficulty, side="right") - 1, 0, bins - 1)
         order = np.argsort(-self.difficulty, kind="stable")
-        members: list[list[object]] = [[] for _ in range(bins)]
-        for k in order.tolist():
-            members[home[k]].append(self.labels[k])
-        named = np.empty(bins, dtype=object)
-        named[:] = [listed(each) for each in members]
+        members = [self.labels[order][home[order] == k].tolist() for k in range(bins)]
         limits = self.scale.measure(edges)
         return {
             "low": limits[:-1][::-1],
             "high": limits[1:][::-1],
             "persons": persons[::-1],
             f"{self.what}s": np.array([len(each) for each in members])[::-1],
-            "which": named[::-1],
+            "which": np.array([listed(each) for each in members], dtype=object)[::-1],
         }
 
     def size(self) -> tuple[float, float]:

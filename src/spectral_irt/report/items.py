@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, for_shell
@@ -49,16 +50,17 @@ COLUMNS: tuple[Column, ...] = (
 NEAR_END = 1e-4  # a mark is drawn no nearer to the ends of its curve, which would be far away
 # Other heads where items have several thresholds.
 OF_CATEGORIES = {"difficulty": "Location", "alpha_if_deleted": "Alpha without the item"}
-THRESHOLDS: tuple[Column, ...] = (
+CATEGORIES: tuple[Column, ...] = (
     Column("item", "Item"),
-    Column("between", "Between"),
+    Column("answer", "Answer"),
+    Column("n", "People", 0),
+    Column("share", "Share", 3),
+    Column("mean_ability", "Mean ability", 2),
+    Column("infit", "Infit", 2),
     Column("threshold", "Threshold", 2),
     Column("se", "s.e.", 2),
     Column("ci_low", "95% from", 2),
     Column("ci_high", "to", 2),
-    Column("measure", "Measure", 1),
-    Column("n_below", "People below", 0),
-    Column("n", "People above", 0),
 )
 
 
@@ -123,7 +125,7 @@ def item_table(data: ReportData) -> Section:
         details=details(data, order),
         noun="items",
     )
-    more = "its curve and its fit" if data.binary else "its curve, its thresholds and its fit"
+    more = "its curve and its fit" if data.binary else "its curve, its categories and its fit"
     how = f"Click on a column's name to sort, on an item's name to see {more}."
     if data.parts.fit:
         said = (
@@ -133,7 +135,7 @@ def item_table(data: ReportData) -> Section:
     else:
         said = "The fit of the items was left out of the analysis, and with it what was observed by ability."
     blocks = (Text(how, screen=True), Text(said), *cut_short(table, "items.csv"))
-    return Section("items", "Items", blocks, tuple(thresholds(data)))
+    return Section("items", "Items", blocks, tuple(categories(data)))
 
 
 def cut_short(table: DataTable, file: str) -> list[Any]:
@@ -163,10 +165,10 @@ def details(data: ReportData, order: Ints) -> dict[str, Any]:
             [rounded(value, 3) for value in every[ends[k] - layout.max_score[k] : ends[k]].tolist()]
             for k in order[:MOST].tolist()
         ]
-        cells = data.tables["thresholds"]
-        shown = [map(_between, cells["category"].tolist()), *_numbers_of(cells, threshold=2, se=2, n_below=0, n=0)]
-        head = ["Categories", "Threshold", "s.e.", "Below", "Above"]
-        found["tables"] = [_inner("Thresholds", head, row[layout.item], shown)]
+        values = category_values(data)
+        shown = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
+        head = ["Answer", "People", "Mean ability", "Infit", "Threshold", "s.e."]
+        found["tables"] = [_inner("Categories", head, row[np.repeat(np.arange(len(row)), layout.max_score + 1)], shown)]
     elif "distractors" in data.tables:
         found["tables"] = [options(data.tables["distractors"], data.tables["items"]["item"], row)]
     return found
@@ -211,10 +213,6 @@ def _inner(caption: str, head: list[str], rows: Ints, cells: Iterable[Iterable[s
     return {"caption": caption, "head": head, "rows": found}
 
 
-def _between(category: float) -> str:
-    return f"{category - 1:.0f} and {category:.0f}"
-
-
 def curves(data: ReportData) -> Section | Missing:
     """Expected answers with what was observed, and category curves or options, of all items or of the worst fit."""
     title = "Curves of the items"
@@ -245,19 +243,26 @@ def curves(data: ReportData) -> Section | Missing:
     return Section("curves", title, tuple(blocks))
 
 
-def thresholds(data: ReportData) -> list[Any]:
-    """Every threshold, with its interval; nothing where answers are right or wrong."""
+def category_values(data: ReportData) -> Columns:
+    """A row for each category: people, their mean ability, infit, and the threshold between it and the one below."""
+    values = dict(columns_of(data.study.categories))
+    above = values["category"] > 0
+    for name in ("threshold", "se", "ci_low", "ci_high"):
+        values[name] = np.full(len(above), np.nan)
+        values[name][above] = data.tables["thresholds"][name]
+    values["answer"] = np.array([f"{code:g}" for code in values["code"].tolist()], dtype=object)
+    return values
+
+
+def categories(data: ReportData) -> list[Any]:
+    """Every category, with its threshold; nothing where answers are right or wrong."""
     if data.binary:
         return []
-    columns = dict(data.tables["thresholds"])
-    between = np.empty(len(columns["item"]), dtype=object)
-    between[:] = [_between(one) for one in columns["category"].tolist()]
-    table = DataTable(
-        "thresholds",
-        f"{count(len(between), 'threshold')}, in logits: where two neighboring categories, counted from 0, are equally "
-        "likely",
-        THRESHOLDS,
-        {**columns, "between": between},
-        noun="thresholds",
+    said = (
+        "Mean ability should rise with the category, and infit be near 1. A threshold, in logits, is where the "
+        "category and the one below it are equally likely."
     )
-    return cut_short(table, "thresholds.csv")
+    values = category_values(data)
+    caption = f"{count(len(values['item']), 'category', 'categories')} of the items"
+    table = DataTable("categories", caption, CATEGORIES, values, noun="categories")
+    return [Text(said), *cut_short(table, "thresholds.csv")]

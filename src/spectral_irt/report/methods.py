@@ -36,6 +36,7 @@ OF_GROUPS = (
 IN_PYTHON = {
     "items": "study.calibration.items()",
     "thresholds": "study.calibration.threshold_table()",
+    "categories": "study.categories()",
     "persons": "study.persons()",
     "scores": "study.scores()",
     "item_fit": "study.item_fit()",
@@ -110,9 +111,9 @@ def table_rows(data: ReportData) -> list[tuple[str, str, str]]:
     column = str(compared[0].get("column")) if compared else next(iter(data.parts.described), "")
     asked = of_groups(data.record, column)
     return [
-        (name.replace("_", " "), f"{name}.csv", python.format(asked))
+        (name.replace("_", " "), f"{name}.csv" if name in data.tables else "–", python.format(asked))
         for name, python in IN_PYTHON.items()
-        if name in data.tables
+        if name in data.tables or (name == "categories" and not data.binary)
     ]
 
 

@@ -63,11 +63,13 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: Analysis, tmp_path: P
     curve = study.plot.icc("q4").columns()
     for column, (name, unit) in enumerate({"n": 1, "observed": 1000, "place": 100, "ci_high": 1000}.items()):
         assert np.allclose(marks[:, column if column < 3 else 4], unit * curve[name], atol=0.5001), name
-    shown = [[float(row[1].replace("−", "-")) for row in details["tables"][0]["rows"][str(k)]] for k in range(4)]
+    shown = [[float(row[4].replace("−", "-")) for row in details["tables"][0]["rows"][str(k)][1:]] for k in range(4)]
     assert np.allclose(np.concatenate(shown), expected, atol=5e-3)
-    thresholds = {column["name"]: column["values"] for column in tables["thresholds"]["columns"]}
-    assert np.allclose(thresholds["threshold"], study.calibration.thresholds, atol=5e-3)
-    assert thresholds["between"][:2] == ["0 and 1", "1 and 2"]
+    categories = {column["name"]: column["values"] for column in tables["categories"]["columns"]}
+    above = [value for value in categories["threshold"] if value is not None]
+    assert np.allclose(above, study.calibration.thresholds, atol=5e-3)
+    assert categories["answer"][:3] == ["0", "1", "2"]
+    assert sum(categories["n"]) == study.responses.n_responses
     scores = {column["name"]: column["values"] for column in tables["scores"]["columns"]}
     assert scores["score"] == list(range(9))
     assert page.count("<img") == 5

@@ -135,9 +135,9 @@ def test_every_table_says_how_it_is_had_and_the_python_runs(study: Analysis, mon
     data = ReportData.of(study, parts)
     found = sections_of(data)
     shown = {block.name for section in found for block in section.content if isinstance(block, DataTable)}
-    assert ("thresholds" in shown, "dif_thresholds" in shown) == ((not data.binary,) * 2)
+    assert ("categories" in shown, "dif_thresholds" in shown) == ((not data.binary,) * 2)
     rows = methods.table_rows(data)
-    assert shown <= {file.removesuffix(".csv") for _, file, _ in rows}
+    assert shown <= {name.replace(" ", "_") for name, _, _ in rows}
     for _, _, python in rows:
         assert eval(python, {"study": study, "groups": half}) is not None
 
