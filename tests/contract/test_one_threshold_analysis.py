@@ -112,7 +112,7 @@ TABLES = {
 def test_tables(studies, name):
     right, categories = (TABLES[name](study) for study in studies[:2])
     assert list(right) == list(categories)
-    same(right, categories, atol=1e-3 if name == "dif" else 1e-6)  # groups are calibrated by their estimators
+    same(right, categories, atol=1e-8 if name == "dif" else 1e-6)
     if name not in ("ranking", "cuts", "cuts_raw", "dif"):  # these name or count the item that nobody answered
         beside = TABLES[name](studies[2])
         common = [column for column in right if column in beside and column != "alpha_if_deleted"]

@@ -36,20 +36,10 @@ VALIDATION = 0.1  # of the training people, to choose the prior of the predictio
 
 @dataclass(frozen=True)
 class Holdout:
-    """What the test people say.
-
-    Attributes
-    ----------
-    auc : float
-        Chance that a right answer had the larger predicted probability than a wrong one (ties count half); NaN where
-        answers have more than two categories.
-    loglik : float
-        Mean log-likelihood of an answer.
-    prior : (mu, sigma)
-        The prior that the validation people chose.
-    n_responses : int
-        Answers of the test people. Those to items without a difficulty are among them, predicted at the average one.
-    """
+    """What the test people say: the chance that a right answer had the larger predicted probability than a wrong one
+    (ties count half; NaN where answers have more than two categories), the mean log-likelihood of an answer, the prior
+    (mu, sigma) that the validation people chose, and how many answers there are. Those to items without a difficulty
+    are among them, predicted at the average one."""
 
     auc: float
     loglik: float
@@ -158,11 +148,27 @@ def compare(
         raise OptionError(f"`holdout` is {holdout}; it must lie between 0 and 1.")
     train = 1 - holdout
     fit_on, validation, test = split_persons(responses, [train * (1 - VALIDATION), train * VALIDATION, holdout], seed)
-    rows: list[Comparison] = []
     estimates: dict[str, NDArray[Any]] = {}
-    for name, make in methods.items():
+
+    def row(name: str, make: Callable[[], RaschEstimator]) -> Comparison:
         tell(name)
-        rows.append(_row(name, make, fit_on, validation, test, priors, estimates))
+        # Blocks remember what they prepared; a fresh copy makes every method pay for its own preparation.
+        data = fit_on.take_persons(np.arange(fit_on.n_persons))
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fit = make().fit(data)
+        except (SpectralIrtError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
+            sentence = " ".join(str(error).split()) or type(error).__name__
+            return Comparison(name, seconds=time.perf_counter() - start, problem=sentence)
+        seconds = time.perf_counter() - start
+        estimates[name] = fit.calibration_.thresholds
+        found = evaluate(estimates[name], validation, test, priors)
+        items = int(np.isfinite(fit.calibration_.difficulty).sum())
+        return Comparison(name, found.auc, found.loglik, *found.prior, items_estimated=items, seconds=seconds)
+
+    rows = [row(name, make) for name, make in methods.items()]
     reference = next((estimates[name] for name in CML if name in estimates), None)
     if reference is None:
         return rows
@@ -170,32 +176,6 @@ def compare(
         replace(row, distance_to_cml=_distance(estimates[row.method], reference)) if row.method in estimates else row
         for row in rows
     ]
-
-
-def _row(
-    name: str,
-    make: Callable[[], RaschEstimator],
-    fit_on: Responses,
-    validation: Responses,
-    test: Responses,
-    priors: Sequence[tuple[float, float]],
-    estimates: dict[str, NDArray[Any]],
-) -> Comparison:
-    # Blocks remember what they prepared; a fresh copy makes every method pay for its own preparation.
-    data = fit_on.take_persons(np.arange(fit_on.n_persons))
-    start = time.perf_counter()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = make().fit(data)
-    except (SpectralIrtError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
-        sentence = " ".join(str(error).split()) or type(error).__name__
-        return Comparison(name, seconds=time.perf_counter() - start, problem=sentence)
-    seconds = time.perf_counter() - start
-    estimates[name] = fit.calibration_.thresholds
-    found = evaluate(estimates[name], validation, test, priors)
-    items = int(np.isfinite(fit.calibration_.difficulty).sum())
-    return Comparison(name, found.auc, found.loglik, *found.prior, items_estimated=items, seconds=seconds)
 
 
 def _distance(estimate: NDArray[Any], reference: NDArray[Any]) -> float:

@@ -73,9 +73,7 @@ def robust_center(
 
     Parameters
     ----------
-    difference : float array
-    errors : JointErrors
-        Of the differences.
+    difference, errors : float array, JointErrors
     limit : float
         Standard errors beyond which a difference does not agree.
     excess : bool

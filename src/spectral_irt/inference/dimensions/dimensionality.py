@@ -34,7 +34,7 @@ from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both
 from spectral_irt.inference.items.slopes import slope_model
 from spectral_irt.inference.probability import quantile, upper
 from spectral_irt.inference.results import EACH, first_few
-from spectral_irt.text import p_value
+from spectral_irt.text import count, p_value
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
 FEWEST_PEOPLE, FEWEST_ITEMS = 100, 4  # below, the sums are not normal; three items leave nothing to test
@@ -57,25 +57,19 @@ class Dimensionality:
 
     Attributes
     ----------
-    items : labels
-        The items looked at.
-    n_people, n_pairs : int
-        People with both right and wrong answers to them, and pairs of items that enough of these answered.
+    items, n_people, n_pairs : labels, int, int
+        The items looked at, people with a mixed score on them, and pairs of items that enough of these answered.
     first, second : int arrays
         Pairs that share more than the ability, strongest first: positions in `items`.
-    pairs_p : float
-        Chance that the strongest of all pairs is as strong as here under the model.
-    correlation : float
-        Residual correlation of the strongest pair.
+    pairs_p, correlation : float
+        Chance that the strongest of all pairs is as strong as here under the model, and its residual correlation.
     detectable : float
         Residual correlation of a pair that would be found with a probability of 80%.
     contrast_p : float
         Chance of a contrast as strong as here under the model.
-    strength : float
-        Of the contrast, in items: what the first eigenvalue of residual correlations would be without chance.
-    loadings : float array
-        Of each item on the contrast.
-    level : float
+    strength, loadings : float, float array
+        Of the contrast, in items: what the first eigenvalue of residual correlations would be without chance; and of
+        each item on it.
     sampled : bool
         Whether there are more people or items than were looked at.
     equal_slopes : (float, int) or None
@@ -281,11 +275,9 @@ def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
         return ()
     groups = clusters(len(found.items), found.first, found.second)
     told = first_few([listed(found.items[group]) for group in groups])
-    pairs, n = len(found.first), len(groups)
-    if n == pairs:
-        what = f"{n:,} pair{'' if n == 1 else 's'} of items"
-    else:
-        what = f"{pairs:,} pairs of items, in {n:,} group{'' if n == 1 else 's'}"
+    pairs = len(found.first)
+    what = count(pairs, "pair of items", "pairs of items")
+    what += "" if len(groups) == pairs else f", in {count(len(groups), 'group')}"
     codes = np.unique(np.concatenate([found.first, found.second]))
     how_much = f"residual correlation{'' if pairs == 1 else 's up to'} {found.correlation:.2f}"
     return (
@@ -327,7 +319,7 @@ def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
     if p < found.level and not found.contrast:
         shown.append(f"a contrast in the residuals ({p_value(p)}; with slopes {p_value(found.contrast_p)})")
     if pairs and not found.dependent:
-        shown.append(f"residual correlations of {pairs:,} pair{'' if pairs == 1 else 's'} of items")
+        shown.append(f"residual correlations of {count(pairs, 'pair')} of items")
     low, high = found.slopes
     return (
         Finding(

@@ -30,7 +30,7 @@ from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.numerics import centered_inverse
-from spectral_irt.text import count
+from spectral_irt.text import count, count_are
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 60
@@ -119,21 +119,17 @@ class GroupCalibrations:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        if not len(self.left_out):
+        n = len(self.left_out)
+        if not n:
             return ()
-        one = len(self.left_out) == 1
         why = "answered right by everyone or no one" if self.layout.binary else "a category there is used by nobody"
-        return (
-            Finding(
-                "items_not_compared",
-                "warning",
-                f"{len(self.left_out):,} item{' is' if one else 's are'} left out of the comparison, because in some "
-                f"group {'it has' if one else 'they have'} no difficulty on the common scale ({why}, or answered by "
-                f"nobody who answered the others): {listed(self.left_out)}.",
-                "Use fewer or larger groups to compare them.",
-                tuple(self.left_out.tolist()),
-            ),
+        sentence = (
+            f"{count_are(n, 'item')} left out of the comparison, because in some group "
+            f"{'it has' if n == 1 else 'they have'} no difficulty on the common scale ({why}, or answered by nobody "
+            f"who answered the others): {listed(self.left_out)}."
         )
+        remedy = "Use fewer or larger groups to compare them."
+        return (Finding("items_not_compared", "warning", sentence, remedy, tuple(self.left_out.tolist())),)
 
 
 def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
@@ -152,15 +148,10 @@ def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
 class GroupModel:
     """What is estimated in every group.
 
-    Attributes
-    ----------
-    estimator : ConditionalRasch or SpectralRasch
-        Of right and wrong answers, for which the rest makes no difference.
-    scales : mapping from item to rating scale, optional
-        Items of a scale have the distances of their thresholds in common; without it every threshold is free.
-    shape : float array, optional
-        Thresholds, NaN for items to be left out: only locations are estimated, with the distances of an item's
-        thresholds held, so that a category that a group did not use does no harm.
+    Of right and wrong answers the `estimator` makes the difference, and the rest none. Items of a rating scale
+    (`scales`: item to scale) have the distances of their thresholds in common; without it every threshold is free. With
+    a `shape`, thresholds that are NaN for items to be left out, only locations are estimated, and the distances of an
+    item's thresholds are held, so that a category that a group did not use does no harm.
     """
 
     estimator: Comparable = field(default_factory=ConditionalRasch)

@@ -51,16 +51,8 @@ EXACT_PAIRS = 5e7  # of thresholds, summed over patterns, up to which the inform
 
 @dataclass(frozen=True, eq=False)
 class Clustered:
-    """Cluster-robust errors of difficulties and thresholds.
-
-    Attributes
-    ----------
-    se, threshold_se : float arrays
-        NaN for items without a proper estimate of their own.
-    covariance : thresholds x thresholds, or None
-        With NaN likewise; up to 2,000 thresholds.
-    n_clusters : int
-    """
+    """Cluster-robust errors of difficulties and of thresholds, NaN for items without a proper estimate of their own;
+    and the covariance of up to 2,000 thresholds, with NaN likewise."""
 
     se: Floats
     threshold_se: Floats
@@ -135,25 +127,23 @@ def clustered(
             threshold_se=np.where(np.isfinite(found.threshold_se), found.threshold_se, calibration.threshold_se),
             location_se=None if binary else np.where(np.isfinite(found.se), found.se, calibration.se),
             covariance=found.covariance if small else None,
-            findings=(*calibration.findings, *_findings(found.n_clusters, name)),
+            findings=(*calibration.findings, _finding(found.n_clusters, name)),
             provenance=replace(made, se_method=f"sandwich, {found.n_clusters:,} clusters"),
         ),
         found,
     )
 
 
-def _findings(n: int, name: str) -> list[Finding]:
+def _finding(n: int, name: str) -> Finding:
     sentence = f"Standard errors allow for {n:,} {name}, within which answers may be alike."
     if n >= FEW:
-        return [Finding("clustered", "note", sentence)]
-    return [
-        Finding(
-            "few_clusters",
-            "warning",
-            f"{sentence[:-1]}; from fewer than {FEW} they are still too small.",
-            "Read intervals as wider than they are, or collect answers from more clusters.",
-        )
-    ]
+        return Finding("clustered", "note", sentence)
+    return Finding(
+        "few_clusters",
+        "warning",
+        f"{sentence[:-1]}; from fewer than {FEW} they are still too small.",
+        "Read intervals as wider than they are, or collect answers from more clusters.",
+    )
 
 
 def _codes(responses: Responses, clusters: Any) -> Ints:

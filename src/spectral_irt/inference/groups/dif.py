@@ -36,7 +36,7 @@ from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, ho
 from spectral_irt.inference.results import first_few
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, make_table
-from spectral_irt.text import p_value
+from spectral_irt.text import count, p_value
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
 SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
@@ -53,20 +53,16 @@ class Differential:
 
     Attributes
     ----------
-    contrasts : mapping of columns
-        A row for each item and focal group; see `table`.
-    items : mapping of columns
-        A row for each item over all groups; see `overall`.
+    contrasts, items, by_threshold : mappings of columns
+        A row for each item and focal group; for each item over all groups; and of ordered answers for each threshold
+        and focal group: see `table`, `overall`, `thresholds`.
     test : WaldTest
         All items together: are there any differences at all?
     groups : GroupCalibrations
         Difficulties in each group, centered on the anchors.
-    reference : str
-    anchors : labels
-        The items that the groups were centered on.
+    reference, anchors : str, labels
+        The group that the others are compared with, and the items that the groups were centered on.
     findings : tuple of Finding
-    by_threshold : mapping of columns
-        Of ordered answers: a row for each threshold and focal group; see `thresholds`.
     """
 
     contrasts: Columns
@@ -344,57 +340,46 @@ def _overall(groups: GroupCalibrations, level: float) -> Columns:
 
 def _findings(
     items: Columns, contrasts: Columns, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float
-) -> tuple[Finding, ...]:
+) -> list[Finding]:
     """What both tables say, over all groups and against the reference; and which items only differ by their slopes."""
-    found = _finding(items, contrasts, groups, by_slope, level)
-    if not by_slope.any():
-        return (found,)
-    named = groups.items[_by_size(np.flatnonzero(by_slope), items)]
-    one = len(named) == 1
-    return (
-        found,
-        Finding(
-            "differences_by_slope",
-            "note",
-            f"{len(named):,} item{' differs' if one else 's differ'} between the groups as "
-            f"{'its slope predicts' if one else 'their slopes predict'} for groups of unlike ability, which is not "
-            f"counted as DIF: {listed(named)}.",
-            "A model with slopes (2PL, generalized partial credit) would fit better.",
-            tuple(named.tolist()),
-        ),
-    )
-
-
-def _finding(
-    items: Columns, contrasts: Columns, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float
-) -> Finding:
-    m = len(groups.items)
+    m, found = len(groups.items), []
     flagged, letter = (np.vstack([items[k], contrasts[k].reshape(-1, m)]) for k in ("flagged", "class"))
-    differs = flagged.any(axis=0)
+    chosen = np.flatnonzero(flagged.any(axis=0))
     between = f"between the groups {listed(groups.names)}"
-    if not differs.any():
+    if len(chosen):
+        where = np.where(flagged, letter, "A")
+        p = np.where(flagged, np.vstack([items["p_bh"], contrasts["p_bh"].reshape(-1, m)]), 1.0).min(axis=0)
+        found.append(
+            Finding(
+                "differential_items",
+                "warning",
+                f"DIF in {len(chosen):,} of {m:,} items {between}: {_told(chosen, items, where, groups, p)}.",
+                "Read them side by side; drop them, or calibrate them for each group on their own.",
+                tuple(groups.items[_by_size(chosen, items)].tolist()),
+            )
+        )
+    else:
         seen = np.flatnonzero((letter != "A").any(axis=0) & ~by_slope)
-        if not len(seen):
-            which = "the other items" if by_slope.any() else f"all {m:,} items"
-            sentence = f"No DIF seen {between}: {which} are in class A (negligible)."
-        else:
-            one = len(seen) == 1
+        which = "the other items" if by_slope.any() else f"all {m:,} items"
+        sentence = f"No DIF seen {between}: {which} are in class A (negligible)."
+        if len(seen):
             sentence = (
                 f"No DIF seen {between} by more than chance allows among {m:,} items. {len(seen):,} "
-                f"{'is' if one else 'are'} in class B or C when looked at alone, none with a p below {level:g} once "
-                f"adjusted: {_told(seen, items, letter, groups)}."
+                f"{'is' if len(seen) == 1 else 'are'} in class B or C when looked at alone, none with a p below "
+                f"{level:g} once adjusted: {_told(seen, items, letter, groups)}."
             )
-        return Finding("no_differential_items", "note", sentence)
-    chosen = np.flatnonzero(differs)
-    where = np.where(flagged, letter, "A")
-    p = np.where(flagged, np.vstack([items["p_bh"], contrasts["p_bh"].reshape(-1, m)]), 1.0).min(axis=0)
-    return Finding(
-        "differential_items",
-        "warning",
-        f"DIF in {len(chosen):,} of {m:,} items {between}: {_told(chosen, items, where, groups, p)}.",
-        "Read them side by side; drop them, or calibrate them for each group on their own.",
-        tuple(groups.items[_by_size(chosen, items)].tolist()),
-    )
+        found.append(Finding("no_differential_items", "note", sentence))
+    if by_slope.any():
+        named = groups.items[_by_size(np.flatnonzero(by_slope), items)]
+        one = len(named) == 1
+        sentence = (
+            f"{count(len(named), 'item differs', 'items differ')} between the groups as "
+            f"{'its slope predicts' if one else 'their slopes predict'} for groups of unlike ability, which is not "
+            f"counted as DIF: {listed(named)}."
+        )
+        remedy = "A model with slopes (2PL, generalized partial credit) would fit better."
+        found.append(Finding("differences_by_slope", "note", sentence, remedy, tuple(named.tolist())))
+    return found
 
 
 def _too_many_differ(items: Columns) -> list[Finding]:

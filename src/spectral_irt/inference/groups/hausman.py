@@ -70,13 +70,11 @@ class HausmanTest(Result):
 
     Attributes
     ----------
-    size : float
+    size, in_errors : float
         The difference along all directions, as its root mean square over the items, in logits: one Newton step of the
-        conditional likelihood away from the marginal estimate.
+        conditional likelihood away from the marginal estimate; and in standard errors of the difficulties.
     stretch : float
         How many times as far apart the conditional difficulties lie, by the same step.
-    in_errors : float
-        `size` in standard errors of the difficulties.
     n_people, n_items : int
         Who and what was compared: a sample, where there is very much of either.
     """
