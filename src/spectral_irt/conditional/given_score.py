@@ -18,8 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.conditional.exact import LEAST, Contour, Given, by_fewer_steps, chances, given_every_score, rough_tilt
+from spectral_irt.conditional.exact import (
+    LEAST,
+    Contour,
+    Given,
+    by_fewer_steps,
+    chances,
+    given_every_score,
+    rough_tilt,
+    tilt,
+)
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
+from spectral_irt.conditional.series_tables import passed_by_series
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.same_items import row_keys, same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
@@ -184,9 +194,21 @@ def part_given(part: PatternPart, cumulated: Floats) -> Given:
     return given_score(columns_of(part, cumulated), part.scores, part.max_scores, one_set=part.one_set)
 
 
-def passed_given(part: PatternPart, cumulated: Floats) -> Floats:
-    """P(X_i >= k | s) for k = 1, 2, ...: patterns x items x thresholds."""
-    return np.ascontiguousarray(part_given(part, cumulated).passed.transpose(2, 1, 0))
+def part_passed(part: PatternPart, cumulated: Floats, series_from: float = np.inf) -> tuple[Floats, Floats]:
+    """P(X_i >= k | s), levels x items x patterns, and log gamma; by the series where all have so many equal answers.
+
+    Then without log gamma.
+    """
+    columns = columns_of(part, cumulated)
+    if series_from < np.inf and not part.one_set:
+        _, p, variance = tilt(columns, part.scores, part.max_scores)
+        k = np.arange(len(p), dtype=float)
+        each = np.tensordot(k**2, p, 1) - np.tensordot(k, p, 1) ** 2
+        size = np.minimum(variance, variance**2 / np.maximum((each**2).sum(axis=0), 1e-300))
+        if size.min() >= series_from:
+            return passed_by_series(p, part.scores), np.full(len(part.scores), np.nan)
+    found = given_score(columns, part.scores, part.max_scores, one_set=part.one_set)
+    return found.passed, found.log_gamma
 
 
 # ------------------------------------------------------------------------ people who are to be exact

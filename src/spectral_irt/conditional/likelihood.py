@@ -22,8 +22,15 @@ from spectral_irt.conditional.binary_rows import prepare_people as binary_people
 from spectral_irt.conditional.exact import n_points
 from spectral_irt.conditional.given_score import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.conditional.information import Point, balanced
-from spectral_irt.conditional.pattern_rows import PatternRows, exact_information, exact_work, people_given
-from spectral_irt.conditional.table_rows import TablePoint
+from spectral_irt.conditional.pattern_rows import (
+    PatternRows,
+    exact_information,
+    exact_work,
+    people_by_series,
+    people_given,
+)
+from spectral_irt.conditional.series_tables import Tables
+from spectral_irt.conditional.table_rows import SERIES_ERROR, TablePoint
 from spectral_irt.conditional.table_rows import prepare_people as table_people
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.responses import Responses
@@ -31,6 +38,7 @@ from spectral_irt.data.same_items import SharedSets, distinct_rows
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import Prepared
 
+FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers
 FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
 ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
 KEPT = 8  # bytes of an answer that are kept; where these are few, twice that
@@ -65,6 +73,7 @@ class Likelihood:
         self.few = single is None or single.n_responses <= FEW_ANSWERS
         self.fine = self.few or fine
         allowed = FINER if self.fine else ALLOWED
+        self.tables: Tables | None = None
         sets = None if shared is None else responses.engine.hold([SharedRows.of_sets(shared)])
         if single is None:
             assert sets is not None
@@ -73,13 +82,23 @@ class Likelihood:
             responses.engine.make_room(KEPT * single.n_responses)
             rows = binary_people(single, beta, allowed, weights)
             self.rows = rows if sets is None else sets.with_more(rows)
-        else:
+        elif self.few or single.n_responses > FEW_PEOPLE * self.layout.n_items:
             self.rows, self.tables = table_people(responses, beta, allowed, weights)
+        else:
+            n = responses.n_responses / (
+                self.layout.n_items if responses.facets is None else len(responses.facets.items)
+            )
+            least = float((np.sqrt(n / 0.18) * SERIES_ERROR / allowed) ** (1 / 3))
+            self.rows = responses.entries.prepare(people_by_series, self.layout, least, persons=(weights,))
 
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
         if self.layout.binary:
             point = binary_point(self.layout, self.rows, beta)
+        elif self.tables is None:
+            rows, (_, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(self.layout, beta))
+            own, inner = balanced(self.layout, *blocks)
+            point = Point(beta, self.layout, rows, expected - self.passed, own, inner)
         else:
             point = TablePoint.at(self.tables, self.rows, beta, self.passed)
         self.rows = point.rows

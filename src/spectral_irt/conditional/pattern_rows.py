@@ -21,7 +21,7 @@ from spectral_irt.conditional.given_score import (
     columns_of,
     matched_factors,
     padded,
-    part_given,
+    part_passed,
     pattern_parts,
     spans,
 )
@@ -54,6 +54,8 @@ class PatternRows(PeopleRows):
         Of each answer, by person and item.
     weight : float array, optional
         How much each person counts.
+    series_from : float
+        People whose answers count as so many equal ones have a series; nobody by default.
     """
 
     layout: Thresholds
@@ -65,6 +67,7 @@ class PatternRows(PeopleRows):
     of_person: Ints | None = None
     category: NDArray[np.int16] | None = None
     weight: Floats | None = None
+    series_from: float = np.inf
 
     @classmethod
     def of_patterns(cls, patterns: list[PatternPart], layout: Thresholds) -> PatternRows:
@@ -95,7 +98,7 @@ class PatternRows(PeopleRows):
         """
         layout = self.layout
         nothing = np.empty((layout.widest, 0))
-        pieces = [_given(part, cumulated) for part in self.patterns]
+        pieces = [_given(part, cumulated, self.series_from) for part in self.patterns]
         passed, c = (np.concatenate([nothing, *(piece[k] for piece in pieces)], axis=1) for k in (0, 1))
         people = np.concatenate([np.empty(0), *(part.people for part in self.patterns)])
         each = np.repeat(people, np.diff(self.indptr))
@@ -118,6 +121,14 @@ class PatternRows(PeopleRows):
         return self.factor
 
 
+def people_by_series(block: Block, weight: Floats | None, layout: Thresholds, series_from: float) -> PatternRows:
+    """The people of a block without extreme scores."""
+    rows = rows_of(block, layout)
+    who = np.flatnonzero(rows.informative)
+    made = PatternRows.of(rows.take(who), None if weight is None else weight[who], layout)
+    return replace(made, series_from=series_from)
+
+
 def people_given(block: Block, layout: Thresholds, beta: Floats) -> PatternRows:
     """The people of a block without extreme scores, at these thresholds."""
     rows = rows_of(block, layout)
@@ -135,10 +146,10 @@ def residuals(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_arra
     return csr(np.cumsum(indptr, dtype=np.int32), scores.indices, -scores.data, layout.n_entries)
 
 
-def _given(part: PatternPart, cumulated: Floats) -> tuple[Floats, Floats, float]:
+def _given(part: PatternPart, cumulated: Floats, series_from: float) -> tuple[Floats, Floats, float]:
     """P(X >= k | s) and c of the answers of every pattern, levels x answers; and the sum of log gamma."""
-    found = part_given(part, cumulated)
-    passed, n = found.passed, np.arange(1.0, len(found.p) + 1)[:, None, None]  # levels x items x patterns
+    passed, log_gamma = part_passed(part, cumulated, series_from)  # levels x items x patterns
+    n = np.arange(1.0, len(passed) + 1)[:, None, None]
     # sum over k' of P(X >= max(k, k')) = (k) P(X >= k) + sum over k' > k of P(X >= k')
     higher = passed.sum(axis=0) - np.cumsum(passed, axis=0)
     w = n * passed + higher - passed * passed.sum(axis=0)
@@ -147,7 +158,7 @@ def _given(part: PatternPart, cumulated: Floats) -> tuple[Floats, Floats, float]
     rest = s.sum(axis=0) - s
     c = w * np.divide(1.0, rest, out=np.zeros_like(rest), where=(rest > 0) & (variance > 0))
     inside = part.inside
-    return passed.swapaxes(1, 2)[:, inside], c.swapaxes(1, 2)[:, inside], float(part.people @ found.log_gamma)
+    return passed.swapaxes(1, 2)[:, inside], c.swapaxes(1, 2)[:, inside], float(part.people @ log_gamma)
 
 
 # ---------------------------------------------------------------- the exact information, from pairs of items

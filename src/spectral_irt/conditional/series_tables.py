@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
@@ -100,20 +100,7 @@ class Tables:
         p -= p.max(axis=0)
         np.exp(p, out=p)
         p /= p.sum(axis=0)
-        moments = np.empty((order + 3, p.shape[1]))
-        moments[0] = k @ p
-        # p^(r) = p Y_r with the complete Bell polynomials Y of k - mean and the cumulants.
-        away = k[:, None] - moments[0]
-        derivatives = [p]
-        for r in range(1, order + 2):
-            new = away * derivatives[r - 1]
-            for j in range(1, r):
-                new -= (comb(r - 1, j) * moments[j]) * derivatives[r - 1 - j]
-            derivatives.append(new)
-            moments[r] = k @ new
-        moments[order + 2] = moments[1] ** 2
-        tails = [np.cumsum(one[:0:-1], axis=0)[::-1] for one in derivatives[: order + 1]]
-        return cls(layout, grid, terms, tails, moments)
+        return cls(layout, grid, terms, *derivatives(p, order))
 
     @property
     def apart(self) -> float:
@@ -163,6 +150,39 @@ class Tables:
 
     def nearest(self, theta: Floats) -> NDArray[np.int32]:
         return np.clip(np.rint((theta - self.grid[0]) / self.apart), 0, len(self.grid) - 1).astype(np.int32)
+
+
+def derivatives(p: Floats, order: int) -> tuple[list[Floats], Floats]:
+    """`tails` and `moments` of `Tables`, from the probabilities of the categories in every cell."""
+    k = np.arange(len(p), dtype=float)
+    moments = np.empty((order + 3, p.shape[1]))
+    moments[0] = k @ p
+    # p^(r) = p Y_r with the complete Bell polynomials Y of k - mean and the cumulants.
+    away = k[:, None] - moments[0]
+    found = [p]
+    for r in range(1, order + 2):
+        new = away * found[r - 1]
+        for j in range(1, r):
+            new -= (comb(r - 1, j) * moments[j]) * found[r - 1 - j]
+        found.append(new)
+        moments[r] = k @ new
+    moments[order + 2] = moments[1] ** 2
+    return [np.cumsum(one[:0:-1], axis=0)[::-1] for one in found[: order + 1]], moments
+
+
+def passed_by_series(p: Floats, scores: Ints) -> Floats:
+    """P(X >= k | s), levels x items x people, from the chances of the categories (from 0 on) near the right ability.
+
+    For people whose items hardly anybody else met, so that tables would be larger than the answers.
+    """
+    categories, n, people = p.shape
+    tails, moments = derivatives(p.reshape(categories, -1), ORDER)
+    cumulants = moments.reshape(-1, n, people).sum(axis=1)
+    u = weights(scores - cumulants[0], cumulants[1:-1], APART)
+    total = np.zeros((categories - 1, n, people))
+    for tail, each in zip(tails, u, strict=True):
+        total += tail.reshape(total.shape) * each
+    return total
 
 
 def grid_over(low: float, high: float, layout: Thresholds) -> Floats:

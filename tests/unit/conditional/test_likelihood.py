@@ -159,3 +159,22 @@ def test_a_thin_item_and_thresholds_out_of_order():
 def test_means_are_taken_away_within_parts():
     v = np.arange(6.0)
     np.testing.assert_allclose(centered_within(v, np.array([0, 0, 0, 1, 1, 1])), [-1, 0, 1, -1, 0, 1])
+
+
+def test_people_whose_items_few_others_met_have_the_series_without_tables(monkeypatch):
+    """As where tables are larger than the answers."""
+    from spectral_irt import simulate
+    from spectral_irt.conditional import likelihood as module
+
+    responses = simulate.partial_credit(60, 90, categories=4, seed=3).responses
+    beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
+    exact = module.ExactLikelihood(responses).at(beta)
+    monkeypatch.setattr(module, "FEW_ANSWERS", 10)
+    monkeypatch.setattr(module, "FEW_PEOPLE", 1000)
+    found = module.Likelihood(responses, beta)
+    assert found.tables is None
+    point = found.at(beta)
+    near = 1e-3 * np.sqrt(exact.information)
+    assert (np.abs(point.gradient - exact.gradient) < near).all()
+    np.testing.assert_allclose(point.information, exact.information, rtol=1e-3)
+    assert np.isnan(point.loglik)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.given_score import PatternPart, padded, passed_given, pattern_parts, threshold_codes
+from spectral_irt.conditional.given_score import PatternPart, padded, part_passed, pattern_parts, threshold_codes
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -286,7 +286,7 @@ def _contributions(
 
 def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -> tuple[Ints, Floats]:
     """sum over thresholds of P(X >= k | s) times W, of every pattern."""
-    return part.which, np.einsum("rik,rikd->rd", passed_given(part, cumulated), W[codes[part.items]])
+    return part.which, np.einsum("kir,rikd->rd", part_passed(part, cumulated)[0], W[codes[part.items]])
 
 
 def _cumulated(layout: Thresholds, W: Floats) -> Floats:
