@@ -184,10 +184,19 @@ def listed(labels: Iterable[object]) -> str:
     >>> listed(range(9))
     '0, 1, 2, 3, 4 and 4 more'
     """
-    labels = iter(labels)
-    text = ", ".join(repr(str(label)) if isinstance(label, str) else str(label) for label in islice(labels, NAMED))
-    more = sum(1 for _ in labels)
-    return f"{text} and {more:,} more" if more > 0 else text
+    return first_of(repr(str(label)) if isinstance(label, str) else str(label) for label in labels)
+
+
+def first_of(texts: Iterable[str], total: int | None = None) -> str:
+    """The first five texts as they are, and how many more there are, of so many if not all are given.
+
+    >>> first_of(["a", "b"]), first_of("abcdefg"), first_of("ab", 9)
+    ('a, b', 'a, b, c, d, e and 2 more', 'a, b and 7 more')
+    """
+    texts = iter(texts)
+    shown = list(islice(texts, NAMED))
+    more = sum(1 for _ in texts) if total is None else total - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
 
 def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
@@ -224,11 +233,6 @@ def printable(text: object) -> str:
     >>> print(printable("two\nlines, a bell \a and a color \x1b[31m"))
     two\nlines, a bell \x07 and a color \x1b[31m
     """
-    return "".join(c if c.isprintable() or c in _SPACES else _escaped(c) for c in str(text))
-
-
-_SPACES = "\u00a0\u3000\u200d"  # not printable by Python's count, and harmless
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    harmless = "\u00a0\u3000\u200d"  # though not printable by Python's count
+    plain = (c.isprintable() or c in harmless for c in str(text))
+    return "".join(c if ok else c.encode("unicode_escape").decode() for c, ok in zip(str(text), plain, strict=True))

@@ -51,15 +51,13 @@ def all_or_nothing(
     folders: Sequence[Path] = (),
     stale: Sequence[Path] = (),
     last: Callable[[], object] = lambda: None,
-    parted: Sequence[Path] = (),
 ) -> Iterator[list[Path]]:
     """Draft paths for these targets; at the end of a block without error they take their places.
 
     The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
     block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
     ones come. `last` is something else to be done when all drafts are complete, before they take their places; if it
-    fails, they do not. It writes the banks in `folders`. Nothing of this may be among the `inputs`. Targets that are
-    `parted` may be folders of files: so may their drafts, and what is in their places.
+    fails, they do not. It writes the banks in `folders`. Nothing of this may be among the `inputs`.
     """
     refuse_inputs([*targets, *stale, *folders], inputs)
     if len({os.path.realpath(target) for target in targets}) < len(targets):
@@ -75,9 +73,9 @@ def all_or_nothing(
                     if not above.exists():
                         made.append(above)
                         above.mkdir()
-                if target not in parted and target.is_dir():
+                if target.is_dir():
                     raise IsADirectoryError(errno.EISDIR, "is a directory")
-                if target not in parted and target.exists() and not target.is_file():
+                if target.exists() and not target.is_file():
                     raise OutputError(f"{str(target)!r} is not an ordinary file; choose another place.")
                 drafts.append(draft_beside(target))
                 drafts[-1].open("xb").close()
@@ -92,7 +90,7 @@ def all_or_nothing(
             for target in (*complete, *stale, *(target for target in targets if target not in complete)):
                 with naming(target, kept_after(written[before:])):
                     if target in complete:
-                        _take_place(complete[target], target)
+                        os.replace(complete[target], target)
                         written.append(target)
                     else:
                         _remove(target)
@@ -119,24 +117,8 @@ def write_each(writers: Mapping[Path, Callable[[Path], object]], inputs: Iterabl
 
 def _settle(draft: Path) -> None:
     """See to it that the bytes are on the disk: some file systems complain of lack of space only now."""
-    for path in draft.iterdir() if draft.is_dir() else [draft]:
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-
-
-def _take_place(draft: Path, target: Path) -> None:
-    """Move a file or a folder to its place. A folder cannot replace anything, so that is moved aside first."""
-    aside = draft_beside(target)
-    if swap := target.exists() and (target.is_dir() or draft.is_dir()):
-        os.replace(target, aside)
-    try:
-        os.replace(draft, target)
-    except OSError:
-        if swap:
-            os.replace(aside, target)
-        raise
-    if swap:
-        _remove(aside)
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _remove(path: Path) -> None:

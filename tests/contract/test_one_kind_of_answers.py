@@ -1,49 +1,18 @@
 """Right and wrong is the case of one threshold: answers 0 and 1 are the same data, scored or read as categories."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 import spectral_irt as si
 from spectral_irt.errors import ResponseValueError
 
 TABLE = np.random.default_rng(20).choice([0.0, 1.0, np.nan], (60, 9), p=[0.35, 0.45, 0.2])
-PEOPLE = [f"p{k:02}" for k in range(60)]
-ITEMS = [f"q{k}" for k in range(9)]
 
 
-def wide_frame():
-    cells = [[None if np.isnan(one) else int(one) for one in column] for column in TABLE.T]
-    return pl.DataFrame({"person": PEOPLE} | dict(zip(ITEMS, cells, strict=True)))
-
-
-def long_frame():
-    person, item = np.nonzero(~np.isnan(TABLE))
-    order = np.random.default_rng(3).permutation(len(person))
-    person, item = person[order], item[order]
-    answer = TABLE[person, item].astype(int)
-    return pl.DataFrame(
-        {"person": np.array(PEOPLE)[person], "item": np.array(ITEMS)[item], "response": answer.tolist()}
-    )
-
-
-def packed(responses, folder):
-    responses.save(folder / "answers.packed")
-    return si.open_responses(folder / "answers.packed")
-
-
-# Which blocks every other door gives is told by test_every_door.
-DOORS = {
-    "array": lambda _, **how: si.read(TABLE, **how),
-    "wide frame": lambda _, **how: si.read(wide_frame(), **how),
-    "long frame": lambda _, **how: si.read(long_frame(), **how),
-    "packed": lambda folder, **how: packed(si.read(TABLE, items=ITEMS, **how), folder),
-}
-
-
-@pytest.fixture(params=DOORS)
-def both(request, tmp_path):
-    return tuple(DOORS[request.param](tmp_path, ordered=ordered) for ordered in (False, True))
+@pytest.fixture
+def both():
+    """Read as right and wrong, and as categories; that every other door gives the same is told by test_every_door."""
+    return tuple(si.read(TABLE, ordered=ordered) for ordered in (False, True))
 
 
 def same_blocks(one, other):

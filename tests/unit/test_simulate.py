@@ -135,13 +135,11 @@ def test_floor_leaves_out_items_that_nobody_answered() -> None:
 # -------------------------------------------------------------------- the truth
 
 
-def test_truth_does_not_depend_on_the_design() -> None:
-    complete = simulate.rasch(200, 30, seed=3)
-    sampled = simulate.rasch(200, 30, design=Sampled(0.1), seed=3)
-    more_users = simulate.rasch(999, 30, seed=3)
-    np.testing.assert_array_equal(complete.difficulty, sampled.difficulty)
+def test_truth_does_not_depend_on_the_design_or_the_number_of_people() -> None:
+    complete, sampled = (simulate.rasch(200, 30, design=design, seed=3) for design in (Complete(), Sampled(0.1)))
     np.testing.assert_array_equal(complete.ability, sampled.ability)
-    np.testing.assert_array_equal(complete.difficulty, more_users.difficulty)
+    for other in (sampled, simulate.rasch(999, 30, seed=3)):
+        np.testing.assert_array_equal(complete.difficulty, other.difficulty)
 
 
 def test_spread_of_the_truth() -> None:
@@ -339,6 +337,44 @@ def test_two_categories_are_right_and_wrong(design: str) -> None:
     np.testing.assert_array_equal(one.information(), two.information())
 
 
+def of_categories(n_persons: int, n_items: int, categories: int, **options: Any) -> tuple[simulate.Simulated, Any]:
+    data = simulate.partial_credit(n_persons, n_items, categories=categories, **options)
+    return data, data.responses.to_dense()
+
+
+@pytest.mark.parametrize("categories", [2, 3])
+def test_stopping_ends_with_the_first_run_of_wrong_answers(categories: int) -> None:
+    data, X = of_categories(300, 25, categories, design="stopping", wrong=3, seed=1)
+    for row in X[:, np.argsort(data.difficulty)]:
+        answers = row[: int(np.sum(~np.isnan(row)))]
+        assert not np.isnan(answers).any(), "items are given from the easiest up, without a gap"
+        runs = [k for k in range(2, len(answers)) if answers[k - 2 : k + 1].sum() == 0]
+        assert runs == ([len(answers) - 1] if runs else []), "the first run of three wrong answers is the end"
+        assert runs or len(answers) == 25
+    assert 0.05 < np.mean(data.responses.counts < 25) < 1
+
+
+@pytest.mark.parametrize("categories", [2, 3])
+def test_two_stages_route_by_the_score_of_the_first(categories: int) -> None:
+    data, X = of_categories(200, 30, categories, design="two-stage", routing=9, seed=2)
+    rest = 9 + np.argsort(data.difficulty[9:])
+    able = X[:, :9].sum(axis=1) >= 4.5 * (categories - 1)
+    assert 0 < able.sum() < 200
+    assert not np.isnan(X[:, :9]).any()
+    for takers, given, others in ((able, rest[10:], rest[:10]), (~able, rest[:10], rest[10:])):
+        assert not np.isnan(X[np.ix_(takers, given)]).any()
+        assert np.isnan(X[np.ix_(takers, others)]).all()
+
+
+def test_adaptive_gives_items_near_the_ability() -> None:
+    data = simulate.rasch(400, 100, design="adaptive", length=15, seed=3)
+    assert (data.responses.counts == 15).all()
+    person, item, _ = data.responses.answers()
+    mean = np.bincount(person, weights=data.difficulty[item]) / 15
+    assert np.corrcoef(mean, data.ability)[0, 1] > 0.7
+    assert (data.responses.scores / 15).std() < 0.15, "whoever is able gets harder items, not more right answers"
+
+
 @pytest.mark.parametrize("design", ["complete", "adaptive"])
 def test_categories_follow_the_model(design: str) -> None:
     data = simulate.partial_credit(4000, 20, categories=4, design=design, seed=3)
@@ -349,21 +385,6 @@ def test_categories_follow_the_model(design: str) -> None:
     for k in range(4):
         z = np.sum((category == k) - p[:, k]) / np.sqrt(np.sum(p[:, k] * (1 - p[:, k])))
         assert abs(z) < WIDE
-
-
-def test_ordered_two_stage_and_stopping() -> None:
-    data = simulate.partial_credit(200, 30, categories=3, design="two-stage", routing=9, seed=2)
-    X = data.responses.to_dense()
-    rest = 9 + np.argsort(data.difficulty[9:])
-    able = X[:, :9].sum(axis=1) >= 9
-    assert 0 < able.sum() < 200
-    assert not np.isnan(X[np.ix_(able, rest[10:])]).any()
-    assert np.isnan(X[np.ix_(able, rest[:10])]).all()
-    data = simulate.partial_credit(200, 30, categories=3, design="stopping", wrong=2, seed=2)
-    for row in data.responses.to_dense()[:, np.argsort(data.difficulty)]:
-        answers = row[: np.sum(~np.isnan(row))]
-        runs = [k for k in range(1, len(answers)) if answers[k - 1 : k + 1].sum() == 0]
-        assert runs == ([len(answers) - 1] if runs else [])
 
 
 @pytest.mark.parametrize(
@@ -431,6 +452,8 @@ def test_adaptive_tests_of_ordered_items_never_make_users_x_items() -> None:
         ({"n_persons": 5, "n_items": 9, "design": "booklets", "booklets": 4, "length": 2}, "`length` is 2; .* 3 to 9"),
         ({"n_persons": 5, "design": "linked", "length": 4, "anchors": 4}, "`anchors` is 4; .* at most 3"),
         ({"n_persons": 5, "n_items": 7, "design": "linked"}, "hold 1,142"),
+        ({"n_persons": 5, "n_items": 10, "design": "adaptive", "length": 11}, "`length` is 11; there are 10 items"),
+        ({"n_persons": 5, "n_items": 10, "design": "two-stage", "routing": 9}, "`routing` is 9"),
         ({"n_persons": 5, "n_items": 5, "ability_sd": -1}, "`ability_sd` is -1"),
         ({"n_persons": 5, "n_items": 5, "difficulty_sd": np.inf}, "`difficulty_sd` is inf"),
         ({"n_persons": 5, "n_items": 5, "ability_mean": np.nan}, "`ability` holds values that are not finite"),

@@ -1,36 +1,28 @@
 """A folder of results: which parts of an analysis are wanted and can be afforded, which tables they make, and how these
-are written; people on a cluster by its workers."""
+are written."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
-import secrets
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.people import with_measures
 from spectral_irt.data import Finding, Responses
-from spectral_irt.engine.base import Engine
-from spectral_irt.errors import ClusterError, OptionError, OutputError, listed
+from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.items.distractors import has_options
-from spectral_irt.tables import AnyColumns, Columns, pieces, write_csv, write_json, write_parquet
+from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.engine.dask import DaskEngine
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
@@ -43,7 +35,6 @@ TABLES = (
 )
 # What a fit may write.
 RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)
-AT_ONCE = 2  # parts for every thread of the workers that are on their way together: all of them may be too much
 
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
@@ -184,48 +175,29 @@ def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool 
     tables, record = study.tables(parts), study.record(parts)
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
     done: list[Path] = []
-    with all_or_nothing(targets, stale=stale, parted=may_be_parted(folder)) as drafts:
+    with all_or_nothing(targets, stale=stale) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
             said = {**record, "outputs": [path.name for path in (*done, target)]}
             with naming(target):
-                write_result(draft, target, tables, said, study.responses.engine, parquet=parquet)
+                write_result(draft, target, tables, said)
             done += [target] if draft.exists() else []
     return done
 
 
 def write_result(
-    draft: Path,
-    target: Path,
-    tables: Mapping[str, AnyColumns],
-    record: Mapping[str, Any],
-    engine: Engine,
-    *,
-    parquet: bool,
+    draft: Path, target: Path, tables: Mapping[str, AnyColumns], record: Mapping[str, Any]
 ) -> dict[str, int]:
     """One of the results: the record, a table, or a workbook with all of them, of which tables that are too long for a
-    sheet are given back. A table that there is not leaves no file.
-
-    Where Parquet is wanted too and the workers of a cluster see the draft, people are parts that the workers write, and
-    no CSV: its draft is removed.
-    """
+    sheet are given back. A table that there is not leaves no file."""
     if is_workbook(target):
         return write_workbook(draft, tables, record)
     if target.name == RECORD:
         write_json(draft, record)
     elif target.stem not in tables:
         draft.unlink()
-    elif target.stem == PEOPLE and parquet and engine.remote and cast("DaskEngine", engine).sees(draft):
-        draft.unlink()
-        if target.suffix != ".csv":
-            _write_parts(draft, tables[target.stem], cast("DaskEngine", engine))
     else:
         (write_csv if target.suffix == ".csv" else write_parquet)(draft, tables[target.stem])
     return {}
-
-
-def may_be_parted(folder: Path) -> list[Path]:
-    """Results that may be folders of parts."""
-    return [folder / f"{PEOPLE}.parquet"]
 
 
 def result_paths(
@@ -264,36 +236,3 @@ def written_with(record: Path) -> set[str]:
         return set()
     names = found.get("outputs")
     return {record.name, *(str(name) for name in names)} if isinstance(names, list) else {record.name}
-
-
-# ------------------------------------------------------------------------------------------- on a cluster
-
-
-def _write_parts(folder: Path, columns: AnyColumns, engine: DaskEngine) -> None:
-    folder.mkdir()
-    parts = pieces(columns)
-    paths: list[Path] = []
-    while frames := list(itertools.islice(parts, AT_ONCE * engine.threads)):
-        new = [folder.absolute() / f"part-{len(paths) + k:05d}.parquet" for k in range(len(frames))]
-        engine.gather(engine.submit_all(write_part, frames, list(map(str, new))))
-        paths += new
-    for path in folder.absolute().iterdir():  # what a worker left that died
-        if path not in paths:
-            path.unlink()
-
-
-def write_part(frame: pl.DataFrame, path: str) -> None:
-    """One part, by a worker: complete or not at all, and the same when it is written once more."""
-    folder, name = os.path.split(path)
-    if not os.path.isdir(folder):
-        raise ClusterError(
-            f"a worker on {socket.gethostname()} does not see {os.path.dirname(folder)!r}, where the people are to be "
-            "written. Choose a folder on the file system that all machines share."
-        )
-    draft = os.path.join(folder, f".{name}-{secrets.token_hex(6)}")
-    try:
-        frame.write_parquet(draft)
-        os.replace(draft, path)
-    finally:
-        if os.path.exists(draft):
-            os.unlink(draft)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.analysis.folder import OF_PEOPLE, RECORD, TABLES, may_be_parted, result_paths, write_result
+from spectral_irt.analysis.folder import OF_PEOPLE, RECORD, TABLES, result_paths, write_result
 from spectral_irt.analysis.record import file_digests
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.bank import AnchoredRasch, Bank, to_bank
@@ -69,7 +69,7 @@ class FitJob:
         """Read, fit, analyse, and write the results where places were named."""
         self.check()
         targets, stale = self._places()
-        bank, output = self.results.bank, self.results.output
+        bank = self.results.bank
         keep: list[Callable[[], object]] = []
         with all_or_nothing(
             targets,
@@ -77,7 +77,6 @@ class FitJob:
             folders=[] if bank is None else [bank],
             stale=stale,
             last=lambda: [save() for save in keep],
-            parted=[] if output is None else may_be_parted(output),
         ) as drafts:
             study, parts = self._calibrate()
             for draft, target in zip(drafts, targets, strict=True):
@@ -371,8 +370,7 @@ class FitJob:
             else:
                 last = target.name == RECORD or is_workbook(target)
                 record = self.record(study, parts) if last else {}
-                engine, parquet = study.responses.engine, self.results.parquet
-                self.left_out = write_result(draft, target, self.tables, record, engine, parquet=parquet)
+                self.left_out = write_result(draft, target, self.tables, record)
                 if is_workbook(target):
                     self.written = [name for name in self.tables if name not in self.left_out]
                 elif draft.exists():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,6 +172,6 @@ def turned(responses: Responses) -> Responses:
     """
     responses.right_and_wrong_only()
     person, item, right = responses.answers()
-    made = Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons)
-    known = {"source": responses.source, "frame_kind": responses.frame_kind, "notes": responses.notes}
-    return replace(made, **known, raw=responses.raw, engine=responses.engine, words=responses.words[::-1])  # type: ignore[arg-type]
+    names = ("source", "frame_kind", "notes", "raw", "engine")
+    known = {name: getattr(responses, name) for name in names} | {"words": responses.words[::-1]}
+    return Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons, **known)

@@ -136,9 +136,7 @@ class Block:
 
     def take(self, persons: Ints) -> Block:
         """The block of these people, in this order."""
-        starts, counts = self.indptr[:-1][persons], self.counts[persons]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        where = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
+        indptr, where = taken(self.indptr, persons)
         return Block(indptr, indptr[:-1] + self.scores[persons], self.items[where], self._options(where))
 
     def keep_items(self, new_code: NDArray[np.int32]) -> Block:
@@ -157,6 +155,13 @@ class Block:
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+
+def taken(indptr: Ints, persons: Ints) -> tuple[Ints, Ints]:
+    """Where the entries of these people begin when they stand one after the other, and where each entry was."""
+    counts = np.diff(indptr)[persons]
+    new = np.concatenate([[0], np.cumsum(counts)])
+    return new, np.repeat(indptr[:-1][persons] - new[:-1], counts) + np.arange(new[-1])
 
 
 EMPTY = Block(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))  # nobody

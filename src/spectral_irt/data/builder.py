@@ -241,17 +241,12 @@ def raw_answers(
     unused = np.ones(len(scoring.key), dtype=bool)
     unused[place[place >= 0]] = False
     absent = [label for label, one in zip(scoring.key, unused.tolist(), strict=True) if one]
-    return RawAnswers(options.texts, key), (
-        *options.findings(text for one in own.values() for text in one),
-        *([_not_there(absent)] if absent else []),
-    )
-
-
-def _not_there(absent: list[Any]) -> Finding:
-    """A note on items of the key that the data do not have: a longer key does no harm, a misspelled label does."""
-    items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
-    sentence = f"{items} not among the answers: {listed(absent)}."
-    return Finding("key_items_not_there", "note", sentence, "Compare the labels if they should be.", tuple(absent))
+    found = options.findings(text for one in own.values() for text in one)
+    if absent:  # a longer key does no harm, a misspelled label does
+        items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
+        said, remedy = f"{items} not among the answers: {listed(absent)}.", "Compare the labels if they should be."
+        found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
+    return RawAnswers(options.texts, key), found
 
 
 def refuse_blanks(scoring: Scoring, where: str) -> None:
@@ -308,7 +303,5 @@ def _without_unused(answers: Responses, scoring: Scoring) -> Responses:
     settled = settle(used, answers.items, replace(scoring, reverse=()), answers.source)
     person, item, category = answers.answers()
     category = settled.category[item, value[item, category.astype(np.int64)]]
-    made = Responses.from_codes(
-        person, item, category, persons=answers.persons, items=answers.items, thresholds=settled.thresholds
-    )
-    return replace(made, source=answers.source, codes=settled.codes, notes=settled.notes)
+    known = {"source": answers.source, "codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
+    return Responses.from_codes(person, item, category, persons=answers.persons, items=answers.items, **known)  # type: ignore[arg-type]

@@ -221,15 +221,12 @@ def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Respon
         if found.codes is None:
             return found
         if looks_ordered(found):
-            return _noted(found)
+            n = found.thresholds.widest + 1
+            said = f"The answers are in up to {n} ordered categories, for a partial credit model."
+            remedy = "Say `SpectralRatingScale` for items that share their categories, or `threshold=` for right and"
+            remedy += " wrong."
+            return replace(found, notes=(Finding("ordered_categories", "note", said, remedy), *found.notes))
     return read(replace(how, ordered=False, undecided=False))
-
-
-def _noted(found: Responses) -> Responses:
-    sentence = f"The answers are in up to {found.thresholds.widest + 1} ordered categories, for a partial credit model."
-    remedy = "Say `SpectralRatingScale` for items that share their categories, or `threshold=` for right and wrong."
-    note = Finding("ordered_categories", "note", sentence, remedy)
-    return replace(found, notes=(note, *found.notes))
 
 
 def looks_ordered(responses: Responses) -> bool:

@@ -23,7 +23,14 @@ from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, DisconnectedDesignError, listed
+from spectral_irt.errors import (
+    LARGEST_COMPONENT,
+    AnswersStayError,
+    DesignError,
+    DisconnectedDesignError,
+    first_of,
+    listed,
+)
 from spectral_irt.sparse_kernels import onto_items
 from spectral_irt.text import count_are
 
@@ -300,7 +307,7 @@ def describe_split(responses: Responses, labels: Ints) -> str:
     layout = responses.thresholds
     what = "items" if layout.binary else "thresholds"
     sizes = np.bincount(labels[labels >= 0])
-    shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
+    shown = first_of(f"{size:,}" for size in sizes)
     last = range(len(sizes) - 1, max(0, len(sizes) - 4), -1)
     smallest = [listed(responses.items[np.unique(layout.item[labels == k])]) for k in last]
     if not _shared(responses, labels, informative=False):

@@ -156,7 +156,7 @@ def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None
         if len(same) > 1:
             raise _ambiguous([theirs[k] for k in same], label)
         for k in same:
-            if k in matched and not _equal(matched[k], label):
+            if k in matched and (type(matched[k]) is not type(label) or matched[k] != label):
                 raise _ambiguous([label, matched[k]], theirs[k])
             matched[k] = label
             found[n] = k
@@ -167,10 +167,6 @@ def _ambiguous(same: list[Any], label: Any) -> OptionError:
     return OptionError(
         f"{names} are the same label as text, and {listed([label])} could be either. Rename one of them."
     )
-
-
-def _equal(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and bool(a == b)
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BLOCK_RESPONSES, Block, Ints
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine.memory import Budget, budget
-from spectral_irt.errors import NAMED, DuplicateResponseError, ReadError, listed
+from spectral_irt.errors import NAMED, DuplicateResponseError, ReadError, first_of, listed
 from spectral_irt.sparse_kernels import counting_sort
 
 Duplicates = Literal["error", "first", "last"]
@@ -48,12 +48,17 @@ class Repeats:
         """Raise when there were any; `persons` and `items` are the labels."""
         if not self.extra:
             return
-        first = [f"({listed([persons[u]])}, {listed([items[i]])})" for u, i in self.first or []]
-        more = f" and {self.pairs - len(first):,} more" if self.pairs > len(first) else ""
-        raise DuplicateResponseError(
-            f"{source}: {self.pairs:,} (person, item) {'pair is' if self.pairs == 1 else 'pairs are'} answered more "
-            f"than once: {', '.join(first)}{more}. Say `duplicates='first' or 'last'` to keep one answer of each."
-        )
+        first = [(persons[u], items[i]) for u, i in self.first or []]
+        raise repeated(source, self.pairs, first, "Say `duplicates='first' or 'last'` to keep one answer of each.")
+
+
+def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
+    """The complaint about so many people and items, of which the first are named."""
+    shown = first_of((f"({listed([person])}, {listed([item])})" for person, item in first), pairs)
+    what = "pair is" if pairs == 1 else "pairs are"
+    return DuplicateResponseError(
+        f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}. {remedy}"
+    )
 
 
 def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1) -> Iterator[tuple[int, int]]:

@@ -203,10 +203,9 @@ class Responses:
 
     @classmethod
     def from_long(cls, persons: ArrayLike, items: ArrayLike, responses: ArrayLike, **options: Any) -> Responses:
-        """Responses from three columns of equal length: person, item, and answer (or missing: not answered), by `read`,
-        whose options it takes.
+        """Responses from three columns of equal length: person, item, and answer (or missing: not answered).
 
-        People and items come out in sorted order.
+        It takes the options of `read`. People and items come out in sorted order.
 
         >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
         ['q1', 'q2']
@@ -229,19 +228,17 @@ class Responses:
         items: Labels,
         thresholds: Thresholds | None = None,
         duplicates: Duplicates = "error",
-        frame_kind: str | None = None,
-        source: str = "the data",
-        codes: Floats | None = None,
+        **known: Any,
     ) -> Responses:
-        """Responses from integer codes that point into the label arrays, and categories; rows in any order."""
+        """Responses from codes that point into the labels, and categories, in any order; `known` are attributes."""
         layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
         rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats()
         counts = np.bincount(person, minlength=len(persons))
         blocks = tuple(pack_rows(in_pieces(rows), counts, layout, duplicates=duplicates, repeats=repeats))
         if duplicates == "error":
-            repeats.complain(persons, items, source)
-        return cls(blocks, items, persons, frame_kind, source, thresholds=layout, codes=codes)
+            repeats.complain(persons, items, known.get("source", "the data"))
+        return cls(blocks, items, persons, thresholds=layout, **known)
 
     @property
     def n_persons(self) -> int:

@@ -10,7 +10,6 @@ People whose set few others share stay as they are (`SharedSets.rest`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -205,7 +204,9 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
             return ()
     scores = block.scores
     people, right, together = _empty(k)
-    for start, stop in _slices(block.n_persons, k):
+    size = min(max(CELLS // k, 1), EXACT)
+    for start in range(0, block.n_persons, size):
+        stop = min(start + size, block.n_persons)
         x = _dense(block, codes, start, stop, k)
         has_score = np.zeros((stop - start, k + 1), dtype=np.float32)
         has_score[np.arange(stop - start), scores[start:stop]] = 1
@@ -213,11 +214,6 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
         together += x.T @ x
     people += np.bincount(scores, minlength=k + 1)
     return people, right, together
-
-
-def _slices(n: int, k: int) -> Iterator[tuple[int, int]]:
-    size = min(max(CELLS // k, 1), EXACT)
-    return ((start, min(start + size, n)) for start in range(0, n, size))
 
 
 def _dense(block: Block, codes: NDArray[np.int32], start: int, stop: int, k: int) -> Singles:

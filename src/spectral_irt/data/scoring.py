@@ -286,18 +286,16 @@ class Scoring:
             return found
         if self.ordered:
             return np.asarray(answers).astype(np.uint8)
-        return self._right(answers, persons, means).view(np.uint8)
-
-    def _right(self, answers: Any, persons: NDArray[Any], means: Means | None) -> Bools:
         if self.correct is not None:
-            return np.array(answers.is_in(list(self.correct)).to_numpy())
-        if self.threshold is not None:
-            return np.asarray(answers > self.threshold)
-        if self.above_mean is not None:
+            right = np.array(answers.is_in(list(self.correct)).to_numpy())
+        elif self.threshold is not None:
+            right = np.asarray(answers > self.threshold)
+        elif self.above_mean is not None:
             assert means is not None
-            above: Bools = answers - means.mean[persons] > means.slack[persons]
-            return above if self.above_mean == "right" else ~above
-        return np.asarray(answers == 1)
+            right = (answers - means.mean[persons] > means.slack[persons]) == (self.above_mean == "right")
+        else:
+            right = np.asarray(answers == 1)
+        return right.view(np.uint8)
 
 
 def _finite(threshold: Any) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, taken
 from spectral_irt.numerics import fixed
 
 
@@ -163,11 +163,10 @@ class Rows:
 
     def take(self, people: Ints) -> Rows:
         """These people, in this order."""
-        counts = self.counts[people]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        where = np.repeat(self.indptr[:-1][people] - indptr[:-1], counts) + np.arange(indptr[-1])
+        indptr, where = taken(self.indptr, people)
         category = None if self.category is None else self.category[where]
-        return Rows(indptr, self.items[where], counts, self.scores[people], self.max_scores[people], category)
+        counts, scores, highest = self.counts[people], self.scores[people], self.max_scores[people]
+        return Rows(indptr, self.items[where], counts, scores, highest, category)
 
     def sums(self, values: NDArray[np.generic]) -> Floats:
         """Sums over the answers of each person."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling, positions
 from spectral_irt.data.scoring import Answers, Scoring
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, listed
+from spectral_irt.errors import NAMED, OptionError, ResponseValueError, first_of, listed
 
 if TYPE_CHECKING:
     from spectral_irt.data.block import Ints
@@ -118,8 +118,7 @@ class ValueCheck:
         what = ", a fraction" if self.fraction else ""
         sentence: str = (
             f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}, which is "
-            f"{self.scoring.expected} ({self.n_odd:,} such {values}: {', '.join(map(_shown, kinds[:NAMED]))}"
-            f"{f' and {len(kinds) - NAMED:,} more' if len(kinds) > NAMED else ''})."
+            f"{self.scoring.expected} ({self.n_odd:,} such {values}: {first_of(map(_shown, kinds))})."
         )
         codes = _missing_codes(kinds)
         if codes:

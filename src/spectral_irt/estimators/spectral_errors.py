@@ -23,7 +23,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Design, Mask
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.errors import LARGEST_COMPONENT, listed
+from spectral_irt.errors import LARGEST_COMPONENT, first_of, listed
 from spectral_irt.estimators.base import WEAK_LINKS, Tell
 from spectral_irt.estimators.estimate import Estimate, centered, convergence, weights_finding, with_missing
 
@@ -211,7 +211,7 @@ def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
 def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
     """What was assumed about groups of items that nobody links."""
     sizes = np.bincount(parts)
-    shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
+    shown = first_of(f"{size:,}" for size in sizes)
     outside = rest.items[parts > 0]
     sentence = (
         f"The items fall into {len(sizes):,} groups that share no people (sizes {shown}): nothing tells how their "

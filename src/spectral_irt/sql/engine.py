@@ -119,15 +119,9 @@ class DatabaseEngine(Engine):
 
     # ---------------------------------------------------------------------------- the design
 
-    def _item_counts(self, part: Answers, n_items: int) -> tuple[Ints, ...]:
-        return self.per_item(queries.COUNTS, n_items, answers=part.answers)
-
     def _kinds(self, part: Answers, thresholds: Thresholds) -> Ints:
         some, *kinds = self.ask(queries.KINDS, people=part.people).row(0)
         return np.array([part.n_persons - some, *kinds])
-
-    def _evidence(self, part: Answers, thresholds: Thresholds) -> tuple[Floats, ...]:
-        return self.per_item(queries.EVIDENCE, thresholds.n_items, answers=part.answers, people=part.people)
 
     def _marked(self, part: Answers, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
         self.load(item=np.flatnonzero(marks).astype(np.int32))
@@ -167,9 +161,6 @@ class DatabaseEngine(Engine):
 
     # ---------------------------------------------------------------------------- flows
 
-    def _rates(self, part: Weighed) -> Floats:
-        return self.per_item(queries.RATES, part.of.n_items, **part.names)[0]
-
     def _flow(self, part: Weighed, values: Floats, start: int) -> Floats:
         """What flows through each person from answers that are `start` to those that are not."""
         if values.ndim > 1:  # many columns are asked for by small chains only
@@ -207,15 +198,17 @@ INSTEAD_OF: dict[Kernel, Callable[..., Any]] = {
     n_responses: lambda engine, part: engine.one(queries.HOW_MANY, codes=part.answers),
     pair_work: lambda engine, part, thresholds: np.inf,  # each pair would be a row of a join
     sampled_sets: lambda engine, part, table: (1, 0),  # more sets than people: none is looked for
-    item_counts: DatabaseEngine._item_counts,
+    item_counts: lambda engine, part, n_items: engine.per_item(queries.COUNTS, n_items, answers=part.answers),
     kinds_of_people: DatabaseEngine._kinds,
-    evidence: DatabaseEngine._evidence,
+    evidence: lambda engine, part, thresholds: engine.per_item(
+        queries.EVIDENCE, thresholds.n_items, answers=part.answers, people=part.people
+    ),
     spread_marks: DatabaseEngine._marked,
     across: DatabaseEngine._across,
     Block.keep_items: DatabaseEngine._some_items,
     Part.under: DatabaseEngine._under,
     Part.again: DatabaseEngine._again,
-    total_rates: DatabaseEngine._rates,
+    total_rates: lambda engine, part: engine.per_item(queries.RATES, part.of.n_items, **part.names)[0],
     flow_in: lambda engine, part, flow: engine._flow(part, flow, 1),
     flow_out: lambda engine, part, to: engine._flow(part, to, 0),
     pair_rates: DatabaseEngine._pair_rates,

@@ -12,14 +12,8 @@ from sqlglot import exp
 
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.labels import label_array
-from spectral_irt.errors import (
-    DatabaseError,
-    DuplicateResponseError,
-    OptionError,
-    ReadError,
-    ResponseValueError,
-    listed,
-)
+from spectral_irt.data.packing import repeated
+from spectral_irt.errors import DatabaseError, OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.reading import LayoutOptions
 from spectral_irt.reading.columns import Long, find_layout, plural_words
 from spectral_irt.reading.frame import table_of_frame
@@ -171,10 +165,6 @@ def _check_once(engine: DatabaseEngine, given: Given, **tables: str) -> None:
     first = engine.ask(queries.TWICE, "look for answers given twice", **tables)
     if first.is_empty():
         return
-    pairs = int(first["n"][0])
-    shown = [f"({listed([u])}, {listed([i])})" for u, i, _ in first.iter_rows()]
-    more = f" and {pairs - len(shown):,} more" if pairs > len(shown) else ""
-    raise DuplicateResponseError(
-        f"{given.source}: {pairs:,} (person, item) {'pair is' if pairs == 1 else 'pairs are'} answered more than once: "
-        f"{', '.join(shown)}{more}. Keep one answer of each in a view (SELECT ... GROUP BY, or ROW_NUMBER)."
-    )
+    pairs = ((person, item) for person, item, _ in first.iter_rows())
+    remedy = "Keep one answer of each in a view (SELECT ... GROUP BY, or ROW_NUMBER)."
+    raise repeated(given.source, int(first["n"][0]), pairs, remedy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-import spectral_irt
 from spectral_irt.data import Responses
 from spectral_irt.errors import ResponseValueError
 from spectral_irt.reading import read
@@ -77,21 +75,3 @@ def test_the_same_complaint(way: str, tmp_path: Path) -> None:
 def test_a_format_is_a_module_with_open_table(family: str) -> None:
     module = importlib.import_module(f"spectral_irt.reading.{FORMATS[family].module}")
     assert callable(module.open_table)
-
-
-def test_no_file_here_shares_its_name_with_another() -> None:
-    root = Path(spectral_irt.__file__).parent
-    here = [path.name for path in (root / "responses").rglob("*.py") if path.name != "__init__.py"]
-    assert [name for name, times in Counter(here).items() if times > 1] == []
-
-
-@pytest.mark.parametrize("name", ["person"])
-def test_the_column_of_people_has_two_names_and_a_frame_two_ways_in(name: str, tmp_path: Path) -> None:
-    frame = pl.DataFrame({"who": ["a", "a", "b"], "what": ["x", "y", "x"], "right": [1, 0, 0]})
-    frame.write_csv(tmp_path / "a.csv")
-    columns: dict[str, Any] = {name: "who", "item": "what", "response": "right"}
-    found = read(frame, **columns)
-    assert found.persons.tolist() == ["a", "b"]
-    assert found.to_dense()[0].tolist() == [1, 0]
-    for same in (read(frame, **columns), read(tmp_path / "a.csv", **columns)):
-        assert same.digest() == found.digest()

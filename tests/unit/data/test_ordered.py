@@ -5,16 +5,16 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy import sparse
 
 from spectral_irt import ConditionalRasch, JointRasch, Responses, SpectralRasch, simulate
 from spectral_irt.data.same_items import distinct_rows
-from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError
+from spectral_irt.errors import OptionError, ResponseValueError
 
 _ = np.nan
 TABLE = np.array([[0, 1, 2, _], [2, 0, 3, 1], [_, _, _, _], [1, 1, 0, 0], [2, 1, 1, 1], [0, _, 3, _]], dtype=float)
+GIVEN = np.nonzero(~np.isnan(TABLE))
 
 
 def same(a, b):
@@ -34,19 +34,6 @@ def test_counts_of_answers_and_entries_differ():
     middle = np.sum((TABLE == 1)[:, [0, 2]]) + np.sum(TABLE[:, 2] == 2)  # two entries each
     assert answers.entries.n_responses == answers.n_responses + middle
     assert answers.category_counts[2].tolist() == [1, 1, 1, 2]
-
-
-def test_right_and_wrong_answers_are_the_blocks_of_responses():
-    table = (simulate.rasch(300, 12, design="sampled", p=0.6, seed=1).responses).to_dense()
-    ordered, plain = Responses.from_wide(table, ordered=True), Responses.from_wide(table)
-    for ours, theirs in zip(ordered.blocks, plain.blocks, strict=True):
-        for name in ("indptr", "split", "items"):
-            a, b = getattr(ours, name), getattr(theirs, name)
-            assert a.dtype == b.dtype
-            assert np.array_equal(a, b)
-    np.testing.assert_array_equal(
-        SpectralRasch().fit(ordered).difficulty_, SpectralRasch().fit(plain).difficulty_
-    )  # an estimator of right and wrong answers takes them
 
 
 def test_parts():
@@ -75,45 +62,26 @@ def test_several_blocks(monkeypatch):
     assert same(answers.take_persons(np.arange(50, 150)).to_dense(), table[50:150])
 
 
-@pytest.mark.parametrize("kind", ["list", "masked", "object", "polars", "pandas", "sparse", "long"])
-def test_ways_in(kind):
-    rows = [[None if np.isnan(x) else int(x) for x in row] for row in TABLE]
-    if kind == "list":
-        answers = Responses.from_wide(rows, ordered=True)
-    elif kind == "masked":
-        answers = Responses.from_wide(np.ma.masked_array(np.nan_to_num(TABLE), np.isnan(TABLE)), ordered=True)
-    elif kind == "object":
-        answers = Responses.from_wide(np.array(rows, dtype=object), ordered=True)
-    elif kind == "polars":
-        answers = Responses.from_wide(pl.DataFrame(rows, schema=list("abcd"), orient="row"), ordered=True)
-        assert answers.items.tolist() == list("abcd")
-    elif kind == "pandas":
-        pd = pytest.importorskip("pandas")
-        answers = Responses.from_wide(pd.DataFrame(TABLE, columns=list("abcd")), ordered=True)
-    elif kind == "sparse":
-        person, item = np.nonzero(~np.isnan(TABLE))
-        answers = Responses.from_wide(
-            sparse.coo_array((TABLE[person, item], (person, item)), shape=TABLE.shape), ordered=True
-        )
-    else:
-        person, item = np.nonzero(~np.isnan(TABLE))
-        order = np.random.default_rng(0).permutation(len(person))
-        answers = Responses.from_long(person[order], item[order], TABLE[person, item][order], ordered=True)
-        assert same(answers.to_dense(), TABLE[[0, 1, 3, 4, 5]])  # nobody is known of who answered nothing
-        return
-    assert same(answers.to_dense(), TABLE)
+WAYS = {
+    "list": lambda: [[None if np.isnan(x) else int(x) for x in row] for row in TABLE],
+    "masked": lambda: np.ma.masked_array(np.nan_to_num(TABLE), np.isnan(TABLE)),
+    "object": lambda: np.array([[None if np.isnan(x) else int(x) for x in row] for row in TABLE], dtype=object),
+    "sparse": lambda: sparse.coo_array((TABLE[GIVEN], GIVEN), shape=TABLE.shape),
+}
 
 
-def test_repeated_answers():
+@pytest.mark.parametrize("kind", WAYS)
+def test_arrays_of_every_kind(kind):
+    assert same(Responses.from_wide(WAYS[kind](), ordered=True).to_dense(), TABLE)
+
+
+@pytest.mark.parametrize(("duplicates", "code"), [("first", 2), ("last", 1)])
+def test_repeated_answers(duplicates, code):
+    """Categories are numbered without those that nobody has any more."""
     columns = (["a", "a", "b", "a"], ["q", "r", "q", "q"], [2, 1, 0, 1])
-    with pytest.raises(DuplicateResponseError, match=r"1 .person, item. pair is answered more than once"):
-        Responses.from_long(*columns)
-    assert (
-        Responses.from_long(*columns, duplicates="first", ordered=True).to_dense()[0, 0] == 1
-    )  # it was 2, the higher of 0 and 2
-    assert same(
-        Responses.from_long(*columns, duplicates="last", ordered=True).to_dense(), np.array([[1, 1], [0, np.nan]])
-    )
+    found = Responses.from_long(*columns, duplicates=duplicates, ordered=True)
+    assert same(found.to_dense(), np.array([[1, 1], [0, _]]))
+    assert found.category_codes()[0].tolist() == [0, code]
 
 
 # -------------------------------------------------------------------------------- categories nobody used

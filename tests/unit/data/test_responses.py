@@ -49,42 +49,22 @@ def test_no_data_at_all() -> None:
     assert "0 persons" in repr(empty)
 
 
-@pytest.mark.parametrize("persons", [[0, 3, 6], [7], [1, 2], range(8)])
-def test_take_users(responses: Responses, persons: list[int]) -> None:
-    taken = responses.take_persons(list(persons))
-    np.testing.assert_array_equal(taken.to_dense(), AWKWARD[list(persons)])
-    assert taken.persons.tolist() == list(persons)
-    assert taken.items.tolist() == NAMES
+@pytest.mark.parametrize("chosen", [[0, 3, 6], [5], [1, 2], range(7), [-1], np.arange(7) % 2 == 0, []])
+def test_parts(responses: Responses, chosen: Any) -> None:
+    """Positions, also from the end, or a mask; nobody and nothing, too."""
+    before, at = responses.digest(), np.arange(7)[np.asarray(chosen, dtype=None if len(chosen) else int)]
+    items, people = responses.take_items(chosen), responses.take_persons(at)
+    np.testing.assert_array_equal(items.to_dense(), AWKWARD[:, at])
+    assert (items.items.tolist(), items.n_persons) == ([NAMES[i] for i in at], 8)
+    np.testing.assert_array_equal(people.to_dense().reshape(len(at), 7), AWKWARD[at])
+    assert (people.persons.tolist(), people.items.tolist()) == (at.tolist(), NAMES)
+    assert responses.digest() == before
 
 
-def test_take_users_by_mask_and_none(responses: Responses) -> None:
-    mask = np.arange(8) % 2 == 0
-    np.testing.assert_array_equal(responses.take_persons(mask).to_dense(), AWKWARD[mask])
-    nobody = responses.take_persons(np.zeros(8, dtype=bool))
-    assert (nobody.n_persons, nobody.n_items, nobody.n_responses) == (0, 7, 0)
-
-
-def test_take_users_keeps_the_order_of_the_data(responses: Responses) -> None:
+def test_people_stay_in_the_order_of_the_data_and_items_need_not(responses: Responses) -> None:
     assert responses.take_persons([6, 0]).persons.tolist() == [0, 6]
-
-
-@pytest.mark.parametrize("items", [[0, 1, 2], [5], [0, 6]])
-def test_take_items(responses: Responses, items: list[int]) -> None:
-    taken = responses.take_items(items)
-    np.testing.assert_array_equal(taken.to_dense(), AWKWARD[:, items])
-    assert taken.items.tolist() == [NAMES[i] for i in items]
-    assert taken.n_persons == 8
-
-
-def test_take_items_by_mask(responses: Responses) -> None:
-    mask = np.array([1, 0, 0, 1, 0, 0, 1], dtype=bool)
-    np.testing.assert_array_equal(responses.take_items(mask).to_dense(), AWKWARD[:, mask])
-
-
-def test_positions_from_the_end_and_empty_lists(responses: Responses) -> None:
-    np.testing.assert_array_equal(responses.take_persons([-1]).to_dense(), AWKWARD[[-1]])
-    np.testing.assert_array_equal(responses.take_items([-1]).to_dense(), AWKWARD[:, [-1]])
-    assert responses.take_persons([]).n_persons == responses.take_items([]).n_items == 0
+    np.testing.assert_array_equal(responses.take_persons(np.arange(8) > 5).to_dense(), AWKWARD[6:])
+    np.testing.assert_array_equal(responses.take_items([3, 0]).to_dense(), AWKWARD[:, [3, 0]])
 
 
 def test_positions_that_do_not_exist(responses: Responses) -> None:
@@ -97,20 +77,10 @@ def test_positions_that_do_not_exist(responses: Responses) -> None:
         responses.take_items([1, 1])
 
 
-def test_take_items_in_any_order(responses: Responses) -> None:
-    np.testing.assert_array_equal(responses.take_items([3, 0]).to_dense(), AWKWARD[:, [3, 0]])
-
-
 def test_parts_of_parts(responses: Responses) -> None:
     part = responses.take_persons([0, 2, 3, 7]).take_items([1, 2, 3]).take_persons([1, 3])
     np.testing.assert_array_equal(part.to_dense(), AWKWARD[np.ix_([2, 7], [1, 2, 3])])
     assert part.persons.tolist() == [2, 7]
-
-
-def test_taking_parts_leaves_the_whole_alone(responses: Responses) -> None:
-    before = responses.digest()
-    responses.take_persons([1, 2]).take_items([0])
-    assert responses.digest() == before
 
 
 def test_digest_does_not_depend_on_blocks(responses: Responses) -> None:
@@ -177,11 +147,6 @@ def test_from_long_is_from_wide_melted() -> None:
     seen = AWKWARD[np.ix_(np.unique(person), np.unique(item))]
     np.testing.assert_array_equal(melted.to_dense(), seen)
     assert melted.persons.tolist() == np.unique(person).tolist()
-
-
-def test_from_long_threshold() -> None:
-    responses = Responses.from_long([1, 1, 2], ["a", "b", "a"], [3, 4, 5], threshold=3)
-    np.testing.assert_array_equal(responses.to_dense(), [[0, 1], [1, np.nan]])
 
 
 def test_from_long_repeats() -> None:

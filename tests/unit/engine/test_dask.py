@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import spectral_irt as si
+from spectral_irt.analysis.record import file_digests
 from spectral_irt.data import block
 from spectral_irt.engine.dask import DaskEngine, connect
 
@@ -127,6 +130,19 @@ def test_people_and_fit(engine: DaskEngine, split: list[str]) -> None:
     one, other = (fit.analyse(data) for fit, data in zip(fits, (here, there), strict=True))
     same(one.persons(), other.persons(), "person")
     same(one.item_fit(), other.item_fit(), "item")
+
+
+def test_files(engine: DaskEngine, split: list[str], tmp_path: Path) -> None:
+    """The process that asks writes them, as without a cluster; workers compute the digests of what they see."""
+    here, there = si.read(split), si.read(split, client=engine)
+    for name, responses in (("here", here), ("there", there)):
+        study = si.SpectralRasch().fit(responses).analyse(responses)
+        study.write(tmp_path / name, parquet=True)
+    assert sorted(os.listdir(tmp_path / "here")) == sorted(os.listdir(tmp_path / "there"))
+    one, other = (pl.read_parquet(tmp_path / name / "persons.parquet") for name in ("here", "there"))
+    assert_frame_equal(one, other, abs_tol=1e-9, rel_tol=1e-9)
+    copies = [Path(shutil.copy(path, tmp_path)) for path in split]
+    assert list(file_digests(split, engine).values()) == list(file_digests(copies).values())
 
 
 def test_a_worker_is_killed(engine: DaskEngine, split: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
