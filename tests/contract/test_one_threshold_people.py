@@ -85,17 +85,6 @@ def test_forms_and_what_their_scores_say():
         assert np.allclose(two.abilities(method, (0.1, 1.3)), binary.abilities(method, (0.1, 1.3)), atol=1e-9)
 
 
-def test_warm_takes_the_higher_maximum_beside_a_gap():
-    beta = np.array([-6.0, -5.0, -5.5, 2.0, 2.5, 6.0])
-    one = score_abilities(beta)[0]
-    answers = Responses.from_wide([[1, 1, 1, 0, 0, 0]])
-    assert abilities(answers, beta).ability[0] == pytest.approx(one[3])
-    assert one[3] == pytest.approx(-3.4331, abs=1e-3)
-    # One item with thresholds where two items are: the gap is as wide.
-    joined = score_abilities(beta, Thresholds(np.array([1, 1, 2, 1, 1])))[0]
-    assert joined[3] == pytest.approx(one[3], abs=0.05)
-
-
 def test_the_highest_of_the_weighted_likelihoods_whatever_the_order_of_thresholds():
     rng = np.random.default_rng(11)
     grid = np.arange(-40, 40, 0.01)

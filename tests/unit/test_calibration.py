@@ -62,16 +62,6 @@ def test_it_survives_a_pickle_and_a_copy(fit: SpectralRasch) -> None:
         assert after.items().equals(before.items())
 
 
-def test_the_estimator_pickles_too(many: Responses, fit: SpectralRasch) -> None:
-    """Its answers alone would take four times as much."""
-    kept = pickle.dumps(fit)
-    assert len(kept) < 400 * many.n_items
-    again = pickle.loads(kept)
-    assert np.array_equal(again.difficulty_, fit.difficulty_)
-    few = many.take_persons(np.arange(50))
-    assert again.analyse(few).persons().equals(fit.analyse(few).persons())
-
-
 def test_nobody_can_change_it() -> None:
     lsat = datasets.load_lsat()
     plain = SpectralRasch().fit(lsat).calibration_

@@ -22,10 +22,17 @@ from spectral_irt.inference.scores.reliability import Marginal, marginal_reliabi
 from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods, with_thresholds
 from spectral_irt.persons.align import Coded, align, align_categories
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
-from spectral_irt.persons.residuals import MeanSquares, person_mean_squares, residual_columns
-from spectral_irt.persons.score_tables import person_columns, score_columns
-from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns
-from spectral_irt.persons.unexpected import EACH, MOST, people_at, unexpected_columns
+from spectral_irt.persons.residuals import (
+    EACH,
+    MOST,
+    MeanSquares,
+    people_at,
+    person_columns,
+    person_mean_squares,
+    residual_columns,
+    unexpected_columns,
+)
+from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns, score_columns
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -193,7 +200,7 @@ class AnalysisOfPeople:
         people : sequence of labels, optional
             Whose answers; by default of people whose infit or outfit, standardized, is above 2, the worst first.
         per_person, limit : int
-            So many answers of each person, and of all; see `persons.unexpected.unexpected_columns`.
+            So many answers of each person, and of all; see `persons.residuals.unexpected_columns`.
         """
         place = None if people is None else people_at(self.responses, people)
         how: dict[str, Any] = {"people": place, "per_person": per_person, "limit": limit}

@@ -17,7 +17,7 @@ median moves back to 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,11 @@ from numpy.typing import NDArray
 from spectral_irt.ability import answer_moments
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
 from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
-from spectral_irt.persons.abilities import answers_with_difficulty, checked
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.persons.abilities import Abilities, answers_with_difficulty, checked
 from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.tables import Columns
 
@@ -37,6 +39,7 @@ ERRATIC = 2.0  # standardized infit or outfit above which a person answers less 
 FARTHEST = 300.0  # logits of a person or an item from 0: two such are still finitely far apart
 REACH = 2.0  # of q: half a degree of freedom; beyond, a mean square is a rare surprise or none, nothing like chi-square
 LEAST = 1e-12  # of a variance in ordered categories
+EACH, MOST = 3, 1_000  # unexpected answers of a person, and of all: what somebody can look at
 CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such surprise is still a finite number
 
 
@@ -215,3 +218,93 @@ def residual_columns(responses: Responses, thresholds: Floats, ability: Floats) 
 
 def _probabilities(block: Block, theta: Floats, difficulty: Floats) -> Floats:
     return probabilities(block, difficulty, theta)
+
+
+def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, max_score: Ints | None = None) -> Columns:
+    """`person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+
+    After the score the highest that each could have, where that is not n.
+    """
+    return {
+        "person": responses.persons,
+        "n": found.n,
+        "score": found.score,
+        **({} if max_score is None else {"max_score": max_score}),
+        "ability": found.ability,
+        "se": found.se,
+        "extreme": found.extreme,
+        "infit": fits.infit,
+        "outfit": fits.outfit,
+        "infit_z": fits.infit_z,
+        "outfit_z": fits.outfit_z,
+    }
+
+
+# ----------------------------------------------------------------------------------- the answers that surprise most
+
+
+def people_at(responses: Responses, people: Sequence[Any]) -> Ints:
+    """Positions of these people, by label."""
+    place = positions(people, responses.persons)
+    unknown = [label for label, k in zip(people, place.tolist(), strict=True) if k < 0]
+    if unknown:
+        raise OptionError(f"unknown people {listed(unknown)}; the responses have {listed(responses.persons)}.")
+    return place
+
+
+def unexpected_columns(
+    responses: Responses,
+    difficulty: Floats,
+    found: Abilities,
+    fits: MeanSquares,
+    *,
+    people: Ints | None = None,
+    per_person: int = EACH,
+    limit: int = MOST,
+) -> Columns:
+    """`person, misfit_z, item, response, expected, z, ability, difficulty`: the most surprising answers of each person.
+
+    Parameters
+    ----------
+    difficulty : float array
+        Of the items; of ordered answers the thresholds.
+    found, fits
+        Everybody's ability, and infit and outfit at it.
+    people : int array, optional
+        Positions of the people to look at. By default those whose infit or outfit, standardized, is above 2, the worst
+        first.
+    per_person, limit : int
+        Answers of a person, the most surprising first; and of all, where the last people are left out.
+
+    Notes
+    -----
+    `z` = (x - P) / sqrt(P (1 - P)), `expected` = P, and `misfit_z` is the larger of infit and outfit, standardized.
+    Only answers of which the model expects the opposite count (`z` beyond 1). People with everything right or
+    everything wrong surprise nobody.
+    """
+    worst = np.fmax(fits.infit_z, fits.outfit_z)
+    if people is None:
+        people = np.flatnonzero(worst > ERRATIC)
+        people = people[np.argsort(-worst[people], kind="stable")][:limit]
+    where = responses.thresholds.mean(difficulty) if not responses.thresholds.binary else difficulty
+    some = np.unique(people)
+    ability = np.where(np.isfinite(found.ability[some]), found.ability[some], np.nan)
+    every = residuals(responses.take_persons(some), difficulty, ability)
+    turn = np.zeros(len(some), dtype=np.int64)
+    turn[np.searchsorted(some, people)] = np.arange(len(people))
+    size = np.abs(np.nan_to_num(every.z))
+    order = np.lexsort((-size, turn[every.person]))
+    order = order[size[order] > 1]
+    mine = turn[every.person[order]]
+    chosen = order[np.arange(len(order)) - np.searchsorted(mine, mine) < per_person][:limit]
+    who, item = some[every.person[chosen]], every.item[chosen]
+    return {
+        "person": responses.persons[who],
+        "misfit_z": worst[who],
+        "item": responses.items[item],
+        "response": every.answer[chosen].astype(np.int64),
+        "expected": every.expected[chosen],
+        "z": every.z[chosen],
+        "ability": found.ability[who],
+        "difficulty": where[item],
+    }

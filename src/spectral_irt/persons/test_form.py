@@ -20,8 +20,9 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
-from spectral_irt.persons.abilities import checked, known_rows
+from spectral_irt.persons.abilities import Abilities, checked, known_rows
 from spectral_irt.persons.posterior import posterior_moments
+from spectral_irt.tables import Columns
 
 FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
 SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them
@@ -263,7 +264,7 @@ def _in_order(items: list[Ints]) -> Ints:
     return np.array(sorted(range(len(items)), key=lambda k: (*items[k].tolist(), beyond)), dtype=np.int64)
 
 
-def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) -> dict[str, NDArray[np.object_]]:
+def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) -> Columns:
     """Which items each form has: `form, item, difficulty`."""
     lengths = [len(items) for items in forms.items]
     items = np.concatenate([*forms.items, np.empty(0, dtype=np.int64)])
@@ -272,3 +273,54 @@ def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) 
         "item": labels[items],
         "difficulty": difficulty[items],
     }
+
+
+def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
+    """`form, n_items, score, ability, se, n, percentile`: a row for each score on each form.
+
+    Parameters
+    ----------
+    test : Form
+        All items.
+    forms : Forms
+    found : Abilities
+        Of the people on the forms: their scores, and the method of the table.
+
+    Notes
+    -----
+    The percentile of a score is 100 times the share of the people on the form with a lower score, and half of the share
+    with the same: the mid-percentile, which is 50 on average whatever the form.
+    """
+    tables = [
+        _table(name, test, items, found.score[forms.form == k], found)
+        for k, (name, items) in enumerate(zip(forms.names, forms.items, strict=True))
+    ]
+    nothing = np.zeros(0, dtype=np.int64)
+    tables.append({name: values[:0] for name, values in _table("", test, nothing, nothing, found).items()})
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+
+
+def _table(name: str, test: Form, items: Ints, scores: Ints, found: Abilities) -> Columns:
+    ability, se = (
+        (np.zeros(1), np.zeros(1)) if not len(items) else test.take(items).abilities(found.method, found.prior)
+    )
+    n = np.bincount(scores, minlength=len(ability))
+    return {
+        "form": np.full(len(ability), name, dtype=object),
+        "n_items": np.full(len(ability), len(items)),
+        "score": np.arange(len(ability)),
+        "ability": ability,
+        "se": se,
+        "n": n,
+        "percentile": percentiles(n),
+    }
+
+
+def percentiles(n: Ints) -> Floats:
+    """Mid-percentiles of scores that so many people have.
+
+    >>> percentiles(np.array([1, 2, 1])).tolist()
+    [12.5, 50.0, 87.5]
+    """
+    total = n.sum()
+    return 100 * (np.cumsum(n) - n / 2) / total if total else np.full(len(n), np.nan)
