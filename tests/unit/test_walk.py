@@ -41,9 +41,9 @@ def calls(estimator, table) -> list[tuple[str, str]]:
 
 
 WALKS = {
-    "LSAT": (SpectralRasch, lambda: datasets.load_lsat(), 18),
-    "sparse": (SpectralRasch, lambda: simulate.rasch(300, 40, design="sampled", p=0.2, seed=1).responses, 21),
-    "categories": (SpectralPartialCredit, lambda: simulate.partial_credit(300, 8, categories=4, seed=1).responses, 21),
+    "LSAT": (SpectralRasch, lambda: datasets.load_lsat(), 17),
+    "sparse": (SpectralRasch, lambda: simulate.rasch(300, 40, design="sampled", p=0.2, seed=1).responses, 20),
+    "categories": (SpectralPartialCredit, lambda: simulate.partial_credit(300, 8, categories=4, seed=1).responses, 20),
 }
 
 

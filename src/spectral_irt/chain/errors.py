@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -35,16 +34,6 @@ from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.sparse_kernels import csr
-
-SeMethod = Literal["auto", "dense", "one-pass", "multiplier", "information", "none"]
-
-SE_METHODS = get_args(SeMethod)
-DENSE_ITEMS = 5000  # the dense sandwich holds four m x m matrices: 800 MB here
-QUICK_ITEMS = 1000  # below this the dense sandwich costs next to nothing
-DENSE_WORK = 4e9  # multiplications that the dense Omega may cost before a cheaper valid way is preferred
-MIXING = 0.3  # contraction up to which one pass is within about 3% of the dense value
-SLUGGISH = 0.9  # contraction from which the multipliers' correction is as large as what it corrects
-ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centering for one pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,21 +106,6 @@ class Balance:
         J, its expectation under the model.
         """
         return self.meat + np.where(self.even, np.maximum(self.through - omega, 0), 0.0)
-
-
-def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
-    """Which way to standard errors "auto" takes where there are multipliers, too.
-
-    Dense where it is cheap. Beyond, one pass where that is valid (contraction < 0.3 and at least 20 items); multipliers
-    where they are accurate (contraction < 0.9: half a per cent) or nothing else fits; dense for slow chains of up to
-    5,000 items, where multipliers would leave some per cent of noise. Where pairs of answers cannot be looked at, one
-    pass.
-    """
-    if n_items < ONE_PASS_ITEMS or (n_items <= QUICK_ITEMS and pair_work + n_items**3 <= DENSE_WORK):
-        return "dense"
-    if contraction < MIXING or np.isinf(pair_work):
-        return "one-pass"
-    return "dense" if contraction >= SLUGGISH and n_items <= DENSE_ITEMS else "multiplier"
 
 
 def covariance(balance: Balance) -> Floats:

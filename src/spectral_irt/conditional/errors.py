@@ -62,7 +62,7 @@ class Matrices:
 
     @classmethod
     def of(cls, found: Newton, *, single: bool = False) -> Matrices:
-        """`single` precision will do where items mix well (see `chain.errors.SLUGGISH`).
+        """`single` precision will do where items mix well (see `estimators.spectral_errors.SLUGGISH`).
 
         H is good to 1e-6 of each entry then, with rows that add to zero; M to 1e-7 of its size, which its weakest
         direction feels.

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.conditional.errors import anchored_finding
@@ -18,13 +18,11 @@ from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate, person_weights
+from spectral_irt.estimators.estimate import Estimate
 from spectral_irt.estimators.spectral_errors import Known
-from spectral_irt.estimators.spectral_fit import spectral_fit
+from spectral_irt.estimators.spectral_fit import options_of, spectral_fit
 from spectral_irt.tables import make_table
 
-# Parameters that `spectral_fit` has by the same name.
-SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "se", "tol")
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains
 
@@ -138,22 +136,6 @@ def given_anchors(anchors: Any) -> Anchors:
     return as_anchors(anchors)
 
 
-def solved(
-    estimator: Any, responses: Responses, tell: Tell, weights: ArrayLike | None = None, anchors: Any = None
-) -> Estimate:
-    """What `spectral_fit` finds with the parameters of this estimator, beside anchors if there are any."""
-    options = estimator.get_params()
-    options = {name: options[name] for name in SHARED if name in options}
-    options |= {"max_passes": estimator.max_iter, "seed": estimator.random_state, "progress": tell, "weights": weights}
-    if anchors is not None:
-        return fit_beside(responses, given_anchors(anchors), **options)
-    found = spectral_fit(responses, **options)
-    if weights is None:
-        return found
-    # People, and how much each counts: for means and reliability of these people.
-    return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})
-
-
 def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, items: Mask) -> Floats:
     """The standard errors that the anchors' locations had where they come from, as far as is known."""
     se = np.where(place >= 0, anchors.se[place], np.nan)
@@ -260,7 +242,7 @@ class AnchoredRasch(RaschEstimator):
         return as_responses(data, threshold=self.threshold)
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        return solved(self, responses, tell, anchors=self.anchors)
+        return fit_beside(responses, given_anchors(self.anchors), **options_of(self, tell))
 
     @property
     def anchored_(self) -> NDArray[np.bool_]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.anchored import solved
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate
+from spectral_irt.estimators.estimate import Estimate, person_weights
 from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.estimators.spectral_fit import options_of, spectral_fit
 
 if TYPE_CHECKING:
     from spectral_irt.estimators.marginal import Marginal
@@ -83,7 +83,16 @@ class Spectral(RaschEstimator):
     ) -> Estimate:
         if design is not None or responses.facets is not None:
             return self._linear(responses, tell, anchors, weights, design)
-        return solved(self, responses, tell, weights, anchors)
+        options = options_of(self, tell, weights)
+        if anchors is not None:
+            from spectral_irt.estimators.anchored import fit_beside, given_anchors
+
+            return fit_beside(responses, given_anchors(anchors), **options)
+        found = spectral_fit(responses, **options)
+        if weights is None:
+            return found
+        # People, and how much each counts: for means and reliability of these people.
+        return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})
 
     def _linear(
         self, responses: Responses, tell: Tell, anchors: Any, weights: ArrayLike | None, design: LinearDesign | None

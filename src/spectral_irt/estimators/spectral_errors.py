@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.errors import DENSE_ITEMS, QUICK_ITEMS, SLUGGISH, choose_method
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weak_links import weak_links
@@ -25,8 +24,14 @@ from spectral_irt.data.design import Design, Mask
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.errors import LARGEST_COMPONENT, first_of, listed
 from spectral_irt.estimators.base import WEAK_LINKS, Tell
-from spectral_irt.estimators.estimate import Estimate, centered, convergence, weights_finding, with_missing
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, centered, convergence, weights_finding, with_missing
 
+SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "information", "none")
+QUICK_ITEMS = 1000  # thresholds below which the dense sandwich costs next to nothing
+DENSE_WORK = 4e9  # multiplications that the dense Omega may cost before a cheaper valid way is preferred
+FAST = 0.3  # contraction up to which one pass is within about 3% of the dense value
+SLUGGISH = 0.9  # contraction from which the multipliers' correction is as large as what it corrects
+ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centering for one pass
 SLOW = 0.5  # contraction above which weak links between groups of items are looked for
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
 MIXING = 0.5  # contraction up to which one pass is near the dense value for several thresholds: a per cent above at 0.4
@@ -181,6 +186,21 @@ def _anchored(made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices
         status=status,
         further={"anchored": item, "displacement": displacement, "displacement_se": displacement_se},
     )
+
+
+def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
+    """Which way to standard errors "auto" takes where there are multipliers, too.
+
+    Dense where it is cheap. Beyond, one pass where that is valid (contraction < 0.3 and at least 20 items); multipliers
+    where they are accurate (contraction < 0.9: half a per cent) or nothing else fits; dense for slow chains of up to
+    5,000 items, where multipliers would leave some per cent of noise. Where pairs of answers cannot be looked at, one
+    pass.
+    """
+    if n_items < ONE_PASS_ITEMS or (n_items <= QUICK_ITEMS and pair_work + n_items**3 <= DENSE_WORK):
+        return "dense"
+    if contraction < FAST or np.isinf(pair_work):
+        return "one-pass"
+    return "dense" if contraction >= SLUGGISH and n_items <= DENSE_ITEMS else "multiplier"
 
 
 def chosen_method(se: str, rest: Responses, contraction: float, tell: Tell, *, multipliers: bool = True) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.chain.errors import QUICK_ITEMS, SE_METHODS, covariance, one_pass
+from spectral_irt.chain.errors import covariance, one_pass
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior, fading_of_both
 from spectral_irt.chain.regularization import (
@@ -41,8 +41,19 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, check_option, listed
 from spectral_irt.estimators.base import WEAK_LINKS, Tell
 from spectral_irt.estimators.estimate import Estimate, Kept, centered, convergence, person_weights
-from spectral_irt.estimators.spectral_errors import Known, Start, TakingPart, chosen_method, estimate, slow_mixing
+from spectral_irt.estimators.spectral_errors import (
+    QUICK_ITEMS,
+    SE_METHODS,
+    Known,
+    Start,
+    TakingPart,
+    chosen_method,
+    estimate,
+    slow_mixing,
+)
 
+# Parameters that estimators and `spectral_fit` have by the same name.
+SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "se", "tol")
 CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
 START = 1e-5  # residual of the chain from which Newton's steps start
 WEAK_TIE = 0.1  # precision
@@ -106,6 +117,14 @@ def spectral_fit(
     found = newton(likelihood, start.beta, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
     plan = _acted(plan, found, rest, fit.tied) if found.prior else plan
     return estimate(fit, plan, start, found, parts, shared, each, assume_equal_means, se, seed, tell)
+
+
+def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
+    """The parameters of an estimator as `spectral_fit` has them."""
+    given = estimator.get_params()
+    options = {name: given[name] for name in SHARED if name in given}
+    how = {"max_passes": estimator.max_iter, "seed": estimator.random_state, "progress": tell, "weights": weights}
+    return options | how
 
 
 def refined(refine: str | bool, weighting: str, nu: float) -> bool:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.chain.errors import choose_method
 from spectral_irt.errors import OptionError
+from spectral_irt.estimators.spectral_errors import choose_method
 
 
 def contributions(table, beta, weighting):
