@@ -83,36 +83,24 @@ class Named:
     cites: tuple[str, ...] = ()
 
 
-_SPECTRAL = "by the spectral method"
+def _named(short: str, long: str, author: str, cites: str, by: str = "") -> Named:
+    return Named(short, long, f"by {by or long} ({author})", (cites,))
+
+
+PRINTED = "spectral estimate of Nguyen & Zhang (2022), as printed"
 ESTIMATORS = {
-    "spectral": Named("Spectral", "spectral estimate", f"{_SPECTRAL} (Nguyen & Zhang, 2022)", ("nguyen",)),
-    "paper": Named(
-        "Paper's",
-        "spectral estimate of Nguyen & Zhang (2022), as printed",
-        f"{_SPECTRAL} as printed by Nguyen and Zhang (2022)",
-        ("nguyen",),
+    "spectral": _named("Spectral", "spectral estimate", "Nguyen & Zhang, 2022", "nguyen", "the spectral method"),
+    "paper": Named("Paper's", PRINTED, "by the spectral method as printed by Nguyen and Zhang (2022)", ("nguyen",)),
+    "cml": _named("CML", "conditional maximum likelihood", "Andersen, 1972", "andersen"),
+    "mml": _named("MML", "marginal maximum likelihood", "Bock & Aitkin, 1981", "bock"),
+    "jml": _named("JML", "joint maximum likelihood", "Wright & Panchapakesan, 1969", "panchapakesan"),
+    "pml": _named("PML", "pairwise maximum likelihood", "Zwinderman, 1995", "zwinderman"),
+    "vb": _named("VB", "variational Bayes", "Natesan et al., 2016", "natesan"),
+    "choppin": _named(
+        "Choppin", "Choppin's pairwise estimate", "Choppin, 1968", "choppin", "Choppin's pairwise method"
     ),
-    "cml": Named(
-        "CML", "conditional maximum likelihood", "by conditional maximum likelihood (Andersen, 1972)", ("andersen",)
-    ),
-    "mml": Named(
-        "MML", "marginal maximum likelihood", "by marginal maximum likelihood (Bock & Aitkin, 1981)", ("bock",)
-    ),
-    "jml": Named(
-        "JML",
-        "joint maximum likelihood",
-        "by joint maximum likelihood (Wright & Panchapakesan, 1969)",
-        ("panchapakesan",),
-    ),
-    "pml": Named(
-        "PML", "pairwise maximum likelihood", "by pairwise maximum likelihood (Zwinderman, 1995)", ("zwinderman",)
-    ),
-    "vb": Named("VB", "variational Bayes", "by variational Bayes (Natesan et al., 2016)", ("natesan",)),
-    "choppin": Named(
-        "Choppin", "Choppin's pairwise estimate", "by Choppin's pairwise method (Choppin, 1968)", ("choppin",)
-    ),
-    "eigenvector": Named(
-        "Eigenvector", "eigenvector estimate", "by the eigenvector method (Garner & Engelhard, 2002)", ("garner",)
+    "eigenvector": _named(
+        "Eigenvector", "eigenvector estimate", "Garner & Engelhard, 2002", "garner", "the eigenvector method"
     ),
 }
 MODELS = {

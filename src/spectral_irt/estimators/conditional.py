@@ -28,26 +28,11 @@ ON_THE_EDGE = "Raise `max_iter`, or look for items on the edge of having no fini
 
 @dataclass(frozen=True, eq=False)
 class ConditionalFit:
-    """What `conditional_thresholds` found.
+    """What `conditional_thresholds` found, with a mean location of zero; thresholds = A eta up to the level.
 
-    Attributes
-    ----------
-    thresholds, se : float arrays
-        On the scale whose mean location is zero.
-    covariance : float array or None
-        Of the thresholds, where it was formed.
-    eta : float array
-        The parameters of the design, thresholds = A eta up to the level.
-    loglik : float
-        Conditional log-likelihood.
-    gradient : float array
-        Its derivative by each parameter.
-    n_iter : int
-        Passes over the answers.
-    n_patterns : int
-        Distinct pairs (items answered, score) among the people.
-    se_method : str
-        "exact information", "matched information", each perhaps with ", sandwich"; "multiplier, sandwich"; or "none".
+    `gradient` is the log-likelihood's by each parameter, `n_iter` counts passes over the answers, `n_patterns` the
+    distinct pairs (items answered, score) among the people. The covariance is there where it was formed; `se_method` is
+    "exact information", "matched information", each perhaps with ", sandwich"; "multiplier, sandwich"; or "none".
     """
 
     thresholds: Floats
@@ -80,16 +65,9 @@ def conditional_thresholds(
     information (see `information`), which is within a few per cent of the exact one, so that every pass gains one to
     two digits.
 
-    Parameters
-    ----------
-    responses : Responses
-        All thresholds must have a finite estimate: see `spectral_irt.data.design.estimable`, which the classes call.
-    design : matrix, thresholds x parameters, optional
-        A; sparse or dense.
-    start : float array, optional
-        Thresholds to begin with; any will do.
-
-    The other parameters are those of `ConditionalRasch`.
+    All thresholds must have a finite estimate: see `spectral_irt.data.design.estimable`, which the classes call. The
+    `design` is A, sparse or dense; `start` any thresholds to begin with. The other parameters are those of
+    `ConditionalRasch`.
     """
     check_option("se", se, STANDARD_ERRORS)
     tell = progress or (lambda text: None)
@@ -245,15 +223,10 @@ class ConditionalPartialCredit(Conditional):
 
     Parameters
     ----------
-    se : "information", "sandwich" or "none"
-        As for `ConditionalRasch`.
     unused : "collapse", "error" or "keep"
         As for `SpectralPartialCredit`.
-    tol : float
-        Largest derivative of the log-likelihood at which to stop.
-    max_iter : int
-        Most passes over the answers; five to ten are usual.
-    threads : int, optional
+    se, tol, max_iter, threads
+        As for `ConditionalRasch`.
 
     Attributes
     ----------

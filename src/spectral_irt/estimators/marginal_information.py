@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,17 +206,10 @@ def score_squares(block: Block, weight: Floats, beta: Floats, population: Popula
     return gram(sparse.csr_array(sparse.diags_array(weight) @ sparse.hstack([scores, sparse.csr_array(own)])))
 
 
-@dataclass(frozen=True, eq=False)
-class MarginalErrors:
-    """Variances on the scale of mean-zero difficulties.
+class MarginalErrors(NamedTuple):
+    """Variances on the scale of mean-zero difficulties: of thresholds, and of mean and log sigma of each group.
 
-    Attributes
-    ----------
-    variance : float array
-        Of each threshold.
-    covariance : thresholds x thresholds, or None where they are too many
-    mean, log_sigma : float arrays, one number a group
-        Variances of these; NaN where it was not estimated, or where items are too many.
+    NaN where it was not estimated, or where items are too many; then there is no covariance of the thresholds either.
     """
 
     variance: Floats

@@ -117,22 +117,18 @@ class ChoppinRasch(_ReciprocalRasch):
 
     beta_i = mean_j log(Y_ji / Y_ij),  Y_ij = number of people who answered i right and j wrong
 
+    A pair that only a few people answered differently weighs as much as any other, so the estimate is noisy where
+    counts are small. There are no standard errors.
+
     Parameters
     ----------
-    tol, max_iter
-        Not used: the estimate is a formula. Present so that all estimators take them.
-    threads, threshold
-        As in every estimator.
+    tol, max_iter, threads, threshold
+        As in every estimator; the first two are not used, since the estimate is a formula.
 
     Attributes
     ----------
     reciprocal_ : array, items x items
         D_ij = Y_ji / Y_ij.
-
-    Notes
-    -----
-    A pair that only a few people answered differently weighs as much as any other, so the estimate is noisy where
-    counts are small. There are no standard errors.
 
     References
     ----------
@@ -157,10 +153,8 @@ class EigenvectorRasch(_ReciprocalRasch):
 
     Parameters
     ----------
-    tol, max_iter : float, int
-        Power iteration stops when no difficulty moves by more than `tol`.
-    threads, threshold
-        As in every estimator.
+    tol, max_iter, threads, threshold
+        As in every estimator; power iteration stops when no difficulty moves by more than `tol`.
 
     Attributes
     ----------

@@ -222,29 +222,15 @@ class SpectralPartialCredit(Spectral):
 
     Parameters
     ----------
-    weighting : "ability", "persons" or "pairs"
-        How much each person counts in the chain; only "ability" (default) is followed by Newton steps. Alone, its chain
-        is 83 to 95% as efficient as conditional maximum likelihood. "persons": every person counts once. "pairs":
-        every pair of answers does.
     regularization : "auto" or float
-        "auto" (default): nothing when all thresholds are connected and well known; else a normal prior on how far an
-        item's location lies from the other items that its own people met, and on how far its offsets are from the mean
-        offsets, both of a precision that is chosen by empirical Bayes. They count in full for locations and thresholds
-        with information up to 3 and not at all from 6 on (25 and 50 where the typical item is not told from the
-        others). A number is the precision of both, in full for all; 0 forbids it, and then items with a threshold that
-        has no finite estimate are left out. The chain alone has a prior around the mean of all thresholds.
-    refine : "auto", True or False
-        Whether the chain is followed by Newton steps: "auto" (default) under ability weights; False leaves the chain's
-        own estimate.
-    assume_equal_means : bool
-        As for `SpectralRasch`.
-    se : "auto", "dense", "one-pass", "multiplier", "information" or "none"
-        How standard errors are computed; `se_method_` says which was used. "information" is from the model alone, the
-        others are ways to the sandwich. The chain alone has "dense" and "one-pass".
+        As for `SpectralRasch`; the prior is on how far an item's location lies from the other items that its own people
+        met, and on how far its offsets are from the mean offsets, each of a precision of its own. 0 forbids it, and
+        then items with a threshold that has no finite estimate are left out.
+    weighting, refine, assume_equal_means, se, tol, max_iter, threads, random_state
+        As for `SpectralRasch`. Alone, the chain of ability weights is 83 to 95% as efficient as conditional maximum
+        likelihood.
     unused : "collapse", "error" or "keep"
         What becomes of categories that nobody used, where `fit` is given a table; see `read`.
-    tol, max_iter, threads, random_state
-        As for `SpectralRasch`.
 
     Attributes
     ----------
