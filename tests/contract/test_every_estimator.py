@@ -121,6 +121,11 @@ def test_what_is_learned(name, make, given):
     assert fit.n_iter_ >= 1
     assert fit.items().columns[:3] == ["item", "difficulty", "se"]
     assert fit.predict_score([0.0, 1.0]).shape == (2, m)
+    if fit.covariance_ is not None:
+        layout, c = given.responses.thresholds, fit.covariance()
+        np.testing.assert_allclose(np.sqrt(np.diag(c)), fit.threshold_se_, rtol=1e-8, atol=1e-12)
+        location = [np.sqrt(c[np.ix_(own, own)].mean()) for own in map(layout.of_items, np.arange(m)[:, None])]
+        np.testing.assert_allclose(location, fit.se_, rtol=1e-8, atol=1e-12)
 
 
 def test_abilities_may_shift(name, make):
@@ -269,6 +274,8 @@ COUNTERPARTS = {
     "default": (si.SpectralPartialCredit(), si.SpectralRasch(), {}),
     "weights": (si.SpectralPartialCredit(), si.SpectralRasch(), {"weights": WEIGHTS}),
     "chain": (si.SpectralPartialCredit(weighting="persons"), si.SpectralRasch(weighting="persons"), {}),
+    "pairs": (si.SpectralPartialCredit(weighting="pairs"), si.SpectralRasch(weighting="pairs"), {}),
+    "chain, ability": (si.SpectralPartialCredit(refine=False), si.SpectralRasch(refine=False), {}),
     "adaptive": (si.SpectralPartialCredit(), si.SpectralRasch(), {"design": "adaptive", "groups": GROUPS}),
     "conditional": (si.ConditionalPartialCredit(), si.ConditionalRasch(), {}),
     "marginal": (si.MarginalPartialCredit(), si.MarginalRasch(), {"groups": GROUPS, "weights": WEIGHTS}),

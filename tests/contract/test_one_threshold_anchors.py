@@ -10,6 +10,7 @@ from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
 from spectral_irt.conditional.errors import too_regular
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import newton
+from spectral_irt.errors import OptionError
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +113,44 @@ def test_people_of_little_weight_are_not_too_regular():
     errors = SpectralRasch(regularization=1.0).fit(responses, weights=weights).se_
     alone = SpectralRasch(regularization=1.0).fit(Responses.from_wide(table[:300])).se_
     assert np.all(errors[:6] < 2.0 * alone[:6])
+
+
+@pytest.mark.slow
+def test_anchored_to_all_but_a_shift_gives_the_free_estimate():
+    """One item held where the free estimate has it, moved by 0.7: everything moves by 0.7."""
+    data = simulate.partial_credit(1500, 8, categories=3, seed=1).responses
+    free = SpectralPartialCredit(regularization=0).fit(data)
+    held = free.thresholds_[:2] + 0.7
+    anchored = SpectralPartialCredit(regularization=0).fit(data, anchors={0: held})
+    np.testing.assert_allclose(anchored.thresholds_, free.thresholds_ + 0.7, atol=1e-4)
+    assert anchored.status_.tolist() == ["anchored"] + ["ok"] * 7
+    np.testing.assert_allclose(anchored.thresholds_[:2], held, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_anchored_thresholds_are_covered():
+    hits = []
+    for seed in range(12):
+        data = simulate.partial_credit(800, 8, categories=4, seed=seed)
+        truth = data.thresholds.reshape(8, 3)
+        fit = SpectralPartialCredit().fit(data.responses, anchors={0: truth[0], 3: truth[3], 5: truth[5]})
+        free = fit.threshold_se_ > 0
+        assert free.sum() == 15
+        hits.append(np.mean(np.abs(fit.thresholds_ - data.thresholds)[free] < 1.96 * fit.threshold_se_[free]))
+    assert abs(np.mean(hits) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / (12 * 5))
+
+
+@pytest.mark.slow
+def test_anchors_from_a_calibration_and_bad_ones():
+    first = simulate.partial_credit(1000, 6, categories=3, seed=1)
+    made = SpectralPartialCredit().fit(first.responses).calibration_
+    table = first.responses.to_dense()[:500, 2:]
+    again = Responses.from_wide(table, items=[2, 3, 4, 5], ordered=True)
+    fit = SpectralPartialCredit().fit(again, anchors=made)
+    np.testing.assert_allclose(fit.thresholds_, made.thresholds[4:], atol=1e-12)
+    with pytest.raises(OptionError, match="has 1 thresholds"):
+        SpectralPartialCredit().fit(again, anchors={2: [0.5]})
+    with pytest.raises(OptionError, match="is among the anchors"):
+        SpectralPartialCredit().fit(again, anchors={"x": [0.5, 1.0]})
+    with pytest.raises(OptionError, match="weight by ability"):
+        SpectralPartialCredit(weighting="persons").fit(again, anchors={2: [0.5, 1.0]})

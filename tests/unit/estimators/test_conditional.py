@@ -7,7 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import optimize
 
+from dense_ordered import conditional_loglik, draw
 from spectral_irt.conditional import given_score, pattern_rows
 from spectral_irt.conditional.given_score import (
     conditional_probabilities,
@@ -27,7 +29,7 @@ from spectral_irt.estimators import conditional
 from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds
 
 
-def draw(n_persons, n_items, seen=1.0, seed=0, spread=1.0):
+def drawn(n_persons, n_items, seen=1.0, seed=0, spread=1.0):
     """Simulated answers, NaN where unseen; the first people are awkward: empty, all right, all wrong, one answer."""
     rng = np.random.default_rng(seed)
     beta = rng.normal(size=n_items) * spread
@@ -79,7 +81,7 @@ def exact_matrix(responses, beta):
 @pytest.mark.parametrize("seen", [1.0, 0.7])
 @pytest.mark.parametrize("pieces", [1, 4])
 def test_enumeration(seen, pieces):
-    x = draw(40, 7, seen, seed=2)
+    x = drawn(40, 7, seen, seed=2)
     responses = blocks_of(x, pieces)
     beta = np.random.default_rng(9).normal(size=7)
     loglik, gradient, matrix = by_enumeration(x, beta)
@@ -95,14 +97,14 @@ def test_enumeration(seen, pieces):
 
 @pytest.mark.parametrize("short", [0, 1000])
 def test_information_by_tile_and_by_pattern_agree(short, monkeypatch):
-    x = draw(60, 9, 0.6, seed=4)
+    x = drawn(60, 9, 0.6, seed=4)
     beta = np.linspace(-1, 1, 9)
     monkeypatch.setattr(pattern_rows, "SHORT", short)
     np.testing.assert_allclose(exact_matrix(blocks_of(x, 2), beta), by_enumeration(x, beta)[2], atol=1e-12)
 
 
 def test_the_estimate_solves_the_score_equations():
-    x = draw(80, 6, 0.75, seed=3)
+    x = drawn(80, 6, 0.75, seed=3)
     fit = ConditionalRasch().fit(x)
     loglik, gradient, matrix = by_enumeration(x, fit.difficulty_)
     assert np.abs(gradient).max() < 1e-9
@@ -126,7 +128,7 @@ def test_two_items_have_the_closed_form():
 
 
 def test_sandwich():
-    x = draw(300, 6, 0.8, seed=5)
+    x = drawn(300, 6, 0.8, seed=5)
     fit = ConditionalRasch(se="sandwich").fit(x)
     meat = sum(np.outer(g, g) for g in (by_enumeration(row[None], fit.difficulty_)[1] for row in x))
     bread = np.linalg.pinv(by_enumeration(x, fit.difficulty_)[2])
@@ -137,26 +139,26 @@ def test_sandwich():
 @pytest.mark.slow
 @pytest.mark.parametrize("se", ["information", "sandwich"])
 def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
-    x = draw(3000, 60, 0.3, seed=6)
+    x = drawn(3000, 60, 0.3, seed=6)
     exact = ConditionalRasch(se=se).fit(x)
     monkeypatch.setattr("spectral_irt.conditional.likelihood.EXACT_PAIRS", 0)
     matched = ConditionalRasch(se=se).fit(x)
     assert matched.se_method_.startswith("matched information")
     np.testing.assert_allclose(matched.se_, exact.se_, rtol=1e-3)
     monkeypatch.setattr(conditional, "DENSE_ITEMS", 10)
-    drawn = ConditionalRasch(se=se).fit(x)
-    assert drawn.se_method_ == "multiplier, sandwich"
-    np.testing.assert_allclose(drawn.se_, ConditionalRasch(se="sandwich").fit(x).se_, rtol=0.05)
-    np.testing.assert_allclose(drawn.se_, exact.se_, rtol=0.1)
+    probed = ConditionalRasch(se=se).fit(x)
+    assert probed.se_method_ == "multiplier, sandwich"
+    np.testing.assert_allclose(probed.se_, ConditionalRasch(se="sandwich").fit(x).se_, rtol=0.05)
+    np.testing.assert_allclose(probed.se_, exact.se_, rtol=0.1)
     with pytest.raises(OptionError, match="kept no covariance"):
-        drawn.covariance()
+        probed.covariance()
 
 
 # --------------------------------------------------------------------- blocks, patterns, order
 
 
 def test_one_block_against_many_and_threads():
-    x = draw(200, 12, 0.6, seed=7)
+    x = drawn(200, 12, 0.6, seed=7)
     one = conditional_thresholds(blocks_of(x, 1).using(LocalEngine(1)))
     many = conditional_thresholds(blocks_of(x, 9).using(LocalEngine(3)))
     np.testing.assert_allclose(many.thresholds, one.thresholds, atol=1e-12)
@@ -169,7 +171,7 @@ def test_one_block_against_many_and_threads():
 
 @pytest.mark.slow
 def test_small_tiles_and_parts_change_nothing(monkeypatch):
-    x = draw(150, 30, 0.5, seed=8)
+    x = drawn(150, 30, 0.5, seed=8)
     whole = conditional_thresholds(blocks_of(x, 1))
     for name, value in (("TILE_CELLS", 50), ("MANY", 1)):
         monkeypatch.setattr(given_score, name, value)
@@ -188,7 +190,7 @@ def test_users_alike_are_counted_once():
 
 
 def test_complete_data_have_one_pattern_a_score():
-    fit = ConditionalRasch().fit(np.nan_to_num(draw(500, 8, seed=1)))
+    fit = ConditionalRasch().fit(np.nan_to_num(drawn(500, 8, seed=1)))
     assert fit.n_patterns_ == 7
 
 
@@ -196,7 +198,7 @@ def test_complete_data_have_one_pattern_a_score():
 
 
 def test_conditional_probabilities():
-    x = draw(60, 7, 0.7, seed=13)
+    x = drawn(60, 7, 0.7, seed=13)
     beta = np.random.default_rng(1).normal(size=7)
     block = Responses.from_wide(x).blocks[0]
     ours = conditional_probabilities(block, beta)
@@ -210,7 +212,7 @@ def test_conditional_probabilities():
 
 
 def test_items_without_difficulty_count_as_unanswered():
-    x = draw(50, 6, 0.8, seed=14)
+    x = drawn(50, 6, 0.8, seed=14)
     beta = np.random.default_rng(2).normal(size=6)
     beta[[1, 4]] = np.nan
     block = Responses.from_wide(x).blocks[0]
@@ -233,7 +235,7 @@ def test_links_reproduce_the_variances():
 
 
 def test_any_start_arrives():
-    responses = blocks_of(draw(200, 9, 0.7, seed=16), 1)
+    responses = blocks_of(drawn(200, 9, 0.7, seed=16), 1)
     near = conditional_thresholds(responses)
     far = conditional_thresholds(responses, start=np.linspace(12, -12, 9))
     np.testing.assert_allclose(far.thresholds, near.thresholds, atol=1e-9)
@@ -273,13 +275,57 @@ def test_sparse_data_recover_the_truth_as_the_standard_errors_say():
 @pytest.mark.parametrize("options", [{"se": "bootstrap"}, {"tol": 0}, {"tol": float("nan")}, {"max_iter": 0}])
 def test_bad_options(options):
     with pytest.raises(OptionError, match=next(iter(options))):
-        ConditionalRasch(**options).fit(draw(50, 5))
+        ConditionalRasch(**options).fit(drawn(50, 5))
 
 
 def test_se_none_and_pickle():
-    fit = ConditionalRasch(se="none").fit(draw(100, 5, seed=22))
+    fit = ConditionalRasch(se="none").fit(drawn(100, 5, seed=22))
     assert np.isnan(fit.se_).all()
     with pytest.raises(OptionError, match="standard errors: none"):
         fit.covariance()
     again = pickle.loads(pickle.dumps(fit))
     assert np.array_equal(again.difficulty_, fit.difficulty_)
+
+
+# ------------------------------------------------------------------------------------------ several categories
+
+SMALL = [[-0.5, 0.7], [0.2], [-0.4, 0.1, 0.9], [0.0, 0.4]]
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(1)
+    return draw(rng, rng.normal(size=80), SMALL, missing=0.25)
+
+
+@pytest.mark.slow
+def test_the_conditional_likelihood_is_that_of_the_definition(small):
+    answers = Responses.from_wide(small, ordered=True)
+    likelihood = ExactLikelihood(answers)
+    beta = np.concatenate(SMALL)
+
+    def loglik(x):
+        cuts = np.cumsum(answers.thresholds.max_score)[:-1]
+        return conditional_loglik(small, [own.tolist() for own in np.split(x, cuts)])
+
+    here = likelihood.at(beta)
+    assert abs(here.loglik - loglik(beta)) < 1e-9
+    numeric = optimize.approx_fprime(beta, loglik, 1e-6)
+    np.testing.assert_allclose(here.gradient, numeric, atol=1e-4)
+    exact = likelihood.information(beta, exact=True)
+    steps = np.eye(len(beta)) * 1e-5
+    slope = [(likelihood.at(beta - d).gradient - likelihood.at(beta + d).gradient) / 2e-5 for d in steps]
+    np.testing.assert_allclose(exact, np.array(slope), atol=1e-6)
+    matched = likelihood.information(beta, exact=False)
+    assert np.abs(matched - exact).max() < 0.35 * np.diag(exact).max()  # near enough to climb by
+    np.testing.assert_allclose(matched.sum(axis=0), 0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_the_conditional_estimate_does_not_depend_on_the_information(small, monkeypatch):
+    answers = Responses.from_wide(small, ordered=True)
+    exact = conditional_thresholds(answers)
+    monkeypatch.setattr("spectral_irt.conditional.likelihood.EXACT_WORK", 0)
+    matched = conditional_thresholds(answers)
+    assert matched.se_method == "matched information"
+    np.testing.assert_allclose(matched.thresholds, exact.thresholds, atol=1e-8)

@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import simulate
 from spectral_irt.data import Responses
-from spectral_irt.errors import DesignError
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
 
 BOTH = (SpectralRatingScale, ConditionalRatingScale)
@@ -59,3 +59,39 @@ def test_categories_that_are_kept_are_not_said_to_be_numbered_anew(table):
     # A category that no item uses is gone from all of them.
     gap = np.where(narrow == 2, 3, narrow)
     assert [one.code for one in Responses.from_wide(gap, unused="keep", ordered=True).notes] == ["categories_collapsed"]
+
+
+@pytest.mark.slow
+def test_groups_of_items_with_a_scale_of_their_own():
+    rng = np.random.default_rng(0)
+    scales = {"a": [-1.0, 0.0, 1.0], "b": [-0.3, 0.3]}
+    thresholds = [np.array(scales["a"]) + d for d in (-0.5, 0.0, 0.6)] + [
+        np.array(scales["b"]) + d for d in (-0.4, 0.3)
+    ]
+    data = simulate.partial_credit(4000, thresholds=thresholds, ability=rng.normal(size=4000), seed=1)
+    groups = ["a", "a", "a", "b", "b"]
+    for estimator in (SpectralRatingScale(groups=groups), ConditionalRatingScale(groups=groups)):
+        fit = estimator.fit(data.responses)
+        offsets = fit.offsets_
+        assert offsets["group"].tolist() == ["a", "a", "a", "b", "b"]
+        assert offsets["category"].tolist() == [1, 2, 3, 1, 2]
+        expected = np.concatenate([scales["a"], scales["b"]])
+        assert np.all(np.abs(offsets["offset"] - expected) < 4 * offsets["se"])
+        assert np.all(offsets["se"] < 0.1)
+        from_table = estimator.fit(data.responses.to_dense())
+        np.testing.assert_allclose(from_table.thresholds_, fit.thresholds_, atol=1e-6)
+    with pytest.raises(OptionError, match="same categories"):
+        SpectralRatingScale().fit(data.responses)
+    with pytest.raises(OptionError, match="5 items"):
+        SpectralRatingScale(groups=["a"]).fit(data.responses)
+
+
+@pytest.mark.slow
+def test_a_category_that_one_item_never_saw():
+    data = simulate.rating_scale(500, 6, categories=4, seed=7)
+    table = data.responses.to_dense()
+    table[table[:, 5] == 3, 5] = np.nan
+    for estimator in (SpectralRatingScale(), ConditionalRatingScale()):
+        fit = estimator.fit(table)
+        assert fit.n_thresholds_.tolist() == [3] * 6
+        assert np.isfinite(fit.thresholds_).all()

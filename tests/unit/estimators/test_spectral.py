@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectral_irt import ConditionalRasch, Responses, SpectralRasch, datasets, simulate
+from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
 from spectral_irt.errors import DesignError, DisconnectedDesignError, NotFittedError, OptionError
 
 REFERENCE = Path(__file__).parents[2] / "reference"
@@ -89,14 +89,6 @@ class TestRegularization:
         # Each lies 2 beta from the other, and both deviations pull both items: alpha / 2 (4 beta^2 + 4 beta^2).
         assert 8 / (1 + np.exp(2 * beta)) - 6 == pytest.approx(4 * alpha * beta, abs=1e-3)
 
-    def test_zero_leaves_out_extreme_items_and_says_so(self):
-        table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.ones((300, 1))])
-        fit = SpectralRasch(regularization=0).fit(table)
-        assert np.isnan(fit.difficulty_[5])
-        assert fit.status_[5] == "all right"
-        assert np.nansum(fit.difficulty_) == pytest.approx(0, abs=1e-12)
-        assert [f.items for f in fit.findings_ if f.code == "items_left_out"] == [(5,)]
-
     def test_auto_estimates_extreme_items_from_the_prior_and_marks_them(self):
         table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.ones((300, 1))])
         fit = SpectralRasch().fit(table)
@@ -104,12 +96,6 @@ class TestRegularization:
         assert fit.difficulty_[5] < fit.difficulty_[:5].min()
         assert np.isfinite(fit.se_[5])
         assert fit.se_[5] > 2 * fit.se_[:5].max()
-
-    def test_unanswered_item_gets_no_estimate(self):
-        table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.full((300, 1), np.nan)])
-        fit = SpectralRasch().fit(table)
-        assert np.isnan(fit.difficulty_[5])
-        assert fit.status_[5] == "no responses"
 
     @pytest.mark.parametrize("rule", ["differed", "together"])
     def test_papers_nu(self, rule):
@@ -291,3 +277,88 @@ def test_covariance_is_kept_where_there_is_one(monkeypatch):
     for none in (bare, SpectralRasch().fit(data)):
         with pytest.raises(OptionError, match=r"kept no covariance matrix .*`se='dense'`"):
             none.covariance()
+
+
+# ------------------------------------------------------------------------------------------ several categories
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("refine", [True, False])
+def test_standard_errors_without_the_matrix(refine):
+    data = simulate.partial_credit(1500, 60, categories=3, design="sampled", p=0.4, seed=1).responses
+    dense, one, many = (
+        SpectralPartialCredit(se=se, regularization=0, refine=refine).fit(data)
+        for se in ("dense", "one-pass", "multiplier" if refine else "one-pass")
+    )
+    assert dense.contraction_ < 0.3
+    for name in ("threshold_se_", "se_"):
+        ratio = getattr(one, name) / getattr(dense, name)
+        assert abs(np.median(ratio) - 1) < 0.04
+        assert np.all(np.abs(ratio - 1) < 0.12)
+        ratio = getattr(many, name) / getattr(dense, name)
+        assert abs(np.median(ratio) - 1) < (0.02 if refine else 0.04)
+        assert np.all(np.abs(ratio - 1) < (0.1 if refine else 0.12))
+
+
+@pytest.mark.slow
+def test_thin_thresholds_get_a_prior_and_it_is_said():
+    data = simulate.partial_credit(80, 8, categories=4, seed=3)
+    fit = SpectralPartialCredit().fit(data.responses)
+    assert fit.regularization_.kind == "neighbors"
+    assert fit.regularization_.estimated
+    assert any(f.code == "regularization" and "thresholds with few answers" in f.sentence for f in fit.findings_)
+    loose = SpectralPartialCredit(regularization=0).fit(data.responses)
+    rmse = [np.sqrt(np.nanmean((f.thresholds_ - data.thresholds) ** 2)) for f in (fit, loose)]
+    assert rmse[0] < rmse[1]
+
+
+@pytest.mark.slow
+def test_extreme_items_and_empty_categories():
+    table = simulate.partial_credit(300, 5, categories=3, seed=3).responses.to_dense()
+    table = np.column_stack([table, np.zeros(300), np.full(300, 2.0), np.full(300, np.nan)])
+    fit = SpectralPartialCredit().fit(table)
+    assert fit.status_.tolist()[5:] == ["all wrong", "all right", "no responses"]
+    assert fit.difficulty_[5] > fit.difficulty_[:5].max()
+    assert fit.difficulty_[6] < fit.difficulty_[:5].min()
+    assert np.isnan(fit.difficulty_[7])
+    assert {"extreme_items", "no_responses"} <= {f.code for f in fit.findings_}
+    without = SpectralPartialCredit(regularization=0).fit(table)
+    assert np.isnan(without.difficulty_[5:]).all()
+    assert np.isfinite(without.difficulty_[:5]).all()
+    assert any(f.code == "items_left_out" and len(f.items) == 3 for f in without.findings_)
+    kept = SpectralPartialCredit(unused="keep").fit(np.column_stack([table[:, :5], np.minimum(table[:, 0], 1)]))
+    assert kept.status_[5] == "empty category"
+    assert np.isfinite(kept.thresholds_).all()
+
+
+@pytest.mark.slow
+def test_moves_inside_an_item_do_not_connect():
+    """Two items; nobody passed a threshold of one while standing below the top of the other, but for its own."""
+    table = np.array([[1, 0], [1, 0], [2, 0], [0, 0], [2, 1]])
+    with pytest.raises((DisconnectedDesignError, DesignError)):
+        SpectralPartialCredit(regularization=0).fit(table)
+
+
+@pytest.mark.slow
+def test_thresholds_out_of_order_are_said():
+    data = simulate.partial_credit(3000, thresholds=[[1.0, -1.0], [-0.5, 0.5], [-1.0, 1.0], [0.0, 0.3]], seed=1)
+    (found,) = [f for f in SpectralPartialCredit().fit(data.responses).findings_ if f.code == "thresholds_out_of_order"]
+    assert found.severity == "warning"
+    assert 0 in found.items
+    assert "more than chance (0)" in found.sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"weighting": "best"}, "weighting"),
+        ({"se": "big"}, "se"),
+        ({"regularization": -1.0}, "regularization"),
+        ({"tol": 2.0}, "tol"),
+        ({"unused": "drop"}, "unused"),
+    ],
+)
+def test_options_of_partial_credit(options, words):
+    with pytest.raises(OptionError, match=words):
+        SpectralPartialCredit(**options).fit([[0, 1, 2], [2, 1, 0], [1, 2, 1]])
