@@ -62,12 +62,19 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where Newton's steps start: thresholds, the chain that gave them, its passes, and the precision it had."""
+    """Where Newton's steps start: thresholds, the chain that gave them, its passes, and the precision it had.
+
+    Where everything is anchored there is no chain.
+    """
 
     beta: Floats
-    found: Stationary
+    found: Stationary | None
     passes: int
     alpha: float
+
+    @property
+    def contraction(self) -> float:
+        return self.found.contraction if self.found else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,15 +114,15 @@ def estimate(
 ) -> Estimate:
     """What Newton's steps found, with standard errors and findings, said of all items."""
     design, rest, layout, known, kept, mask = fit.design, fit.rest, found.layout, fit.known, fit.kept, fit.mask
-    method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, start.found.contraction, tell)
+    method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, start.contraction, tell)
     errors, location, beta = np.full(len(found.beta), np.nan), np.full(rest.n_items, np.nan), found.beta
     matrices = matrix = None
     if method in ("dense", "information"):
-        single = start.found.contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
+        single = start.contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
         matrices = Matrices.of(found, single=single)
         matrix = matrices.covariance(method == "dense")
     elif method != "none":
-        errors, location = standard_errors(found, method, start.found.contraction, seed)
+        errors, location = standard_errors(found, method, start.contraction, seed)
     if known is not None and known.errors is not None and method != "none":
         mine, held = known.errors.take(known.place[mask][found.fixed]), found.fixed
         assert held is not None
@@ -145,7 +152,7 @@ def estimate(
     findings += [] if weights is None else [weights_finding(weights)]
     what = "the conditional likelihood"
     findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
-    findings += slow_mixing(design, rest, kept, start.found.contraction, method) if known is None else []
+    findings += slow_mixing(design, rest, kept, start.contraction, method) if known is None else []
     made = Estimate(
         with_missing(beta, mask),
         with_missing(errors, mask),
@@ -158,8 +165,8 @@ def estimate(
         findings=tuple(findings),
         regularization=plan,
         se_method=method,
-        solver=start.found.method + NEWTON,
-        contraction=start.found.contraction,
+        solver=start.found.method + NEWTON if start.found else "none",
+        contraction=start.contraction,
     )
     return made if known is None else _anchored(made, fit, found, matrices)
 

@@ -232,6 +232,8 @@ def _solved(fit: TakingPart, shared: SharedSets | None, tol: float, **solving: A
     the mark, those that lead outwards go past it.
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
+    if known is not None and known.fixed[fit.mask].all():
+        return Start(known.value[fit.mask], None, 0, plan.alpha)
     binary = rest.thresholds.binary
     needed = plan.kind != "none" or (known is not None and not fit.design.connected)
     tie = replace(plan, kind="virtual item", alpha=plan.alpha or 1.0) if needed else plan
