@@ -86,7 +86,7 @@ TOPICS = {
         "memory, threads, clusters, databases",
         """
         These change no result, and may stand anywhere on the line of any command; SPECTRAL_IRT_MEMORY, _SPILL,
-        _THREADS, _DASK and _MAX_UNPACKED in the environment say the same.
+        _THREADS and _DASK in the environment say the same.
 
         A table of a database, as in spectral-irt fit duckdb:school.duckdb#answers, is calibrated inside it, and only
         numbers per item leave it: difficulties and standard errors of the chain, no people, no fit.

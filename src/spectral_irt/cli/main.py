@@ -226,7 +226,7 @@ def program_options_first(args: Sequence[str]) -> list[str]:
     first, rest, words = [], [], [*args]
     while words:
         word = words.pop(0)
-        found = re.fullmatch(r"--(memory|spill|threads|dask|max-unpacked)(=.*)?", word)
+        found = re.fullmatch(r"--(memory|spill|threads|dask)(=.*)?", word)
         if found is None:
             rest.append(word)
             continue

@@ -121,7 +121,7 @@ def leaderboard(
     of_tables = {name: value for name, value in named.items() if value is not None}
     inputs = [*files, *([logs.prompts] if logs.prompts else [])]
     with Progress() as progress:
-        how = {**asdict(logs), **of_tables, "max_unpacked": call.machine.max_unpacked, "seed": seed}
+        how = {**asdict(logs), **of_tables, "seed": seed}
         board = Leaderboard.read(files, clustered_by=clustered_by, by=subject, progress=progress.reading, **how)
         board.tell = progress.say
         written = write_board(board, output, report, inputs=inputs)

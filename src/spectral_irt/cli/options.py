@@ -77,14 +77,6 @@ class Machine:
             "processes of this machine. Its workers map packed files that they see.",
         ),
     ] = None
-    max_unpacked: Annotated[
-        str | None,
-        size(
-            metavar="SIZE",
-            envvar="SPECTRAL_IRT_MAX_UNPACKED",
-            help="What a packed file (.gz, .zst, .xlsx, .eval) may unpack to, such as 20GB; 4GB by default.",
-        ),
-    ] = None
 
     def check(self) -> None:
         """An error when two of them do not go together."""
@@ -228,7 +220,7 @@ class Reading:
 
         allowed = set_memory(machine.memory, machine.spill)
         source = self._source(files)
-        how |= {**self.given(), **source, "max_unpacked": machine.max_unpacked}
+        how |= {**self.given(), **source}
         how.pop("largest_component", None)
         responses = read(progress=progress.reading, client=cluster(machine.dask, progress), **how)
         counts = {"persons": responses.n_persons, "items": responses.n_items, "answers": responses.n_responses}

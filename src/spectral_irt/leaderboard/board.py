@@ -42,7 +42,6 @@ from spectral_irt.leaderboard.prompts import (
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.reading.text_pieces import unpacking_within
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:
@@ -113,17 +112,15 @@ class Leaderboard:
         by: str | None = None,
         seed: int = 0,
         progress: Callable[[float, str], None] | None = None,
-        max_unpacked: str | int | None = None,
         **options: Any,
     ) -> Leaderboard:
         """A leaderboard from logs of a harness, from folders of them, or from a table of models and prompts.
 
         The options are those of `leaderboard.source.read_source`: `metric`, `threshold`, `duplicates`, `prompts` and
-        more. A packed log may unpack to `max_unpacked`, 4 GB by default.
+        more.
         """
         wanted = [name for name in dict.fromkeys((clustered_by, by)) if name is not None]
-        with unpacking_within(max_unpacked):
-            source = read_source(paths, wanted=wanted, progress=progress, **options)
+        source = read_source(paths, wanted=wanted, progress=progress, **options)
         tell = None if progress is None else (lambda text: progress(0.0, text))
         return cls(source, clustered_by=clustered_by, by=by, seed=seed, progress=tell)
 

@@ -105,7 +105,6 @@ def read(
     sheet: str | int | None = None,
     key_sheet: str | int | None = None,
     encoding: str | None = None,
-    max_unpacked: str | int | None = None,
     progress: Progress | None = None,
     client: Any = None,
 ) -> Responses:
@@ -196,9 +195,6 @@ def read(
     encoding : str, optional
         How text files (CSV, JSON lines, SPSS, Stata) are written, such as "cp1252". By default UTF-8, or UTF-16 where
         the first bytes tell; a text file that is neither is read as Windows-1252, and a finding says so.
-    max_unpacked : str or int, optional
-        What a packed file (.gz, .zst, .xlsx, .eval) may unpack to, as in "20GB"; 4 GB by default. A file that was made
-        to fill a machine is refused.
     progress : callable(fraction, text), optional
         Told after every piece how far reading has come.
     client : distributed.Client, or str, optional
@@ -266,10 +262,7 @@ def read(
         return _read_frame(source, options).using(engine)
     if not names_files(source):
         return _read_array(source, options).using(engine)
-    from spectral_irt.reading.text_pieces import unpacking_within
-
-    with unpacking_within(max_unpacked):
-        return _read_files(source, options, sheet, encoding, engine)
+    return _read_files(source, options, sheet, encoding, engine)
 
 
 def names_files(source: Any) -> bool:

@@ -1,7 +1,7 @@
 """The bytes of a text file, in pieces that end at the end of a record: unpacked, and as UTF-8.
 
-A small packed file can hold more than any machine has room for. So every reader of packed files asks here how much one
-may unpack to: .gz and .zst, workbooks and .eval logs, which are zip archives.
+Workbooks and .eval logs, which are zip archives, are unpacked as a whole: a small one can hold more than any machine
+has room for, so those who read them ask here whether they may.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import itertools
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
@@ -22,7 +20,6 @@ import numpy as np
 
 from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, did_you_mean
-from spectral_irt.text import in_bytes
 
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
@@ -31,10 +28,6 @@ PIECE_BYTES = 1 << 23
 LONGEST_RECORD = 1 << 26  # bytes; a longer one has lost its line breaks, or a quotation mark was never closed
 BOM = b"\xef\xbb\xbf"
 MAX_UNPACKED = 4 * 10**9  # bytes; the largest sheet that a spreadsheet program opens at all is of this order
-CHUNK = 1 << 20
-DEFLATED = 1032  # a byte cannot be unpacked to more than so many by deflate
-
-_limit: ContextVar[int] = ContextVar("max_unpacked", default=MAX_UNPACKED)
 Result = TypeVar("Result")
 GUESS = "cp1252"
 BOMS = {
@@ -141,7 +134,7 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
                     yield data, min(packed.tell() / total, 1.0)
                 return
             stream: Readable = gzip.GzipFile(fileobj=packed) if file.compression == "gz" else ZstdStream(packed)
-            for data in unpacked_pieces(stream, file.name, size):
+            while data := stream.read(size):
                 yield data, min(packed.tell() / total, 1.0)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ReadError(
@@ -282,29 +275,12 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-@contextmanager
-def unpacking_within(size: str | int | None) -> Iterator[None]:
-    """Within it packed files may unpack to so much; None leaves it as it is."""
-    before = _limit.set(_limit.get() if size is None else in_bytes(size, "max_unpacked"))
-    try:
-        yield
-    finally:
-        _limit.reset(before)
-
-
-def unpacked_pieces(stream: Readable, name: str, size: int = CHUNK) -> Iterator[bytes]:
-    """What a packed stream unpacks to; an error about the file of this name where that is more than allowed."""
-    total = 0
-    while data := stream.read(size):
-        total += len(data)
-        if total > _limit.get():
-            raise too_much(name)
-        yield data
-
-
 def whole(stream: Readable, name: str) -> bytes:
-    """All that a packed stream unpacks to, if it is not more than allowed."""
-    return b"".join(unpacked_pieces(stream, name))
+    """All that a packed stream unpacks to, if memory is meant to hold that."""
+    data = stream.read(MAX_UNPACKED + 1)
+    if len(data) > MAX_UNPACKED:
+        raise too_much(name)
+    return data
 
 
 class ZstdStream:
@@ -338,29 +314,13 @@ class ZstdStream:
 
 
 def zip_fits(path: Path) -> bool:
-    """Whether all of an archive may be unpacked; where its directory could lie about that, by unpacking it."""
-    most, total = _limit.get(), 0
-    if path.stat().st_size * DEFLATED <= most:
-        return True
+    """Whether memory is meant to hold all of an archive."""
     with zipfile.ZipFile(path) as archive:
-        parts = archive.infolist()
-    if sum(part.file_size for part in parts) > most:
-        return False
-    with path.open("rb") as file:
-        for part in parts:
-            if part.compress_type != zipfile.ZIP_DEFLATED:
-                continue  # it is as large as it is, or cannot be read
-            file.seek(part.header_offset + 26)
-            file.seek(sum(int.from_bytes(file.read(2), "little") for _ in range(2)), 1)
-            unpack, left = zlib.decompressobj(-zlib.MAX_WBITS), part.compress_size
-            while left > 0 and total <= most and not unpack.eof and (data := file.read(min(CHUNK >> 6, left))):
-                left -= len(data)
-                total += len(unpack.decompress(data))
-    return total <= most
+        return sum(part.file_size for part in archive.infolist()) <= MAX_UNPACKED
 
 
 def too_much(name: str) -> ReadError:
     return ReadError(
-        f"{name} unpacks to more than {_limit.get() / 1e9:.3g} GB and was not read: a file made to fill a machine is "
-        "like that. If it is what you mean, allow more with `max_unpacked='20GB'`."
+        f"{name} unpacks to more than {MAX_UNPACKED / 1e9:.3g} GB, and files of its kind are read as a whole. Check "
+        "that it is the file you mean; if so, save it as CSV or Parquet, which are read in pieces."
     )

@@ -1,4 +1,4 @@
-"""What a small file can unpack to, and lines without end: refused at once, with the true cause."""
+"""Packed streams, and lines without end: refused at once, with the true cause."""
 
 from __future__ import annotations
 
@@ -10,38 +10,22 @@ import pytest
 import zstandard
 
 import spectral_irt as si
-from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.errors import ReadError
 from spectral_irt.reading import csv as csv_text
 from spectral_irt.reading import text_pieces as raw
 from spectral_irt.reading.text_pieces import ZstdStream, whole
 
 TABLE = b"person,q1,q2\n" + b"".join(b"p%d,%d,%d\n" % (k, k % 2, k // 2 % 2) for k in range(2000))
-PACK = {"a.csv.gz": gzip.compress, "a.csv.zst": zstandard.ZstdCompressor().compress}
-
-
-@pytest.mark.parametrize("name", PACK)
-def test_no_more_is_unpacked_than_allowed(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(PACK[name](TABLE))
-    with pytest.raises(ReadError, match=rf"{name} unpacks to more than 1e-05 GB .* `max_unpacked=.20GB.`"):
-        si.read(path, max_unpacked="10KB")
-    assert si.read(path, max_unpacked=len(TABLE)).n_persons == 2000
-    assert si.read(path).n_persons == 2000  # what was said for one file is not said for the next
-
-
-def test_a_size_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(TABLE)
-    with pytest.raises(OptionError, match="`max_unpacked` is 'much'"):
-        si.read(tmp_path / "a.csv", max_unpacked="much")
+pack = zstandard.ZstdCompressor().compress
 
 
 def test_zstd_is_unpacked_by_streams(tmp_path: Path) -> None:
-    packed = PACK["a.csv.zst"](TABLE)
+    packed = pack(TABLE)
     assert whole(ZstdStream(io.BytesIO(packed + packed)), "two frames") == 2 * TABLE
     with pytest.raises(EOFError):
         whole(ZstdStream(io.BytesIO(packed[:-5])), "cut short")
     # A line break inside a value stays as it is.
-    (tmp_path / "b.csv.zst").write_bytes(PACK["a.csv.zst"](b'person,"q\r\n1",q2\na,1,0\nb,0,1\n'))
+    (tmp_path / "b.csv.zst").write_bytes(pack(b'person,"q\r\n1",q2\na,1,0\nb,0,1\n'))
     assert si.read(tmp_path / "b.csv.zst").items.tolist() == ["q\r\n1", "q2"]
 
 

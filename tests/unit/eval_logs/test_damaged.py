@@ -151,14 +151,6 @@ def test_members_that_cannot_be_unpacked(tmp_path: Path) -> None:
             read(log)
 
 
-def test_a_member_beyond_the_limit_is_not_unpacked(tmp_path: Path) -> None:
-    for name in "abc":
-        make.inspect_eval(tmp_path / f"{name}.eval", make.inspect_log(name, [make.inspect_sample(1, "C")]))
-    for paths in ([tmp_path / "a.eval"], [tmp_path]):  # several are read by several threads
-        with pytest.raises(ReadError, match="max_unpacked"):
-            si.Leaderboard.read(paths, max_unpacked=100)
-
-
 def test_where_a_log_is_odd(tmp_path: Path) -> None:
     log = ever(tmp_path)
     lines = log.read_text().splitlines()
