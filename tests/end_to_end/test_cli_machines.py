@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,32 @@ def test_score_and_update_have_records(cli: Cli) -> None:
     assert updated["bank"]["changed"] is True
     assert updated["bank"]["after"] == {"items": 12, "persons": 800, "responses": 8800}
     assert list(updated["input"]["digests"]) == ["new.csv"]
+
+
+def test_every_command_that_computes_is_quiet_or_gives_a_record(cli: Cli, bank: Path) -> None:
+    """Short lists included: `score` with one ignored these options."""
+    cli("simulate", "--persons", 40, "--items", 60, "--seed", 3, "-o", "models.csv")
+    lines = [
+        *("simulate -o s.csv --persons 60 --items 5 --seed 1", "pack s.csv -o s.packed", "check s.csv"),
+        *("compare s.csv --estimators spectral", f"link {bank} {bank}", f"simulate-cat --bank {bank} --persons 20"),
+        *(f"export {bank} --to catsim -o c.csv", "leaderboard models.csv", "shortlist models.csv --size 20 -o short"),
+        *("score models.csv --bank short", "demo --data lsat"),
+    ]
+    for line in lines:
+        quiet = cli(*line.split(), "-q")
+        assert (quiet.code, quiet.out, quiet.err) == (0, "", ""), line
+        told = cli(*line.split(), "--json")
+        assert json.loads(told.out)["schema_version"] == 1, line
+        assert cli(*line.split(), "--strict", "-q").code in (0, 3), line
+    assert len(json.loads(cli("score", "models.csv", "--bank", "short", "--json").out)["models"]) == 40
+    refused = cli("score", "models.csv", "--bank", "short", "--ability", "nonsense")
+    assert (refused.code, "--ability is 'nonsense'" in refused.err) == (2, True)
+
+
+def test_warnings_of_python_are_as_before_after_a_command(cli: Cli, lsat: Path) -> None:
+    before = warnings.showwarning
+    assert cli("check", lsat).code == 0
+    assert warnings.showwarning is before
 
 
 def test_the_library_logs(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from spectral_irt.reading import wide_builder
+
 REFERENCE = Path(__file__).parents[1] / "reference"
 pytestmark = pytest.mark.slow
 
@@ -33,13 +35,16 @@ def test_categories_are_seen(fit, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["fit", "check", "pack", "compare"])
-def test_answers_are_read_once_whatever_they_are(cli, command, tmp_path, monkeypatch):
-    from spectral_irt.reading import wide_builder
-
+def test_answers_are_read_once_whatever_they_are_and_whatever_is_asked_of_people(cli, command, tmp_path, monkeypatch):
     calls = []
     read = wide_builder._scored_tables
     monkeypatch.setattr(wide_builder, "_scored_tables", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
-    done = cli(command, REFERENCE / "scale8.csv", *(["-o", tmp_path / "a.packed"] if command == "pack" else []))
+    about = pl.DataFrame({"sex": ["f", "m"] * 200, "room": [k % 20 for k in range(400)], "w": [1.0, 2.0] * 200})
+    answers = pl.read_csv(REFERENCE / "scale8.csv")
+    pl.concat([about[: len(answers)], answers[:400]], how="horizontal").write_csv(tmp_path / "a.csv")
+    options = {"fit": ["--group", "sex", "--clustered-by", "room", "--survey-weight", "w", "--skip", "persons,fit"]}
+    options |= {"pack": ["--group", "sex", "--ignore", "room,w", "-o", tmp_path / "a.packed"]}
+    done = cli(command, tmp_path / "a.csv", *options.get(command, ["--ignore", "sex,room,w"]))
     assert done.code == 0, done.err
     assert len(calls) == 1
 

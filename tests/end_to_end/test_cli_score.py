@@ -40,7 +40,7 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
     np.testing.assert_array_equal(numbers(rows, "se"), expected["se"])
     assert "bank: 10 items, calibrated with 400 people" in " ".join(done.out.split())
     assert "Written: scores.csv." in done.out
-    assert [done.out.count(word) for word in ("ablest", "least able", "most erratic")] == [1, 1, 1]
+    assert [done.out.count(word) for word in ("ablest", "least able", "largest outfit")] == [1, 1, 1]
 
 
 def test_a_directory_gets_a_record_too(cli: Cli, bank: Path) -> None:

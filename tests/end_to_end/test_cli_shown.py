@@ -58,7 +58,7 @@ def test_a_long_test_is_shown_by_its_extremes(cli: Cli) -> None:
     cli("simulate", "-o", "a.csv", "--persons", 400, "--items", 70, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
     table = sorted((float(r["difficulty"]), r["item"]) for r in map(_row, rows_of(Path("out/items.csv"))[1:]))
-    assert [out.count(f"\n{word}\n") for word in ("hardest", "easiest", "least sure")] == [1, 1, 1]
+    assert [out.count(f"\n{word}\n") for word in ("hardest", "easiest", "largest se")] == [1, 1, 1]
     hardest = out[out.index("hardest") :].split()
     assert hardest[1] == table[-1][1]
     easiest = out[out.index("easiest") :].split()

@@ -42,7 +42,7 @@ def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
 def test_a_full_disk_behind_standard_output(place: Path) -> None:
     done = shell("spectral-irt fit a.csv > /dev/full", place)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: what was to be shown cannot be written: the disk is full")
+    assert done.stderr.startswith("error: cannot write to standard output: the disk is full")
     assert done.stderr.endswith("Nothing was written.\n")
     assert done.stderr.count("\n") == 1
     done = shell("spectral-irt fit a.csv -o out > /dev/full", place)
@@ -99,7 +99,7 @@ def test_a_width_that_is_next_to_none(cli: Cli, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_help_without_a_width(place: Path) -> None:
-    assert "Calibrate tests" in shell("spectral-irt --help", place, COLUMNS="0").stdout
+    assert "Rasch analysis" in shell("spectral-irt --help", place, COLUMNS="0").stdout
 
 
 # ------------------------------------------------------------------------------------------- options
@@ -149,7 +149,7 @@ def test_names_that_are_too_long(cli: Cli) -> None:
         f"fit a.csv -o sub/{LONG}/out",
         f"fit a.csv --bank {LONG}",
         f"fit a.csv --anchors {LONG}",
-        f"fit a.csv --ifile {LONG}.csv",
+        f"fit a.csv --report {LONG}.html",
         f"score a.csv --bank {LONG}",
         f"link {LONG} {LONG}",
         f"update {LONG} a.csv",
@@ -250,13 +250,13 @@ def test_a_kill_is_cleaned_up_by_the_next_run(place: Path) -> None:
 def test_an_interrupt_after_the_results_were_written_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from spectral_irt import terminal
 
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     Path("a.csv").write_text(ANSWERS)
     assert cli("fit", "a.csv", "--bank", "bank").code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(terminal, "say", interrupted)
+        patch.setattr(terminal.Screen, "print", interrupted)
         done = cli("fit", "a.csv", "-o", "out")
         assert done.code == 130
         assert "nothing was written" not in done.err
@@ -288,5 +288,5 @@ run()
         said = running.communicate(timeout=300)
     assert running.returncode == 130
     # What comes before the command itself ends in one word; the command says what became of its results.
-    assert said == ("", "interrupted: nothing was written.\n" if module == "numpy" else "interrupted.\n")
+    assert said == ("", "interrupted.\n" if module == "typer" else "interrupted: nothing was written.\n")
     assert os.listdir(place) == ["a.csv"]

@@ -58,8 +58,8 @@ def left_clean(shown: Shown) -> None:
     ("args", "last", "results"),
     [
         (["fit", "large.csv", "-o", "out", "--skip", "fit"], "Results are in out", ["out/items.csv", "out/fit.json"]),
-        (["check", "large.csv"], "Nothing odd.", []),
-        (["score", "large.csv", "--bank", "bank", "-o", "s.csv"], "All people are in s.csv.", ["s.csv"]),
+        (["check", "large.csv"], "No problems found.", []),
+        (["score", "large.csv", "--bank", "bank", "-o", "s.csv"], "Written: s.csv.", ["s.csv"]),
         (["update", "bank", "large.csv", "--repeats", "keep", "-o", "new"], "The bank is in new.", ["new/bank.json"]),
     ],
     ids=["fit", "check", "score", "update"],
@@ -77,7 +77,7 @@ def test_reading_shows_its_progress(place: Path, args: list[str], last: str, res
 @pytest.mark.parametrize(
     ("args", "last", "result"),
     [
-        (["compare", "fast.csv", "-o", "compared.csv"], "The table is in compared.csv.", "compared.csv"),
+        (["compare", "fast.csv", "-o", "compared.csv"], "Written: compared.csv.", "compared.csv"),
         (
             ["simulate", "-o", "drawn.csv", "--persons", "40000", "--items", "300", "--seed", "1"],
             "40,000 people, 300 items, 12,000,000 responses: drawn.csv",
@@ -98,7 +98,7 @@ def test_work_shows_its_progress(place: Path, args: list[str], last: str, result
 @pytest.mark.parametrize(
     ("args", "last", "result"),
     [
-        (["link", "bank", "other", "-o", "linked"], "B on A's scale is in linked.", "linked/bank.json"),
+        (["link", "bank", "other", "-o", "linked"], "Written: linked.", "linked/bank.json"),
         (["demo", "-o", "demo"], "With your own answers: spectral-irt fit answers.csv -o results", "demo/items.csv"),
     ],
     ids=["link", "demo"],
@@ -113,7 +113,7 @@ def test_commands_that_are_quick(place: Path, args: list[str], last: str, result
 # The clock is the test's own. A frame is drawn whenever it moves, and the bar pulses by the real time between frames.
 STEPS = """
 import time, types
-from spectral_irt.cli import progress as module
+from spectral_irt.cli import terminal as module
 clock = types.SimpleNamespace(monotonic=lambda: now)
 now, module.time = 0.0, clock
 with module.Progress() as progress:

@@ -92,7 +92,7 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     if not study.responses.thresholds.binary:
         ends = np.cumsum(study.responses.thresholds.max_score)[:-1]
         how["thresholds"] = [each.tolist() for each in np.split(study.calibration.thresholds, ends)]
-    say(out, item_table(study.calibration.item_columns(), out.width, fit, name=(one(items), items), **how))
+    say(out, item_table(study.calibration.item_columns(), out.width, fit, name=one(items), **how))
     say(out)
 
 

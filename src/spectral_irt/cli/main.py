@@ -16,7 +16,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from spectral_irt.cli.help import EVERYTHING, TOPICS, Command, folded, heading, section, topic_text, width, with_options
+from spectral_irt.cli.help import (
+    EVERYTHING,
+    TOPICS,
+    Command,
+    folded,
+    heading,
+    place,
+    section,
+    topic_text,
+    width,
+    with_options,
+)
 from spectral_irt.cli.options import Call, Machine, is_database, own, without_password
 from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, leave_clusters, quiet_warnings, report
 from spectral_irt.errors import OptionError
@@ -339,7 +350,7 @@ def in_new_words(args: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
         if "-q" not in args and "--quiet" not in args:
             complain("note", f"{flag} is now {new.replace('{}', _shown(value)).replace('+', '...')}.", 36)
         if exported:
-            exports[flag[2:]] = Path(value).expanduser()
+            exports[flag[2:]] = place(value)
             continue
         name, _, template = new.rpartition(" ")
         text = template.replace("{}", OLD_VALUES.get((flag, value), value))

@@ -216,7 +216,7 @@ def shortlist(
             say(out, Text(names))
         say_written(targets)
 
-    mode.end(show, lambda: {**found.record(), "outputs": list(map(str, targets))}, found.findings)
+    mode.end(show, lambda: {**record_head(), **found.record(), "outputs": list(map(str, targets))}, found.findings)
 
 
 def score_models(

@@ -260,8 +260,8 @@ class Leaderboard:
 
         m = len(self.order)
         critical = float(-ndtri(0.025 / (m * (m - 1) / 2)))
-        n = self.answers.n_items
-        return contrast_columns(self.contrasts_found, self.order, self.answers.persons, self.ability, critical, n)
+        prompt = self.source.prompt
+        return contrast_columns(self.contrasts_found, self.order, self.answers, prompt, self.ability, critical)
 
     @cached_property
     def prompt_columns(self) -> Columns:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.paper import pair_counts
@@ -101,12 +102,26 @@ def listed_pairs(m: int) -> tuple[Ints, Ints]:
     return first, np.concatenate([np.arange(1, m), np.arange(2, m)])
 
 
+def shared_prompts(answers: Responses, prompt: Ints, a: Ints, b: Ints) -> Ints:
+    """Of pairs of models, how many prompts both answered; runs of a prompt (`prompt` of each item) are one."""
+    n, m = len(np.unique(prompt)), answers.n_persons
+    if answers.n_responses == m * len(prompt):  # every model answered every prompt
+        return np.full(len(a), n)
+    model, item, _ = answers.answers()
+    ones = np.ones(len(item), dtype=np.int64)
+    seen = sparse.csc_array((ones, (prompt[item], model)), shape=(int(prompt.max()) + 1, m)).minimum(1)
+    if m <= ALL:
+        return np.asarray((seen.T @ seen).toarray()[a, b])
+    return np.asarray(seen[:, a].multiply(seen[:, b]).sum(axis=0)).ravel()
+
+
 def contrast_columns(
-    found: Contrasts, order: Ints, labels: NDArray[np.object_], ability: Floats, critical: float, n_prompts: int
+    found: Contrasts, order: Ints, answers: Responses, prompt: Ints, ability: Floats, critical: float
 ) -> Columns:
     """The pairs as a table, better model first."""
     i, j = listed_pairs(len(order))
     a, b = order[i], order[j]
+    labels, n_prompts = answers.persons, shared_prompts(answers, prompt, a, b)
     z = found.z[a, b]
     difference = ability[a] - ability[b]
     from scipy.special import ndtr
@@ -129,7 +144,7 @@ def contrast_columns(
     }
 
 
-def prompts_needed(z: Floats, critical: float, n_prompts: int) -> Floats:
+def prompts_needed(z: Floats, critical: float, n_prompts: int | Ints) -> Floats:
     """Prompts like these with which a difference of this size would be found with a chance of 80%.
 
     |z| grows with the square root of the number of prompts, and has to pass the critical value by 0.84.

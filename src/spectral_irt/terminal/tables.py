@@ -14,25 +14,24 @@ from rich.text import Text
 
 from spectral_irt.model import ALIKE
 from spectral_irt.tables import Columns
-from spectral_irt.terminal.labels import LEAST, in_its_place, room_for, shortened, widest
+from spectral_irt.terminal.labels import LEAST, MOST, in_its_place, room_for, shortened, widest
 from spectral_irt.text import number
 
-LEGIBLE, COMFORTABLE = 16, 24  # columns that labels get, as far as they need them, before other numbers have a place
 BETWEEN = 2  # blanks between columns
 
-# How much room labels must have before a column makes way for them.
-APART, READ, COMFORT, WHOLE = "told apart", "legible", "comfortable", "whole"
+# What labels have, as far as they need it, before a column has a place: enough to be told apart, to be read, or all.
+APART, READ, COMFORT, WHOLE = 0, 16, 24, MOST
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A head (of one line or two) and its cells; `spare` says when the column goes: see APART, READ, COMFORT, WHOLE."""
+    """A head (of one line or two) and its cells; the column goes where labels have less than `spare`: see APART."""
 
     head: str
     cells: Sequence[str]
     left: bool = False
     style: str | None = None
-    spare: str = ""
+    spare: int = APART
 
     @property
     def width(self) -> int:
@@ -48,7 +47,6 @@ def labelled(
     groups: Sequence[tuple[str, int]] = (),
     spared: Sequence[str] = (),
     whole: bool = False,
-    said: Sequence[tuple[str, str] | None] = (),
 ) -> Table:
     """Labels to the left, columns to the right of them in this width.
 
@@ -60,19 +58,16 @@ def labelled(
         The columns that can be done without, those that go first before the others.
     whole : bool
         Never cut a label, but let the table be wider.
-    said : (short, long), or None
-        What stands in place of the label of a row that stands for several, in little room and in enough.
     """
-    told = list(said) or [None] * len(labels)
-    named = [label for label, text in zip(labels, told, strict=True) if text is None]
     heads = [cell_len(head), *(len(name) for name, _ in groups)]
-    whole_width = max([widest(named), *heads, *(len(text[1]) for text in told if text)])
-    least = max([room_for(named), min(LEAST, whole_width), *heads, *(len(text[0]) for text in told if text)])
-    enough = {READ: LEGIBLE, COMFORT: COMFORTABLE, WHOLE: whole_width}
-    needs = {APART: least, **{level: max(least, min(whole_width, most)) for level, most in enough.items()}}
-    kept = _kept(columns, spared, needs, width)
+    whole_width = max([widest(labels), *heads])
+    least = max([room_for(labels), min(LEAST, whole_width), *heads])
+    kept = list(columns)
+    for one in (column for name in spared for column in columns if column.head == name):
+        if _room(kept, width) < max(least, min(whole_width, one.spare)):
+            kept.remove(one)
     room = whole_width if whole else max(_room(kept, width), LEAST)
-    texts = _labels(labels, told, room)
+    texts = [in_its_place(text) for text in shortened(labels, room)]
 
     table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
     if whole:
@@ -101,27 +96,9 @@ def plain_table(heads: Sequence[str], columns: Sequence[Sequence[Any]], width: i
     return labelled(heads[0], list(columns[0]), others, width, whole=whole)
 
 
-def _kept(columns: Sequence[Column], spared: Sequence[str], needs: dict[str, int], width: int) -> list[Column]:
-    """The columns that leave the labels the room they need; a small one is back where a large one had to go."""
-    gone: list[Column] = []
-    for one in (column for head in spared for column in columns if column.head == head):
-        if _room([column for column in columns if column not in gone], width) < needs[one.spare]:
-            gone.append(one)
-    for one in reversed(gone):
-        others = [other for other in gone if other is not one]
-        if _room([column for column in columns if column not in others], width) >= needs[one.spare]:
-            gone = others
-    return [column for column in columns if column not in gone]
-
-
 def _room(columns: Sequence[Column], width: int) -> int:
     """Columns of the terminal that are left for the labels."""
     return width - sum(column.width + BETWEEN for column in columns)
-
-
-def _labels(labels: Sequence[Any], told: Sequence[tuple[str, str] | None], room: int) -> list[str]:
-    short = iter(shortened([label for label, text in zip(labels, told, strict=True) if text is None], room))
-    return [in_its_place(next(short)) if text is None else text[len(text[1]) <= room] for text in told]
 
 
 def _starts(groups: Sequence[tuple[str, int]]) -> dict[int, str]:
@@ -135,15 +112,11 @@ def _starts(groups: Sequence[tuple[str, int]]) -> dict[int, str]:
 
 
 SHOW_ALL = 60  # a test of so many items is shown whole
-SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
+SHOW_EACH = 5  # of a longer one: so many hardest, easiest, with the largest errors
 SHOW_MISFITS = 10  # and so many of those that do not fit
-FOLD = 3  # so many items that are equally hard share a line there
-EQUAL = 0.01  # logits: solvers leave items of the same score that far apart, and less
 DIRECTION = "larger = harder"
-FIT = "infit, outfit: above 1 noisier than the model, below steeper"
+FIT = "infit, outfit: 1 expected, above 1 underfit, below 1 overfit"
 INTERVAL, MEASURE = "95% interval", "point\nmeasure"
-
-Groups = list[tuple[str, list[list[int]]]]
 
 
 def legend(fit: Columns | None = None) -> str:
@@ -151,47 +124,25 @@ def legend(fit: Columns | None = None) -> str:
     return DIRECTION if fit is None else f"{DIRECTION}; {FIT}"
 
 
-def choose(columns: Columns, fit: Columns | None = None) -> Groups:
-    """Which items to show, under which heading; items that share a line are in one list."""
+def choose(columns: Columns, fit: Columns | None = None) -> list[tuple[str, list[int]]]:
+    """Which items to show, under which heading."""
     difficulty, se = columns["difficulty"], columns["se"]
     known = np.flatnonzero(np.isfinite(difficulty))
     # As they are shown: the last bits, by which items of the same score may differ, put none before another.
     hardest_first = known[np.argsort(-np.round(difficulty[known], 3), kind="stable")]
     if len(difficulty) <= SHOW_ALL:
-        rows = [*hardest_first.tolist(), *np.flatnonzero(~np.isfinite(difficulty)).tolist()]
-        return [("", [[row] for row in rows])]
-    hardest, easiest = (folded(columns, order, SHOW_EACH) for order in (hardest_first, hardest_first[::-1]))
-    groups = [("hardest", hardest), ("easiest", easiest)]
+        return [("", [*hardest_first.tolist(), *np.flatnonzero(~np.isfinite(difficulty)).tolist()])]
+    ends = hardest_first[:SHOW_EACH].tolist(), hardest_first[::-1][:SHOW_EACH].tolist()
+    groups = [("hardest", ends[0]), ("easiest", ends[1])]
     if fit is not None and "misfit" in fit:
         misfits = np.flatnonzero(fit["misfit"] != "")
         worst = misfits[np.argsort(fit["misfit_p"][misfits], kind="stable")][:SHOW_MISFITS].tolist()
         some = f" ({len(worst)} of {len(misfits):,})" if len(misfits) > len(worst) else ""
-        groups.append((f"misfit{some}", [[row] for row in worst]))
-    shown = {row for _, rows in groups[:2] for together in rows for row in together}
+        groups.append((f"misfit{some}", worst))
     sure = known[np.isfinite(se[known])]
-    least_sure = [row for row in sure[np.argsort(-se[sure], kind="stable")].tolist() if row not in shown]
-    groups.append(("least sure", [[row] for row in least_sure[:SHOW_EACH]]))
+    largest = [row for row in sure[np.argsort(-se[sure], kind="stable")].tolist() if row not in {*ends[0], *ends[1]}]
+    groups.append(("largest se", largest[:SHOW_EACH]))
     return [(name, rows) for name, rows in groups if rows]
-
-
-def folded(columns: Columns, order: NDArray[np.int64], most: int) -> list[list[int]]:
-    """The first lines of this order: several items that were answered alike are one."""
-    difficulty, n = columns["difficulty"], columns["n"]
-    mean = columns["p_correct"] if "p_correct" in columns else columns["mean_score"]
-    lines: list[list[int]] = []
-    start = 0
-    while start < len(order) and len(lines) < most:
-        first, end = order[start], start + 1
-        while end < len(order) and (
-            abs(difficulty[order[end]] - difficulty[first]) < EQUAL
-            and n[order[end]] == n[first]
-            and mean[order[end]] == mean[first]
-        ):
-            end += 1
-        alike = order[start:end].tolist()
-        lines += [alike] if len(alike) >= FOLD else [[row] for row in alike]
-        start = end
-    return lines[:most]
 
 
 def item_table(
@@ -199,7 +150,7 @@ def item_table(
     width: int,
     fit: Columns | None = None,
     *,
-    name: tuple[str, str] = ("item", "items"),
+    name: str = "item",
     thresholds: Sequence[Sequence[float]] = (),
     unicode: bool = True,
     whole: bool = False,
@@ -210,16 +161,15 @@ def item_table(
     ----------
     columns, fit
         The items of a calibration; and their fit, where it is known.
-    name : (str, str)
-        What an item is called, and several.
+    name : str
+        What an item is called.
     thresholds : sequence of numbers for each item, optional
         Where items have more than two categories.
     unicode, whole : bool
         Whether the terminal can show lines; never cut a label.
     """
     groups = choose(columns, fit)
-    lines = [together for _, rows in groups for together in rows]
-    rows = [together[0] for together in lines]
+    rows = [row for _, chosen in groups for row in chosen]
     shown = {key: values[rows] for key, values in columns.items()}
     low, high = shown["ci_low"].tolist(), shown["ci_high"].tolist()
     intervals = [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else "" for a, b in zip(low, high, strict=True)]
@@ -238,64 +188,35 @@ def item_table(
         share = [f"{100 * p:.1f}%" if np.isfinite(p) else "" for p in shown["p_correct"]]
         table.append(Column("right", share, spare=READ))
     if fit is not None:
-        table += _fit_columns(fit, lines)
+        table += _fit_columns(fit, rows)
     if thresholds:
         table.append(Column("thresholds", [" ".join(numbers(thresholds[row], 1)) for row in rows], spare=APART))
-    marks = [_mark(columns, fit, together) for together in lines]
+    misfit = np.full(len(columns["item"]), "") if fit is None or "misfit" not in fit else fit["misfit"]
+    marks = [str(misfit[row] if columns["status"][row] == "ok" else columns["status"][row]) for row in rows]
     if any(marks):
         table.append(Column("", marks, left=True, style="yellow"))
     same_n = len(set(shown["n"].tolist())) == 1
     middle = ["n", INTERVAL] if same_n else [INTERVAL, "n"]
     return labelled(
-        name[0],
+        name,
         shown["item"].tolist(),
         table,
         width,
         groups=[(head, len(rows)) for head, rows in groups] if len(groups) > 1 else (),
         spared=[BAR_HEAD, *middle, "right", "mean", MEASURE, "outfit", "infit", "thresholds", "se"],
         whole=whole,
-        said=[_said(columns, together, name[1]) for together in lines],
     )
 
 
-def _fit_columns(fit: Columns, lines: list[list[int]]) -> list[Column]:
+def _fit_columns(fit: Columns, rows: list[int]) -> list[Column]:
     """The fit of single items: given the scores where that is known, as it is what the verdict goes by."""
     given = "_conditional" if "infit_conditional" in fit else ""
     heads = {"infit": f"infit{given}", "outfit": f"outfit{given}", MEASURE: "point_measure"}
     return [
-        Column(
-            head,
-            [numbers(fit[name][together], 2)[0] if len(together) == 1 else "" for together in lines],
-            spare=READ if head == MEASURE else APART,
-        )
+        Column(head, numbers(fit[name][rows], 2), spare=READ if head == MEASURE else APART)
         for head, name in heads.items()
         if name in fit
     ]
-
-
-def _mark(columns: Columns, fit: Columns | None, together: list[int]) -> str:
-    """What is to be said about an item, or about those that share a line."""
-    status = str(columns["status"][together[0]])
-    if status != "ok":
-        return status
-    if fit is None or "misfit" not in fit:
-        return ""
-    if len(together) == 1:
-        return str(fit["misfit"][together[0]])
-    misfits = int(np.count_nonzero(fit["misfit"][together] != ""))
-    return f"{misfits:,} misfit{'s' if misfits == 1 else ''}" if misfits else ""
-
-
-def _said(columns: Columns, together: list[int], items: str) -> tuple[str, str] | None:
-    """How several items on a line are called, in short and in full."""
-    if len(together) == 1:
-        return None
-    short = f"{len(together):,} {items}"
-    if "p_correct" not in columns:
-        return short, f"{short} answered alike"
-    n, right = int(columns["n"][together[0]]), float(columns["p_correct"][together[0]])
-    who = {0.0: "nobody got right", 1.0: "everybody got right"}.get(right, f"{round(n * right):,} of {n:,} got right")
-    return short, f"{short} {who}"
 
 
 def numbers(values: Sequence[float] | NDArray[Any], digits: int) -> list[str]:
@@ -336,7 +257,7 @@ def _people_chosen(persons: Columns) -> list[tuple[str, list[int]]]:
     odd = np.flatnonzero(np.isfinite(z))
     odd = odd[np.argsort(-z[odd], kind="stable")]
     groups = [("ablest", ablest[:SHOW_EACH]), ("least able", ablest[::-1][:SHOW_EACH])]
-    groups.append(("most erratic", odd[:SHOW_EACH]))
+    groups.append(("largest outfit", odd[:SHOW_EACH]))
     return [(name, rows.tolist()) for name, rows in groups if len(rows)]
 
 

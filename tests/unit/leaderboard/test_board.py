@@ -16,7 +16,7 @@ from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.probability import holm, mcnemar
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
-from spectral_irt.leaderboard.pairs import compare_pairs, differing, prompts_needed
+from spectral_irt.leaderboard.pairs import compare_pairs, differing, prompts_needed, shared_prompts
 from spectral_irt.leaderboard.source import Source
 
 
@@ -98,6 +98,21 @@ def test_more_prompts_make_the_difference_plain() -> None:
     needed = prompts_needed(z, 1.96, 1000)
     # z grows with the root of n: at the number found it exceeds the critical value by the quantile of 80%.
     assert np.sqrt(needed / 1000) * z == pytest.approx([1.96 + 0.8416] * 2, rel=1e-3)
+
+
+def test_more_prompts_are_counted_from_those_that_both_answered() -> None:
+    """Where models share a quarter of the prompts, or each prompt was run twice, more of them is not four times, or
+    twice, as many."""
+    x = table(np.array([0.9, 0.5, 0.1, -0.3, -0.7]), 400, seed=2)
+    x[0, 100:], x[1, 200:] = np.nan, np.nan
+    answers = si.Responses.from_wide(x)
+    first, second = np.triu_indices(5, 1)
+    each = np.arange(400)
+    both = [np.sum(~np.isnan(x[i]) & ~np.isnan(x[j])) for i, j in zip(first, second, strict=True)]
+    assert shared_prompts(answers, each, first, second).tolist() == both
+    assert both[0] == 100
+    assert shared_prompts(answers, each // 2, first, second)[0] == 50
+    assert shared_prompts(si.Responses.from_wide(np.nan_to_num(x)), each // 2, first, second).tolist() == [200] * 10
 
 
 # ---------------------------------------------------------------------------------------- ranks and tiers

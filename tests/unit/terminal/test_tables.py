@@ -12,7 +12,7 @@ from rich.console import Console
 from label_families import FAMILIES
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.terminal import item_table, person_table, plain_table
-from spectral_irt.terminal.tables import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose, choose_people
+from spectral_irt.terminal.tables import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose_people
 
 
 def printed(table: object, width: int) -> list[str]:
@@ -99,33 +99,15 @@ def test_of_a_long_test_the_ends_and_the_misfits() -> None:
     columns = columns_of([f"q{k:03d}" for k in range(SHOW_ALL + 40)])
     lines = printed(item_table(columns, 80, fit_of(columns, dict.fromkeys(range(50, 63), "underfit"))), 80)
     heads = {
-        line: k for k, line in enumerate(lines) if line in ("hardest", "easiest", "misfit (10 of 13)", "least sure")
+        line: k for k, line in enumerate(lines) if line in ("hardest", "easiest", "misfit (10 of 13)", "largest se")
     }
-    assert list(heads) == ["hardest", "easiest", "misfit (10 of 13)", "least sure"]
+    assert list(heads) == ["hardest", "easiest", "misfit (10 of 13)", "largest se"]
     first = [[line.split()[0] for line in lines[k + 1 : k + 1 + SHOW_EACH]] for k in heads.values()]
     assert first[0] == [f"q{k:03d}" for k in range(99, 94, -1)]
     assert first[1] == [f"q{k:03d}" for k in range(5)]
     assert first[2] == [f"q{k:03d}" for k in range(50, 55)]  # the least likely first
     assert first[3] == [f"q{k:03d}" for k in range(94, 89, -1)]  # of those not shown as hardest
     assert sum(line.endswith("underfit") for line in lines) == SHOW_MISFITS
-
-
-def test_items_that_are_equally_hard_share_a_line() -> None:
-    columns = columns_of([f"p{k}" for k in range(300)])
-    right = np.concatenate([np.full(112, 0.0), np.full(2, 0.25), np.linspace(0.3, 0.7, 146), np.full(40, 1.0)])
-    columns |= {"difficulty": np.round(2 - 4 * right, 6), "p_correct": right, "n": np.full(300, 12)}
-    columns["status"][:112], columns["status"][260:] = "all wrong", "all right"
-    hardest, easiest, *_ = choose(columns)
-    assert [len(together) for together in hardest[1]] == [112, 1, 1, 1, 1]
-    assert [len(together) for together in easiest[1]] == [40, 1, 1, 1, 1]
-    text = printed(item_table(columns, 100), 100)
-    assert text[2].startswith("112 items nobody got right ")
-    assert text[2].endswith("all wrong")
-    assert text[3].startswith("p112 ")
-    assert any(line.startswith("40 items everybody got right ") for line in text)
-    assert printed(item_table(columns, 40), 40)[2].startswith("112 items  ")
-    columns["p_correct"] = np.where(right == 0, 1 / 3, right)
-    assert printed(item_table(columns, 100), 100)[2].startswith("112 items 4 of 12 got right ")
 
 
 def test_the_picture_goes_before_a_label_is_cut() -> None:
