@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt import SpectralPartialCredit, simulate
 from spectral_irt.chain.errors import covariance, one_pass
 from spectral_irt.chain.prior import Neighbors
 from spectral_irt.chain.regularization import Regularization
@@ -14,30 +14,6 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
 
 WEIGHTINGS = ["pairs", "persons", "ability"]
-
-
-@pytest.fixture(scope="module")
-def thin():
-    """An item that everybody got right, one that nobody did, and few answers to the others."""
-    table = simulate.rasch(120, 14, design="sampled", p=0.5, seed=4).responses.to_dense()
-    table[:, 0] = np.where(np.isnan(table[:, 0]), np.nan, 1)
-    table[:, 1] = np.where(np.isnan(table[:, 1]), np.nan, 0)
-    return Responses.from_wide(table)
-
-
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("regularization", [0, "auto", 2.0])
-@pytest.mark.parametrize("se", ["dense", "one-pass"])
-def test_the_chain_alone_is_the_same_for_right_and_wrong_and_for_categories(thin, weighting, regularization, se):
-    options = {"weighting": weighting, "regularization": regularization, "refine": False, "se": se}
-    rasch, credit = SpectralRasch(**options).fit(thin), SpectralPartialCredit(**options).fit(thin)
-    np.testing.assert_allclose(credit.thresholds_, rasch.difficulty_, atol=1e-10)
-    np.testing.assert_allclose(credit.difficulty_, rasch.difficulty_, atol=1e-10)
-    np.testing.assert_allclose(credit.threshold_se_, rasch.se_, atol=1e-10)
-    np.testing.assert_allclose(credit.se_, rasch.se_, atol=1e-10)
-    assert str(credit.regularization_) == str(rasch.regularization_)
-    assert credit.status_.tolist() == rasch.status_.tolist()
-    assert credit.findings_ == rasch.findings_
 
 
 @pytest.mark.parametrize("se", ["dense", "one-pass"])

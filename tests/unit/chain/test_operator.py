@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD, dense_pairs
-from spectral_irt import Responses, simulate
+from spectral_irt import Responses
 from spectral_irt.chain.operator import ItemChain, TiedChain
 from spectral_irt.chain.weights import ABILITY, prox_ability, weighting_named
-from spectral_irt.engine import LocalEngine
 
 
 def random_table(n=40, m=7, p=0.6, seed=0):
@@ -72,17 +71,6 @@ def test_prox_ability_is_the_closed_form():
             assert found[person] == pytest.approx(theta_by_hand(row, beta), abs=1e-12)
         else:
             assert found[person] == 0
-
-
-@pytest.mark.parametrize("weighting", ["pairs", "persons", "ability"])
-def test_bits_do_not_depend_on_threads(weighting):
-    responses = simulate.rasch(6000, 300, design="sampled", p=0.5, seed=1).responses
-    assert len(responses.blocks) > 1
-    beta = np.linspace(-1, 1, 300)
-    v = np.random.default_rng(0).random(300)
-    one, many = (make_chain(responses, weighting, beta, LocalEngine(k)) for k in (1, 4))
-    assert np.array_equal(one.rates, many.rates)
-    assert np.array_equal(one.inflow(v), many.inflow(v))
 
 
 def test_ability_chain_rebuilt_in_old_memory_is_the_same():

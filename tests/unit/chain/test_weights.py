@@ -19,10 +19,10 @@ from spectral_irt.errors import OptionError
 @pytest.mark.parametrize("estimator", [SpectralRasch, PairwiseRasch])
 def test_users_is_another_name_of_persons(estimator: type) -> None:
     data = simulate.rasch(300, 8, seed=1).responses
-    one, other = (estimator(weighting=name).fit(data) for name in ("persons", "persons"))
+    one, other = (estimator(weighting=name).fit(data) for name in ("persons", "users"))
     assert np.array_equal(one.difficulty_, other.difficulty_)
     assert np.array_equal(one.se_, other.se_)
-    assert one.get_params()["weighting"] == "persons"  # parameters stay as they were given
+    assert other.get_params()["weighting"] == "users"  # parameters stay as they were given
 
 
 @pytest.mark.parametrize("name", ["votes", "", None, 3, ["pairs"]])

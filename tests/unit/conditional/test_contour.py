@@ -88,19 +88,6 @@ def test_hopeless_spread_stays_finite():
     np.testing.assert_allclose(moments(beta, 3)[1][2], 1 / (1 + np.exp(-0.5)), atol=1e-12)
 
 
-def test_padding_changes_nothing():
-    beta = np.random.default_rng(0).normal(size=(9, 3))
-    counts, scores = np.array([9, 6, 2]), np.array([4, 5, 1])
-    beta[np.arange(9)[:, None] >= counts] = np.inf
-    found = Contour.of(beta[None], scores, counts).given
-    log_gamma, p = found.log_gamma, found.p[0]
-    for k, n in enumerate(counts):
-        alone, each = moments(beta[:n, k], scores[k])
-        np.testing.assert_allclose(log_gamma[k], alone, atol=TOLERANCE)
-        np.testing.assert_allclose(p[:n, k], each, atol=TOLERANCE)
-        assert np.all(p[n:, k] < 1e-300)
-
-
 difficulties = st.lists(st.floats(-6, 6), min_size=2, max_size=60)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralRasch
 from spectral_irt.conditional import likelihood, newton
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour, given_every_score
@@ -93,10 +93,3 @@ def test_every_score_of_a_form_too_long_for_one_ability() -> None:
     beta[:5] += 1
     p = given_every_score(beta[None]).p[0]
     np.testing.assert_allclose(p.sum(axis=0), np.arange(1, 140), atol=1e-9)
-
-
-def test_threads_do_not_matter() -> None:
-    data = simulate.rasch(3000, 12, seed=2).responses
-    one, two = (SpectralRasch(threads=threads).fit(data) for threads in (1, 2))
-    assert one.difficulty_.tobytes() == two.difficulty_.tobytes()
-    assert one.se_.tobytes() == two.se_.tobytes()
