@@ -52,7 +52,7 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     """Write the bank to this folder; see the module's text for what happens when that fails."""
     target = Path(folder)
     remove_leftovers(target)
-    new = not _is_bank(target)
+    new = not is_bank(target)
     tables = {name: _parquet(frame) for name, frame in tables_of(bank).items()}
     files = {name: {"file": f"{name}.{_sha(each)[:12]}.parquet", "sha256": _sha(each)} for name, each in tables.items()}
     manifest, seal = _sealed({"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": files})
@@ -61,7 +61,7 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     try:
         target.mkdir(parents=True, exist_ok=True)
         with locked(target, tell=tell), uninterrupted():
-            if new and _is_bank(target):
+            if new and is_bank(target):
                 raise OutputError(f"the bank {str(target)!r} has just been written by another program, and stays.")
             _check_not_stale(bank, target)
             _replace(target, contents, manifest)
@@ -80,7 +80,7 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     return target
 
 
-def _is_bank(target: Path) -> bool:
+def is_bank(target: Path) -> bool:
     """Whether there is a bank in this place; False if there is nothing, but for what a killed writer left. What is no
     bank is not written over."""
     if not target.exists() and not target.is_symlink():

@@ -31,11 +31,10 @@ from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import RENEWALS
-from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option, listed
 from spectral_irt.estimators.spectral_errors import between_parts
@@ -129,7 +128,7 @@ class _Job:
         self.scale = known & ~np.isinf(made.se)  # the items that the scale is known by
         self.old_part = numbered_from(self.scale, together)
         self.part = numbered_from(self.scale, parts_of(answers, together))
-        start = np.where(known[item], made.thresholds, mean_met(answers, made.difficulty, known)[item])
+        start = np.where(known[item], made.thresholds, made.difficulty[known].mean())
         level = np.where(known, made.layout.mean(kept.prior_mean), made.layout.mean(start))
         self.before = Quadratic(start, information, kept.prior_gradient, level, np.zeros(len(start)))
         self.before = replace(self.before, squares=self._squares())
@@ -346,22 +345,3 @@ class _Job:
         which = f"item {listed([self.made.labels[self.item[k]]])}"
         several = self.layout.max_score[self.item[k]] > 1
         return f"threshold {self.layout.level[k]} of {which}" if several else which
-
-
-def mean_met(answers: Responses, difficulty: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Where items start that have no difficulty: at the mean of the known items that their people met."""
-    total, number = answers.entries.sum(_met, answers.thresholds, np.where(known, difficulty, 0.0), known.astype(float))
-    mean = float(difficulty[known].mean())
-    return np.divide(total, number, out=np.full(len(known), mean), where=number > 0)
-
-
-def _met(block: Block, layout: Thresholds, difficulty: Floats, known: Floats) -> tuple[Floats, Floats]:
-    """For every item, sums over its people: of the mean known difficulty that they met, and of one."""
-    rows = rows_of(block, layout)
-    number = rows.sums(known[rows.items])
-    mean = np.divide(rows.sums(difficulty[rows.items]), number, out=np.zeros(len(number)), where=number > 0)
-    total, met = (
-        np.bincount(rows.items, weights=np.repeat(each, rows.counts), minlength=len(known)).astype(float)
-        for each in (mean, (number > 0).astype(float))
-    )
-    return total, met

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.text import Text
 
 from spectral_irt.analysis.record import counts_of, finding_record, record_head
-from spectral_irt.bank.storage import MANIFEST
+from spectral_irt.bank.storage import is_bank
 from spectral_irt.cli.help import output_at, with_options
 from spectral_irt.cli.options import Call, Categories, Files, Reading, changed, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.data.packed_file import write_packed
-from spectral_irt.errors import DesignError, OptionError, OutputError, check_option, listed, printable
+from spectral_irt.errors import DesignError, OptionError, check_option, listed, printable
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.sql import SE, responses_in_database
 from spectral_irt.terminal import console, say, show_findings, show_source
@@ -165,14 +165,7 @@ def _check_levels(levels: list[str], column: str, source: str, many: Sequence[st
 
 def refuse_bank_place(folder: Path) -> None:
     """An error before the work when no bank can be saved in this place."""
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{str(folder)!r} is a file, not a folder; choose another place. Nothing was written.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
-        present = listed(sorted(path.name for path in folder.iterdir()))
-        raise OutputError(
-            f"{str(folder)!r} is a folder with other files ({present}), not a bank; choose another place. Nothing was "
-            "written."
-        )
+    is_bank(folder)
 
 
 def refuse_salt_place(salt: Path | None, *banks: Path | None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt import Bank, ConditionalPartialCredit, SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt import Bank, ConditionalPartialCredit, SpectralPartialCredit, simulate
 from spectral_irt.bank import link, to_bank
 from spectral_irt.bank.adaptive import next_item, simulate_cat
 from spectral_irt.bank.anchors import anchored_to, as_anchors
@@ -16,7 +16,7 @@ from spectral_irt.bank.covariance import errors_of_bank, threshold_labels
 from spectral_irt.bank.export import ifile, pfile, sfile_text
 from spectral_irt.bank.score import score
 from spectral_irt.data import Responses
-from spectral_irt.errors import BankError, OptionError, ReadError, ResponseValueError
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError
 
 THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, 0.3, 1.1], [0.0, 0.4], [-0.3], [-0.8, 0.9]]
 LABELS = [f"q{k + 1}" for k in range(6)]
@@ -91,36 +91,7 @@ def test_a_category_that_the_bank_does_not_know_is_named(bank):
         bank.score(Responses.from_wide(table, ordered=True))
 
 
-def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(answers):
-    data = simulate.rasch(300, 6, seed=2).responses
-    plain = to_bank(SpectralRasch().fit(data), data)
-    for ask in (plain.score, plain.update):
-        with pytest.raises(BankError, match="in more than two categories, and the bank has items that are right or"):
-            ask(answers)
-
-
 # --------------------------------------------------------------------------------------------------- updates
-
-
-def test_halves_add_up(answers):
-    """The bank of one half after the other is that of all, but for the curvature of the likelihood."""
-    more = drawn(500, 2)
-    first, second = ConditionalPartialCredit().fit(answers), ConditionalPartialCredit().fit(more)
-    both = Responses.from_wide(np.concatenate([answers.to_dense(), more.to_dense()]), items=LABELS, ordered=True)
-    whole = ConditionalPartialCredit().fit(both)
-    updated = to_bank(first, answers).update(more)
-    off = updated.calibration.thresholds - whole.thresholds_
-    off -= off.mean()
-    assert np.abs(off / whole.threshold_se_).max() < 0.15  # where the halves differ by up to 3
-    assert np.abs((first.thresholds_ - second.thresholds_) / whole.threshold_se_).max() > 1
-    np.testing.assert_allclose(
-        updated.calibration.threshold_se, whole.threshold_se_, rtol=0.07
-    )  # by people's own scores
-    np.testing.assert_allclose(updated.se, whole.se_, rtol=0.05)
-    assert updated.n.tolist() == [1000] * 6
-    np.testing.assert_array_equal(updated.calibration.category_n, both.category_counts)
-    old = to_bank(first, answers)
-    assert abs(updated.difficulty.mean() - old.difficulty.mean()) < 1e-9  # the scale stays
 
 
 def test_new_items_come_in(bank):
@@ -135,17 +106,6 @@ def test_new_items_come_in(bank):
     assert updated.n[untouched].tolist() == bank.n[untouched].tolist()
     assert [one.code for one in updated.findings].count("new_items") == 1
     assert Bank.from_fit(bank.calibration, drawn(500, 1)).n_items == 6
-
-
-def test_people_are_known_again(answers, tmp_path):
-    secret = b"a secret of thirty-two characters"
-    kept = to_bank(ConditionalPartialCredit().fit(answers), answers, secret)
-    again = drawn(500, 1).take_persons(np.arange(100))
-    with pytest.raises(BankError, match="100 of 100 people are in the bank already"):
-        kept.update(again, salt=secret)
-    assert kept.update(again, salt=secret, repeats="skip") is kept
-    with pytest.raises(BankError, match="these very data are in the bank already"):
-        kept.update(answers, salt=secret)
 
 
 def test_a_calibration_alone_is_a_bank_too(answers, tmp_path):
@@ -275,18 +235,6 @@ def test_groups_that_nothing_links_stay_apart(tmp_path):
     whole = SpectralPartialCredit().fit(Responses.from_wide(table, items=LABELS, ordered=True))
     off = linked.calibration.thresholds - whole.thresholds_
     assert np.abs((off - off.mean()) / whole.threshold_se_).max() < 0.3
-
-
-def test_new_items_that_share_no_people_have_no_place(bank):
-    table = np.full((300, 8), np.nan)
-    table[:150, :6] = drawn(150, 24).to_dense()
-    table[150:, 6:] = drawn(150, 25).to_dense()[:, [0, 5]]
-    updated = bank.update(Responses.from_wide(table, items=[*LABELS, "new1", "new2"], ordered=True))
-    assert updated.status.tolist() == ["ok"] * 6 + ["unlinked"] * 2
-    assert np.isinf(updated.se).tolist() == [False] * 6 + [True] * 2
-    said = [finding for finding in updated.findings if finding.code == "prior_only"]
-    assert said[0].items == ("new1", "new2")
-    assert "infinite" in said[0].sentence
 
 
 def test_a_link_counts_thresholds_and_items(bank, answers):
