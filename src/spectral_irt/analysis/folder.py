@@ -28,7 +28,6 @@ PROGRAM = "spectral-irt"
 RECORD = "fit.json"
 PEOPLE = "persons"
 OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
-OF_CATEGORIES = ("thresholds", "dif_thresholds", "curves")  # of ordered answers
 TABLES = (
     *("items", "thresholds", PEOPLE, *OF_PEOPLE, "groups", "cuts"),
     *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "ranking"),

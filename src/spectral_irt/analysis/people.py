@@ -11,7 +11,7 @@ import numpy as np
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
@@ -123,7 +123,9 @@ class AnalysisOfPeople:
             Of "pv": how many values for each person, the seed, and what they will be related to (groups, numbers); see
             `persons.plausible.plausible_values`.
         """
-        most = None if self._layout.binary else self._max_scores()
+        most = None  # the highest score that each person could have
+        if not self._layout.binary:
+            most = with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
         columns = person_columns(self.responses, self.abilities(method), self._person_fit(method), most)
         if (method or self.ability) == "pv":
             columns |= self.plausible_values(draws, seed=seed, given=given).columns()
@@ -171,10 +173,6 @@ class AnalysisOfPeople:
     @once()
     def _fit_of_people(self, method: str) -> MeanSquares:
         return person_mean_squares(self.responses, self.calibration.thresholds, self.abilities(method).ability)
-
-    def _max_scores(self) -> Ints:
-        """The highest score that each person could have."""
-        return with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
 
     # -------------------------------------------------------------------------------------- single answers
 

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
@@ -97,7 +98,6 @@ def record_head() -> dict[str, Any]:
 
 
 Mark = tuple[str, int, int]  # of a state of a file: path, bytes, time of the last change
-_known: dict[Mark, str] = {}  # a record may be wanted several times
 
 
 def file_digests(files: Iterable[str | os.PathLike[str]], engine: Engine | None = None) -> dict[str, str]:
@@ -106,15 +106,12 @@ def file_digests(files: Iterable[str | os.PathLike[str]], engine: Engine | None 
     The workers of a cluster read the files that they see.
     """
     marks = {os.fspath(file): mark for file in files if (mark := _mark(os.path.abspath(file))) is not None}
-    new = [mark for mark in dict.fromkeys(marks.values()) if mark not in _known]
-    if engine is not None and engine.remote and new:
+    there: list[str | None] = [None] * len(marks)
+    if engine is not None and engine.remote and marks:
         far = cast("DaskEngine", engine)
-        found = far.gather(far.submit_all(_digest, new))
-        _known.update((mark, digest) for mark, digest in zip(new, found, strict=True) if digest is not None)
-    for mark in new:
-        if mark not in _known:
-            _known[mark] = _digest(mark) or ""
-    return {file: _known[mark] for file, mark in marks.items() if _known[mark]}
+        there = far.gather(far.submit_all(_digest, list(marks.values())))
+    found = {file: known or _digest(mark) for (file, mark), known in zip(marks.items(), there, strict=True)}
+    return {file: digest for file, digest in found.items() if digest}
 
 
 def _mark(file: str) -> Mark | None:
@@ -125,6 +122,7 @@ def _mark(file: str) -> Mark | None:
     return (file, at.st_size, at.st_mtime_ns) if stat.S_ISREG(at.st_mode) else None
 
 
+@lru_cache(maxsize=1000)  # a record may be wanted several times
 def _digest(mark: Mark) -> str | None:
     """The SHA-256 of a file in this state; None where it is not seen, or in another."""
     if _mark(mark[0]) != mark:
