@@ -91,24 +91,23 @@ class PartArgs(Sized):
     each: Sequence[Sequence[Any]]
 
 
-def results(shard: Shard, own: PartArgs, call: KernelCall) -> list[Any]:
-    """What the kernel gives for every part."""
-    return list(_each(shard, own, call))
+def task(gather: Callable[[Iterator[Any]], Any], shard: Shard, own: PartArgs, call: KernelCall) -> Any:
+    """What is made of what the kernel gives for every part, in their order: a list, a sum, or parts."""
+    if call.version != __version__:  # a worker that joined later
+        raise ClusterError(other_versions([__version__], call.version))
+    with one_blas_thread():  # the worker's threads are all there are
+        each = zip(own.places, own.each, strict=True)
+        return gather(call.kernel(shard.parts[place], *args, *call.args) for place, args in each)
 
 
-def total(shard: Shard, own: PartArgs, call: KernelCall) -> Any:
-    """The sum of what the kernel gives, in the order of the parts."""
-    return added(_each(shard, own, call))
+def kept(results: Iterator[Any]) -> Shard:
+    """The results as parts."""
+    return Shard(list(results))
 
 
-def kept(shard: Shard, own: PartArgs, call: KernelCall) -> Shard:
-    """What the kernel gives for every part, as parts."""
-    return Shard(list(_each(shard, own, call)))
-
-
-def advanced(shard: Shard, own: PartArgs, call: KernelCall) -> Shard:
-    """New parts and a sum: the kernel gives a pair for every part."""
-    new, sums = zip(*_each(shard, own, call), strict=True)
+def advanced(results: Iterator[Any]) -> Shard:
+    """New parts and a sum, of pairs."""
+    new, sums = zip(*results, strict=True)
     return Shard(new, added(sums))
 
 
@@ -118,14 +117,6 @@ def total_of(shard: Shard) -> Any:
 
 def sum_of(*totals: Any) -> Any:
     return added(totals)
-
-
-def _each(shard: Shard, own: PartArgs, call: KernelCall) -> Iterator[Any]:
-    if call.version != __version__:  # a worker that joined later
-        raise ClusterError(other_versions([__version__], call.version))
-    with one_blas_thread():  # the worker's threads are all there are
-        for place, each in zip(own.places, own.each, strict=True):
-            yield call.kernel(shard.parts[place], *each, *call.args)
 
 
 def other_versions(theirs: Sequence[str], ours: str) -> str:
@@ -164,7 +155,7 @@ class DaskEngine(Engine):
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         """What the kernel gives for every part, in order; results wait on the workers until they are taken."""
-        futures = self._tasks(results, kernel, parts, args, each)
+        futures = self._tasks(list, kernel, parts, args, each)
         for k in range(0, len(futures), AT_ONCE):
             for found in self.gather(futures[k : k + AT_ONCE]):
                 yield from found
@@ -172,7 +163,7 @@ class DaskEngine(Engine):
 
     def sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Any:
         """The sum of what the kernel gives over the parts; added in their order, by shards first."""
-        return self._sum(self._tasks(total, kernel, parts, args, each))
+        return self._sum(self._tasks(added, kernel, parts, args, each))
 
     def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
         """What the kernel gives for every part, kept on the workers."""
@@ -233,7 +224,7 @@ class DaskEngine(Engine):
                 self._closing.pop()()
 
     def _tasks(
-        self, function: Callable[..., Any], kernel: Kernel, parts: Sequence[Any], args: tuple[Any, ...], each: Each
+        self, gather: Callable[..., Any], kernel: Kernel, parts: Sequence[Any], args: tuple[Any, ...], each: Each
     ) -> list[Any]:
         own = list(zip(*each, strict=True)) if each else [()] * len(parts)
         if len(own) != len(parts):
@@ -246,7 +237,7 @@ class DaskEngine(Engine):
             shards.append(source)
             owns.append(PartArgs(places, own[start : start + len(places)]))
             start += len(places)
-        return self.submit_all(function, shards, owns, [call] * len(shards))
+        return self.submit_all(task, [gather] * len(shards), shards, owns, [call] * len(shards))
 
     def _shards(self, parts: Sequence[Any]) -> list[tuple[Any, list[int]]]:
         """Runs of parts that lie together, and which of the shard they are; parts of this process in new shards."""

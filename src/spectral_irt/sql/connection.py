@@ -28,35 +28,29 @@ class Connection:
     """A database to ask, between `begin` and `close`, which ends what was created.
 
     What differs from one to the other: `begin` starts the transaction that counts; `recover` makes ready for the next
-    question after one that failed before it; `alive` tells whether there is still somebody to ask.
+    question after one that failed before it; `alive` tells whether there is still somebody to ask; `_load` makes a
+    temporary table.
     """
 
     dialect: ClassVar[str]
     cursor: Any
+    begin: Any
+    close: Any
+    alive: Any
+    _load: Any
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.doing = "connect"
 
-    def begin(self) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        raise NotImplementedError
-
     def recover(self) -> None: ...
-
-    def alive(self) -> bool:
-        raise NotImplementedError
 
     def _execute(self, sql: str) -> None:
         self.cursor.execute(sql)
 
     def _arrow(self, sql: str) -> Any:
-        raise NotImplementedError
-
-    def _load(self, name: str, table: Any) -> None:
-        raise NotImplementedError
+        self.cursor.execute(sql)
+        return self.cursor.fetch_arrow_table()
 
     def execute(self, sql: str) -> None:
         """Do it; nothing comes back."""
@@ -180,10 +174,6 @@ class Postgres(Connection):
         self.cursor.execute(sql)
         if created := re.match(r'CREATE TEMPORARY TABLE ("[^"]+")', sql):  # the planner is to know how large it is
             self.cursor.execute(f"ANALYZE {created[1]}")
-
-    def _arrow(self, sql: str) -> Any:
-        self.cursor.execute(sql)
-        return self.cursor.fetch_arrow_table()
 
     def _load(self, name: str, table: Any) -> None:
         self.cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')

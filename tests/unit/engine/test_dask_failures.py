@@ -72,7 +72,7 @@ def test_another_version(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_worker_that_joins_with_another_version() -> None:
     call = dask.KernelCall(np.sum, (), version="99.1")
     with pytest.raises(ClusterError, match=r"this program is 99\.1"):
-        dask.total(dask.Shard([np.ones(3)]), dask.PartArgs([0], [()]), call)
+        dask.task(list, dask.Shard([np.ones(3)]), dask.PartArgs([0], [()]), call)
 
 
 def test_a_scheduler_without_workers(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         fit_in_database(connection, "other")
     with pytest.raises(OptionError, match="no column 'who' for `person`"):
         fit_in_database(connection, "answers", person="who")
-    with pytest.raises(OptionError, match="`table` is empty"):
+    with pytest.raises(OptionError, match="no table is named"):
         fit_in_database(connection, " ")
     with pytest.raises(DatabaseError, match="there is no database"):
         fit_in_database(f"duckdb:{tmp_path}/none.duckdb", "answers")
