@@ -213,10 +213,7 @@ class Analysis(AnalysisOfPeople):
     @tabled
     @once("categories")
     def categories(self) -> Columns:
-        """Every category of every item: how many people gave the answer, how able these are, and its infit.
-
-        `item, category, code, n, share, mean_ability` (in logits), `infit`; see `inference.items.categories`.
-        """
+        """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.categories`."""
         return category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
 
     @tabled

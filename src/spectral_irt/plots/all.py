@@ -15,7 +15,7 @@ from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.items.distractors import STRATA as CURVE
 from spectral_irt.inference.items.distractors import has_options
-from spectral_irt.plots.base import PROGRAM, write_figure
+from spectral_irt.plots.base import PROGRAM, Display, write_figure
 from spectral_irt.plots.compare import Agreement
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
 from spectral_irt.plots.dependence import ResidualCorrelations
@@ -153,16 +153,18 @@ class Pictures:
     def of(cls, study: Analysis) -> Pictures:
         """The standard set. What the data do not allow, such as intervals without standard errors, is left out."""
         plot = Plots(study)
-        displays: dict[str, Callable[[], Any]] = {name: partial(_figure, plot, name) for name in EVERY}
+        displays: dict[str, Callable[[], Any]] = {name: getattr(plot, name) for name in EVERY}
         displays["icc"] = lambda: curve_sheet(study)
         if not study.calibration.layout.binary:
             displays["categories"] = lambda: category_sheet(study)
         elif has_options(study.responses):
             displays["distractors"] = lambda: distractor_sheet(study)
-        figures, left_out = {}, {}
+        figures: dict[str, Any] = {}
+        left_out: dict[str, str] = {}
         for name, draw in displays.items():
             try:
-                figures[name] = draw()
+                found = draw()
+                figures[name] = found.plot().figure if isinstance(found, Display) else found
             except OptionError as error:
                 left_out[name] = for_shell(str(error))
         if not figures:
@@ -179,10 +181,6 @@ class Pictures:
             write_figure(self.figures[target.stem], draft, target)
         else:
             draft.unlink()
-
-
-def _figure(plot: Plots, name: str) -> Any:
-    return getattr(plot, name)().plot().figure
 
 
 def curve_sheet(study: Analysis) -> Figure:

@@ -267,9 +267,6 @@ def items_with_curves(calibration: Calibration, items: Sequence[Any]) -> Ints:
     return place
 
 
-# ----------------------------------------------------------------------------- what pictures of one item share
-
-
 def item_title(label: Any) -> str:
     """The title of a picture of one item."""
     name = shown(label, 60)

@@ -101,12 +101,10 @@ class LinkMap(Display):
             shift = (24 * x[i], 22 * y[i]) if k > 1 else (24, 0)
             how: Any = {"textcoords": "offset points", "fontsize": SMALL, "color": INK, "ha": ha, "va": va}
             ax.annotate(text, (x[i], y[i]), shift, **how, **as_is())
-        ax.set_xlim(-2.0, 2.0)
-        ax.set_ylim(-1.6, 1.6)
+        ax.set(xlim=(-2.0, 2.0), ylim=(-1.6, 1.6))
         title = "No weak link between the items" if k == 1 else f"{k} groups of items, and the people who link them"
         dress(ax, title, "", "", grid="")
         ax.set_axis_off()
-        ax.set_title(ax.get_title(loc="left"), fontsize=10, color=INK, loc="left")
         alone = int((found.group < 0).sum())
         said = f"numbers: people who answered both; dashed: less than {100 * WEAK:.0f}% of answers cross"
         note(ax, said if k > 1 else "", f"{count(alone, 'item')} answered with no other" if alone else "")

@@ -114,9 +114,6 @@ def finite_range(*values: Floats, margin: float = 0.06) -> tuple[float, float]:
     return low - margin * wide, high + margin * wide
 
 
-# -------------------------------------------------------------------------------- many people
-
-
 def ability_edges(ability: Floats, low: float, high: float) -> Floats:
     """Limits of the bars from `low` to `high`: equal ones, or a bar for each ability where those are few.
 

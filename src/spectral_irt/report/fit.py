@@ -155,10 +155,13 @@ def _sentence(one: Mapping[str, Any]) -> str:
     classes = one.get("classes") or {}
     sizes = ", ".join(f"{short(name, 40)} ({n:,})" for name, n in (one.get("groups") or {}).items())
     found = f"{classes.get('B', 0):,} in class B and {classes.get('C', 0):,} in class C"
+    several = len(one.get("groups") or ()) > 2
+    more = " between the two groups that differ most" if several else ""
+    each = f" Pictures and table compare each group with {short(one.get('reference'), 40)} alone." if several else ""
     return (
         f"By {short(one.get('column'), 60)}: {sizes}; compared with {short(one.get('reference'), 40)}. Of "
-        f"{count(one.get('items_compared') or 0, 'item')}, {found}; {one.get('flagged') or 0:,} flagged after "
-        f"adjustment for all. All items together: {p_value(one.get('p'))}."
+        f"{count(one.get('items_compared') or 0, 'item')}, {found}{more}; {one.get('flagged') or 0:,} flagged after "
+        f"adjustment for all. All items together: {p_value(one.get('p'))}.{each}"
     )
 
 

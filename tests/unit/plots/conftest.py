@@ -32,3 +32,30 @@ def study() -> si.Analysis:
 @pytest.fixture(scope="session")
 def wide_study() -> si.Analysis:
     return make_study(1500, 500, share=0.1)
+
+
+def make_ordered_study(thresholds: list[list[float]], n: int, labels: list[str], *, share: float = 1.0) -> si.Analysis:
+    """Answers drawn category by category; the item at 2 is noise."""
+    rng = np.random.default_rng(4)
+    theta = rng.normal(0.2, 1.2, n)
+    answers = np.empty((n, len(thresholds)))
+    for i, beta in enumerate(thresholds):
+        weight = np.exp([k * theta - sum(beta[:k]) for k in range(len(beta) + 1)])
+        answers[:, i] = (rng.random(n) > np.cumsum(weight / weight.sum(axis=0), axis=0)).sum(axis=0)
+    answers[: n // 2, 2] = rng.integers(0, len(thresholds[2]) + 1, n // 2)
+    answers[rng.random(answers.shape) >= share] = np.nan
+    responses = si.Responses.from_wide(answers, items=labels, ordered=True)
+    return si.SpectralPartialCredit().fit(responses).analyse(responses)
+
+
+@pytest.fixture(scope="session")
+def ordered_study() -> si.Analysis:
+    """Six items with two to five categories; the thresholds of the fourth are out of order."""
+    beta = [[-1.0, 0.0, 1.0], [-0.5, 0.5, 1.0, 2.0], [-1.0, 1.0], [1.0, -1.0], [0.3], [-2.0, -1.0, 0.0]]
+    return make_ordered_study(beta, 600, [*ODD[:3], ODD[4], ODD[3], "q6"])
+
+
+@pytest.fixture(scope="session")
+def wide_ordered_study() -> si.Analysis:
+    beta = (np.random.default_rng(0).normal(0, 1, (60, 1)) + np.array([-1.0, 0.0, 1.0])).tolist()
+    return make_ordered_study(beta, 500, ["$x^2$", *(f"Item {k}" for k in range(2, 61))], share=0.3)

@@ -34,6 +34,7 @@ DISPLAYS: dict[str, Callable[[si.Analysis], Display]] = {
     "ranks": lambda study: study.plot.ranks(),
     "links": lambda study: study.plot.links(),
 }
+OF_BOTH = ("wright", "items", "icc", "fit", "information", "scores")  # kinds of answers
 ALL_NAMED = ("wright", "items", "dif", "dependence", "ranks")  # those that name every one of twenty items
 
 
@@ -47,6 +48,24 @@ def test_it_draws_something_readable(name: str, size: str, request: pytest.Fixtu
     assert not seen.cut()
     if size == "study" and name in ALL_NAMED:
         check_names(seen)
+
+
+@pytest.mark.parametrize("name", [*OF_BOTH, "categories", "out of order"])
+@pytest.mark.parametrize("size", ["ordered_study", "wide_ordered_study"])
+def test_ordered_answers_are_readable(name: str, size: str, request: pytest.FixtureRequest) -> None:
+    study = request.getfixturevalue(size)
+    if name in OF_BOTH:
+        display = DISPLAYS[name](study)
+    else:
+        display = study.plot.categories(study.calibration.labels[0 if name == "categories" else 3])
+    seen = Picture(display.plot())
+    assert 0.02 < seen.ink < 0.6
+    assert not seen.overlaps()
+    assert not seen.cut()
+    if size == "ordered_study" and name == "wright":
+        texts = {text.get_text(): text for text in seen.texts}
+        assert "15 thresholds" in texts
+        assert not texts["$x^2$ (2)"].get_parse_math()
 
 
 def check_names(seen: Picture) -> None:

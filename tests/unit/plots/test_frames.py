@@ -18,18 +18,23 @@ def plot(study: si.Analysis) -> Plots:
     return study.plot
 
 
-def test_wright_counts_people_and_items(plot: Plots, study: si.Analysis) -> None:
-    table = plot.wright().frame()
-    ability = np.array(study.persons()["ability"].to_list())
-    difficulty = dict(zip(study.calibration.labels.tolist(), study.calibration.difficulty.tolist(), strict=True))
-    assert table["persons"].sum() == 800
-    assert table["items"].sum() == 20
+@pytest.mark.parametrize(("name", "what", "n"), [("study", "items", 800), ("ordered_study", "thresholds", 600)])
+def test_wright_counts_people_and_items(name: str, what: str, n: int, request: pytest.FixtureRequest) -> None:
+    study = request.getfixturevalue(name)
+    table, layout = study.plot.wright().frame(), study.calibration.layout
+    ability, beta = study.abilities().ability, study.calibration.thresholds
+    labels = [
+        label if layout.binary else f"{label} ({level})"
+        for label, level in zip(study.calibration.labels[layout.item], layout.level.tolist(), strict=True)
+    ]
+    assert table["persons"].sum() == n
+    assert table[what].sum() == len(beta)
     assert (np.diff(table["low"].to_numpy()) < 0).all()
     assert np.array_equal(table["high"].to_numpy()[1:], table["low"].to_numpy()[:-1])
     for row in table.iter_rows(named=True):
-        assert row["persons"] == sum(row["low"] <= value < row["high"] for value in ability)
-        inside = sorted((-b, label) for label, b in difficulty.items() if row["low"] <= b < row["high"])
-        assert row["items"] == len(inside)
+        assert row["persons"] == np.sum((ability >= row["low"]) & (ability < row["high"]))
+        inside = sorted((-b, label) for label, b in zip(labels, beta, strict=True) if row["low"] <= b < row["high"])
+        assert row[what] == len(inside)
         first = ", ".join(repr(label) for _, label in inside[:5])
         assert row["which"] == first + (f" and {len(inside) - 5} more" if len(inside) > 5 else "")
 

@@ -16,8 +16,9 @@ from spectral_irt.tables import Columns
 def category_columns(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
     """`item, category, code, n, share, mean_ability, infit`: a row for each category of each item.
 
-    `n` people gave the answer, a `share` of those who answered the item. `mean_ability` should rise with the category.
-    Infit of category k compares how far its answers are from what is expected with how far the model lets them be,
+    `n` people gave the answer, a `share` of those who answered the item. `mean_ability`, in logits, should rise with
+    the category. Infit of category k compares how far its answers are from what is expected with how far the model
+    lets them be,
 
         sum over answers k of (k - E)^2 / sum over all answers of P(k) (k - E)^2,
 
