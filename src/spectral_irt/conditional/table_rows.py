@@ -20,6 +20,7 @@ from spectral_irt.conditional.information import Levels, PeopleRows, Point, bala
 from spectral_irt.conditional.pattern_rows import PatternRows
 from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
 from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.packing import person_chunks
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
@@ -36,6 +37,8 @@ SEVERAL = 0.02  # share of the answers that fewer terms may make exact sums of
 LIMITS = np.concatenate([np.arange(4.0, 60.0, 2.0), [np.inf]])
 REPEATED = 4  # people with the same items and the same score from whom on exact sums are cheap
 LOOKED_AT = 256  # people of a block by whom it is known whether patterns repeat
+USED = 3  # terms of the series in sums of squares, which the others hardly change
+PIECE = 32_768  # answers at a time
 THIN_STEPS = 4  # of items with a prior by themselves
 
 
@@ -66,13 +69,19 @@ class LongRows:
     u: Floats
     factor: Floats
 
-    def levels(self, layout: Thresholds, tables: list[Floats], by: Floats) -> Levels:
-        """sum over r of by_r tables_r, people x thresholds."""
-        rows, where = self.rows, self.cells.indices
+    def scores(self, layout: Thresholds, tables: list[Floats], start: int = 0, stop: int | None = None) -> Levels:
+        """P(X >= k | s) - 1{X >= k} by so many terms of the series, of these people."""
+        rows = self.rows.part(start, self.rows.n_persons if stop is None else stop)
+        own = self.levels(layout, tables, self.u[: len(tables), start:stop], rows, self.rows.indptr[start])
+        return own.less_passed(rows.category, None if self.weight is None else self.weight[start:stop])
+
+    def levels(self, layout: Thresholds, tables: list[Floats], by: Floats, rows: Rows, first: int = 0) -> Levels:
+        """sum over r of by_r tables_r, people x thresholds; of those whose first answer is this one."""
+        where = self.cells.indices[first : first + len(rows.items)]
         total = np.zeros((layout.widest, len(where)))
         for table, each in zip(tables, by, strict=True):
             total += table.take(where, axis=1) * np.repeat(each, rows.counts)
-        return Levels(self.cells.indptr, rows.items, total, layout)
+        return Levels(rows.indptr.astype(np.int32), rows.items, total, layout)
 
 
 def times(matrix: Any, vectors: Floats) -> Floats:
@@ -99,11 +108,19 @@ class TableRows(PeopleRows):
     weight: Floats | None
 
     def scores(self, tables: Tables) -> Levels:
-        long, own = self.long, self.long.levels(self.layout, tables.tails, self.long.u)
-        return own.less_passed(long.rows.category, long.weight).with_more(self.exact.scores())
+        return self.long.scores(self.layout, tables.tails).with_more(self.exact.scores())
 
     def factors(self, tables: Tables) -> Levels:
-        return self.long.levels(self.layout, tables.factors, self.long.factor).with_more(self.exact.factors())
+        long = self.long
+        return long.levels(self.layout, tables.factors, long.factor, long.rows).with_more(self.exact.factors())
+
+    def score_sums(self, tables: Tables, v: Floats) -> tuple[Floats, Floats]:
+        """By few terms of the series, and some people at a time, whose numbers stay in a core's cache."""
+        squares, twice = self.exact.score_sums(None, v)
+        for start, stop in person_chunks(self.long.rows.indptr, PIECE):
+            scores = self.long.scores(self.layout, tables.tails[:USED], start, stop)
+            squares, twice = squares + scores.squares(), twice + scores.twice(v)
+        return squares, twice
 
 
 # ------------------------------------------------------------------------------------------ making

@@ -159,6 +159,7 @@ class Rows:
             self.counts[mine],
             self.scores[mine],
             self.max_scores[mine],
+            None if self.category is None else self.category[low:high],
         )
 
     def take(self, people: Ints) -> Rows:
