@@ -352,23 +352,16 @@ class Analysis(AnalysisOfPeople):
 
         A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
         """
-        layout, forms = self._layout, self.forms()
+        made, layout, forms = self.calibration, self._layout, self.forms()
         one, other = (
-            forms.items[forms.position(form)] if isinstance(form, str) else self.calibration.positions(form)
+            forms.items[forms.position(form)] if isinstance(form, str) else made.positions(form)
             for form in (first, second)
         )
-        names = tuple(form if isinstance(form, str) else letter for form, letter in ((first, "A"), (second, "B")))
+        names = (first if isinstance(first, str) else "A", second if isinstance(second, str) else "B")
         joint = self.covariance() if layout.binary else None
-        errors = known_errors(self.calibration.thresholds, self.calibration.threshold_se, joint, layout.averaging())[0]
-        return equate_forms(
-            self.calibration.thresholds,
-            errors,
-            layout.of_items(one),
-            layout.of_items(other),
-            (names[0], names[1]),
-            self.responses.frame_kind,
-            (layout.max_score[one], layout.max_score[other]),
-        )
+        errors = known_errors(made.thresholds, made.threshold_se, joint, layout.averaging())[0]
+        places, sizes = (layout.of_items(one), layout.of_items(other)), (layout.max_score[one], layout.max_score[other])
+        return equate_forms(made.thresholds, errors, *places, names, self.responses.frame_kind, sizes)
 
     def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:
         """The same analysis with standard errors that allow for clusters of people, such as classrooms.

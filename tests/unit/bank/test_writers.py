@@ -90,13 +90,6 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", *3 * [".parquet"]]
 
 
-def test_what_a_killed_writer_left_goes_with_the_next_update(folder: Path) -> None:
-    (folder / ".0123456789ab.partial").write_bytes(b"half a table")
-    (folder / "items.0123456789ab.parquet").write_bytes(b"a table without a manifest")
-    Bank.load(folder).update(piece(1)).save(folder)
-    assert len(os.listdir(folder)) == 4
-
-
 @pytest.mark.slow
 def test_three_updates_at_the_same_time_eight_times(folder: Path) -> None:
     """Three processes update one bank, eight times over; every update that says it was done is in it."""
