@@ -16,8 +16,7 @@ from spectral_irt.inference.groups.dif import differential
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.hausman import hausman
 from spectral_irt.inference.groups.likelihood_ratio import andersen
-from spectral_irt.inference.groups.score_test import ability_split
-from spectral_irt.inference.groups.wald import score_split
+from spectral_irt.inference.groups.model_tests import ability_split, score_split
 from spectral_irt.inference.results import Result
 
 

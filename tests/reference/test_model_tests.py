@@ -22,7 +22,7 @@ from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.likelihood_ratio import andersen, martin_loef
-from spectral_irt.inference.groups.wald import compare_groups, wald_by_item
+from spectral_irt.inference.groups.model_tests import compare_groups, wald_by_item
 from spectral_irt.persons import abilities
 
 HERE = Path(__file__).parent

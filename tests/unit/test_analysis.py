@@ -21,7 +21,7 @@ from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.groups.wald import score_split
+from spectral_irt.inference.groups.model_tests import score_split
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 

@@ -27,8 +27,7 @@ from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.cluster_errors import clustered
 from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differential
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
-from spectral_irt.inference.groups.score_test import RaoTest
-from spectral_irt.inference.groups.wald import WaldTest, score_split
+from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, score_split
 from spectral_irt.inference.items.categories import category_columns
 from spectral_irt.inference.items.classical import ItemAnalysis, item_analysis, item_analysis_columns, reversed_findings
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
@@ -255,7 +254,7 @@ class Analysis(AnalysisOfPeople):
 
     @once()
     def model_test(self, split: Any = "ability") -> WaldTest:
-        """Are items as hard for the less able as for the more able? See `inference.groups.wald.score_split`.
+        """Are items as hard for the less able as for the more able? See `inference.groups.model_tests.score_split`.
 
         Parameters
         ----------

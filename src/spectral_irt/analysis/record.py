@@ -28,7 +28,7 @@ from spectral_irt.estimators.by_name import named
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.groups.hausman import HausmanTest
-from spectral_irt.inference.groups.score_test import RaoTest
+from spectral_irt.inference.groups.model_tests import RaoTest
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import Columns
 

@@ -22,7 +22,7 @@ from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.fit.mean_squares import _item_sums
-from spectral_irt.inference.probability import holm
+from spectral_irt.inference.results import holm
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns

@@ -19,8 +19,7 @@ from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.cluster_errors import clustered
 from spectral_irt.inference.items.slopes import Slopes, slopes
-from spectral_irt.inference.ranks.difficulty_distribution import LEAST_SE
-from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
+from spectral_irt.inference.ranks.intervals import LEAST_SE, order_p, sure_ranks
 from spectral_irt.inference.ranks.items import covariance_among
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
 from spectral_irt.leaderboard.pairs import (

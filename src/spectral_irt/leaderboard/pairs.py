@@ -12,7 +12,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.probability import holm, mcnemar
+from spectral_irt.inference.results import holm, mcnemar
 from spectral_irt.tables import Columns
 
 LEVEL = 0.05

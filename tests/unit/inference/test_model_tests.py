@@ -18,8 +18,8 @@ from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.inference.groups import calibrations
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
 from spectral_irt.inference.groups.grouping import by_label, divide
-from spectral_irt.inference.groups.wald import joint_statistic, score_split, wald_by_item
-from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
+from spectral_irt.inference.groups.model_tests import joint_statistic, score_split, wald_by_item
+from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 
 LEVEL = (0.03, 0.07)  # where the share of rejections at 5% must lie
 

@@ -12,12 +12,10 @@ from spectral_irt.analysis import analysis
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Z95
 from spectral_irt.errors import NotFittedError, OptionError
-from spectral_irt.inference.ranks import difficulty_distribution as spread
 from spectral_irt.inference.ranks import intervals
 from spectral_irt.inference.ranks import items as module
-from spectral_irt.inference.ranks.difficulty_distribution import Likely, likely_places
 from spectral_irt.inference.ranks.intervals import order_p, person_ranks, square_root
-from spectral_irt.inference.ranks.items import drawn_ranks, item_ranks, middle
+from spectral_irt.inference.ranks.items import Likely, drawn_ranks, item_ranks, likely_places, middle
 
 # Monte Carlo: 4,000 draws leave a standard deviation of at most 0.008.
 TOLERANCE = 0.03
@@ -221,7 +219,7 @@ def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
     small = item_ranks(study.calibration, study.covariance(), top=20)
     monkeypatch.setattr(analysis, "DENSE_ITEMS", 100)
     monkeypatch.setattr(module, "CELLS", 1000)
-    monkeypatch.setattr(spread, "CHUNK", 40)
+    monkeypatch.setattr(module, "CHUNK", 40)
     study = SpectralRasch(se="one-pass").fit(data.responses).analyse(data.responses)
     assert study.covariance() is None
     large = item_ranks(study.calibration, study.covariance(), top=20)

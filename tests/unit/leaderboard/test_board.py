@@ -14,8 +14,8 @@ from spectral_irt.data import Responses
 from spectral_irt.data.arrays import turned
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.items.slopes import slopes
-from spectral_irt.inference.probability import holm, mcnemar
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
+from spectral_irt.inference.results import holm, mcnemar
 from spectral_irt.leaderboard.pairs import compare_pairs, differing, prompts_needed, shared_prompts
 from spectral_irt.leaderboard.source import Source
 

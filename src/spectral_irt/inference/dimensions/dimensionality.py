@@ -32,8 +32,7 @@ from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_sums
 from spectral_irt.inference.items.slopes import slope_model
-from spectral_irt.inference.probability import quantile, upper
-from spectral_irt.inference.results import EACH, first_few
+from spectral_irt.inference.results import EACH, first_few, quantile, upper
 from spectral_irt.text import count, p_value
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2

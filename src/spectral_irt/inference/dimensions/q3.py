@@ -27,7 +27,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.probability import upper
+from spectral_irt.inference.results import upper
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities, answers_with_difficulty, checked
 from spectral_irt.persons.residuals import CERTAIN, LEAST, answers_at, probabilities

@@ -21,7 +21,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_fit import spectral_fit
 from spectral_irt.inference.fit.item_fit import LEVEL, verdict
 from spectral_irt.inference.fit.mean_squares import conditional_statistics
-from spectral_irt.inference.probability import student_two_sided
+from spectral_irt.inference.results import student_two_sided
 from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities, checked

@@ -8,8 +8,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import listed
-from spectral_irt.inference.probability import benjamini_hochberg, quantile, two_sided
-from spectral_irt.inference.results import EACH
+from spectral_irt.inference.results import EACH, benjamini_hochberg, quantile, two_sided
 from spectral_irt.tables import Columns
 
 LEVEL = 0.05

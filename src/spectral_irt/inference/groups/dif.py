@@ -30,10 +30,9 @@ from spectral_irt.inference.groups.calibrations import GroupCalibrations, calibr
 from spectral_irt.inference.groups.dif_details import nonuniform_columns, nonuniform_findings, threshold_contrasts
 from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
 from spectral_irt.inference.groups.mantel_haenszel import matched_columns
-from spectral_irt.inference.groups.wald import WaldTest, compare_groups, weighted_spread
+from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.items.slopes import slope_shifts
-from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
-from spectral_irt.inference.results import first_few
+from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, holm, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, make_table
 from spectral_irt.text import count, p_value

@@ -40,8 +40,7 @@ from spectral_irt.inference.groups.calibrations import (
     model_like,
 )
 from spectral_irt.inference.groups.grouping import Split, divide
-from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, two_sided
-from spectral_irt.inference.results import first_few
+from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns
 from spectral_irt.text import count

@@ -43,8 +43,7 @@ from spectral_irt.estimators.marginal_information import marginal_information
 from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
 from spectral_irt.inference.groups.calibrations import location_covariance
 from spectral_irt.inference.groups.grouping import item_sets
-from spectral_irt.inference.probability import f_tail, two_sided
-from spectral_irt.inference.results import Result
+from spectral_irt.inference.results import Result, f_tail, two_sided
 from spectral_irt.sparse_kernels import csr
 from spectral_irt.text import p_value
 

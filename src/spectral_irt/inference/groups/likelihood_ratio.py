@@ -17,8 +17,7 @@ from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, scales_of
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.probability import chi2_tail
-from spectral_irt.inference.results import Result
+from spectral_irt.inference.results import Result, chi2_tail
 
 ITEM_SPLITS = ("median", "mean")
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.groups.grouping import Split, item_sets
-from spectral_irt.inference.probability import chi2_tail
+from spectral_irt.inference.results import chi2_tail
 from spectral_irt.tables import Columns
 
 SINGLY = 50  # items that are not anchors, up to which each has a matching score of its own

@@ -32,8 +32,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.packing import person_chunks
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import listed
-from spectral_irt.inference.probability import holm, student_two_sided
-from spectral_irt.inference.results import EACH
+from spectral_irt.inference.results import EACH, holm, student_two_sided
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.tables import Columns

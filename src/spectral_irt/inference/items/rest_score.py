@@ -22,7 +22,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.classical import rest_of
-from spectral_irt.inference.probability import two_sided
+from spectral_irt.inference.results import two_sided
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.ranks.difficulty_distribution import LEAST_SE
 from spectral_irt.model import ALIKE
 from spectral_irt.numerics import generator
 from spectral_irt.tables import Columns
@@ -33,6 +32,7 @@ SURE = 0.05  # chance of any wrong order
 DRAWS = 2000  # limits of T then have a standard error of about 0.015
 STEP_DOWN = 400  # up to so many pairs are tested by steps, draws x pairs of them; of more, in one step
 MOST = 5_000  # people whose ranks are given: some matrices of all pairs
+LEAST_SE = 1e-6  # logits; what is anchored does not err at all, and this keeps the arithmetic finite
 FARTHEST = 64  # that are compared with each other, at first, to find the largest difference of a draw
 RIDGE = 1e-10  # of the variances, added to them so that rounding makes none negative
 NO_SPREAD = 1e-12  # a variance of a difference below this part of the variances themselves is rounding

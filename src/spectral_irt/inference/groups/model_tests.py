@@ -1,12 +1,24 @@
-"""Wald tests between groups of people: the difference of thresholds against what chance makes of it.
+"""Tests of the model between groups of people, as a rule the less and the more able: are items as hard for both?
 
-Estimates from people of low and of high score are both consistent under the model, and independent. With covariances V
-of the thresholds b (difficulties, where answers are right or wrong) in two groups, whose mean location is zero,
+**Wald.** Estimates from people of low and of high score are both consistent under the model, and independent. With
+covariances V of the thresholds b (difficulties, where answers are right or wrong) in two groups, whose mean location is
+zero,
 
     T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom for m free thresholds,
 
 and likewise for the thresholds of one item alone: z_i^2, z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii), where it has one.
 The groups are calibrated by conditional maximum likelihood, and V is the inverse information.
+
+**Rao's score test**, without calibrating the halves. Given the items answered and the score, answers depend on the
+difficulties alone, so people may be divided by these. With g_h the sum of 1{x >= k} - P(X >= k | score) over the people
+of half h, at the common thresholds, and I_h the information, that is the sum of the conditional covariances,
+
+    u = g_1 - I_1 (I_1 + I_2)^+ (g_1 + g_2),      W = I_1 - I_1 (I_1 + I_2)^+ I_1,      T = u' W^+ u ~ chi-square
+
+under the model (Glas & Verhelst 1995). The second term makes up for thresholds that are not quite the maximum of the
+conditional likelihood. On a rating scale, where thresholds are A eta, g becomes A'g and I becomes A'I A. Wald's test
+asks the same of two calibrations; where few people of one half met an item, as in vertical designs, its errors
+are underestimated, while nothing is estimated here that may fail.
 """
 
 from __future__ import annotations
@@ -17,15 +29,23 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.engine.threads import one_blas_thread
+from spectral_irt.errors import DesignError, listed
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm
-from spectral_irt.inference.results import Result
+from spectral_irt.inference.results import EACH, Result, benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.numerics import symmetric
 from spectral_irt.tables import Columns
+from spectral_irt.text import p_value
+
+LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
+EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), matched information
+DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -178,3 +198,117 @@ def joint_statistic(values: Floats, covariances: Any, center: Floats | None = No
     total = sum(p @ x for p, x in zip(precision, values, strict=True))
     b = np.linalg.solve(np.sum(precision, axis=0), total)
     return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, values, strict=True)))
+
+
+# ------------------------------------------------------------------------------------- Rao's score test
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RaoTest(Result):
+    """What `ability_split` found; `table()` has `item, z, p, p_holm, p_bh`.
+
+    Attributes
+    ----------
+    z : float array
+        Of each item compared, its thresholds together: above 0 if the less able do better on it than these say.
+    sizes : int array
+        People with a score between the lowest and the highest in the less and in the more able half.
+    """
+
+    name = "Score test, less able against more able half"
+    z: Floats
+    sizes: Ints
+
+
+@one_blas_thread()  # the matrices are small
+def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
+    """Rao's score test between the less and the more able half, for up to some hundreds of items.
+
+    Parameters
+    ----------
+    calibration, responses
+        The responses in the order of the calibration's items.
+
+    References
+    ----------
+    Glas & Verhelst (1995), in Fischer & Molenaar, Rasch Models, ch. 5; Rao (1948).
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> lsat = datasets.load_lsat()
+    >>> test = ability_split(SpectralRasch().fit(lsat).calibration_, lsat)
+    >>> test.df, test.p > 0.5
+    (4, True)
+    """
+    known = np.flatnonzero(calibration.measured)
+    few = DesignError(
+        f"{responses.source}: in one half of the people no two items have enough answers to compare the halves."
+    )
+    if len(known) < 2:
+        raise few
+    answers, beta = responses.take_items(known), calibration.thresholds[responses.thresholds.of_items(known)]
+    layout, design = answers.thresholds, model_like(calibration).design(answers)
+    split = divide(answers, "ability", difficulty=beta)
+    halves = [answers.take_persons(split.members(k)) for k in (0, 1)]
+    sizes = np.array([int(half.informative.sum()) for half in halves])
+    if not sizes.all():
+        raise few
+    found = [ExactLikelihood(half) for half in halves]
+    if all(one.exact_is_affordable(EXACT_WORK) for one in found):
+        points: list[Any] = [one.at(beta) for one in found]
+        information = [one.information(beta, exact=True) for one in found]
+    else:
+        points = [Likelihood(half, beta, fine=True).at(beta) for half in halves]
+        information = [point.dense() for point in points]
+    score = [-point.gradient for point in points]  # observed less expected
+    if design is not None:
+        score, information = [design.T @ g for g in score], [design.T @ i @ design for i in information]
+    part = information[0] @ np.linalg.pinv(information[0] + information[1], rcond=DIGITS, hermitian=True)
+    u, w = score[0] - part @ (score[0] + score[1]), information[0] - part @ information[0]
+    # A parameter that one half says next to nothing about is not compared.
+    kept = np.minimum(np.diag(information[0]), np.diag(information[1])) >= LEAST
+    total = _totals(layout, design)
+    enough = (total[:, kept] != 0).any(axis=1)
+    if kept.sum() < 2 or enough.sum() < 2:
+        raise few
+    values, vectors = np.linalg.eigh((w[np.ix_(kept, kept)] + w[np.ix_(kept, kept)].T) / 2)
+    real = values > DIGITS * values[-1]
+    statistic, df = float(((vectors[:, real].T @ u[kept]) ** 2 / values[real]).sum()), int(real.sum())
+    p, total = float(chi2_tail(statistic, df)), total[enough]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (total @ u) / np.sqrt(np.einsum("ij,ij->i", total @ w, total))
+    item_p, labels = two_sided(z), answers.items[enough]
+    return RaoTest(
+        statistic=statistic,
+        df=df,
+        p=p,
+        compared=f"{sizes[0]:,} | {sizes[1]:,} people",
+        columns={"item": labels, "z": z, "p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)},
+        frame_kind=responses.frame_kind,
+        findings=_unequal_halves(p, z, labels) if p < EACH else (),
+        z=z,
+        sizes=sizes,
+    )
+
+
+def _totals(layout: Thresholds, design: Floats | None) -> Any:
+    """Items x parameters: what moves all thresholds of an item, in terms of the parameters."""
+    if design is not None:
+        return np.eye(layout.n_items, design.shape[1])  # the first columns of a rating scale are the locations
+    return (np.arange(layout.n_items)[:, None] == layout.item).astype(float)
+
+
+def _unequal_halves(p: float, z: Floats, labels: Floats) -> tuple[Finding, ...]:
+    order = np.argsort(-np.abs(z), kind="stable")
+    certain = order[holm(two_sided(z))[order] < EACH]
+    most = f", above all {listed(labels[certain])}" if len(certain) else ""
+    return (
+        Finding(
+            "unequal_halves",
+            "warning",
+            f"Items are not equally hard for the less and the more able ({p_value(p)}){most}.",
+            "Difficulties then depend on who is asked: be careful when forms or groups of unlike ability are compared.",
+            tuple(labels[np.sort(certain)].tolist()),
+        ),
+    )
