@@ -38,13 +38,13 @@ MODELS = (
 CONTRASTS = (
     Column("model", "model"),
     Column("other", "other model"),
-    Column("difference", "difference", 3),
-    Column("se", "se", 3),
-    Column("p_adjusted", "p, all pairs", 4, p=True),
+    Column("difference", "difference", 2),
+    Column("se", "se", 2),
+    Column("p_adjusted", "p", 4, p=True),
     Column("model_only", "wins", 0),
     Column("other_only", "losses", 0),
-    Column("mcnemar_p_holm", "McNemar p, Holm", 4, p=True),
-    Column("more_prompts", "more prompts needed", 0),
+    Column("mcnemar_p_holm", "McNemar p", 4, p=True),
+    Column("more_prompts", "more prompts", 0),
 )
 OF_PROMPTS = (
     Column("prompt", "prompt"),
