@@ -16,8 +16,6 @@ import spectral_irt as si
 from spectral_irt import Responses, simulate
 from spectral_irt.data import arrays, packing
 
-pytestmark = pytest.mark.slow  # many short runs of whole jobs
-
 # How to build each estimator so that its answer is exact enough to compare, and what it cannot take.
 MAKERS = {
     "spectral": lambda: si.SpectralRasch(regularization=0),
@@ -59,7 +57,7 @@ def data(several):
     return simulate.rasch(400, 9, seed=21, design="sampled", p=0.7)
 
 
-@pytest.fixture(params=["one block", "several blocks"], autouse=True)
+@pytest.fixture(params=["one block", pytest.param("several blocks", marks=pytest.mark.slow)], autouse=True)
 def blocks(request, monkeypatch):
     """What a million responses look like, in small: every table of the suite also comes in blocks of 200 responses."""
     data.cache_clear()
