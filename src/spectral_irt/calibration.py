@@ -255,12 +255,12 @@ class Calibration:
     # --------------------------------------------------------------------------------------- tables
 
     def items(self) -> Any:
-        """The items as a table: `item, difficulty, se, ci_low, ci_high, n, score, p_correct, status`, and further ones.
+        """The items as a table: `item, difficulty, se, ci_low, ci_high, n, n_correct, p_correct, status`, and more.
 
-        Larger difficulty = harder; `ci_low` to `ci_high` is the 95% interval; `n` people answered, `score` of them
-        right, `p_correct` = score / n (the classical facility). Where items have several thresholds, `score` adds the
-        categories, and `max_score` (the highest category) and `mean_score` = score / n stand for `p_correct`. The table
-        is of the dataframe library that the data came in, polars otherwise.
+        Larger difficulty = harder; `ci_low` to `ci_high` is the 95% interval; `n` people answered, `n_correct` of them
+        right, `p_correct` = n_correct / n (the classical facility). Where items have several thresholds, `score` adds
+        the categories, and `max_score` (the highest category) and `mean_score` = score / n stand for `p_correct`. The
+        table is of the dataframe library that the data came in, polars otherwise.
         """
         return make_table(self.item_columns(), self.frame_kind)
 
@@ -268,7 +268,7 @@ class Calibration:
         """The columns of `items()`."""
         difficulty, se = self.difficulty, self.se
         mean = np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
-        several = {"max_score": self.layout.max_score, "mean_score": mean}
+        several = {"score": self.score, "max_score": self.layout.max_score, "mean_score": mean}
         return {
             "item": self.labels,
             "difficulty": difficulty,
@@ -276,8 +276,7 @@ class Calibration:
             "ci_low": difficulty - Z95 * se,
             "ci_high": difficulty + Z95 * se,
             "n": self.n,
-            "score": self.score,
-            **({"p_correct": mean} if self.layout.binary else several),
+            **({"n_correct": self.score, "p_correct": mean} if self.layout.binary else several),
             "status": self.status,
             **{name: values for name, values in self.further.items() if name != "anchor_se"},
         }

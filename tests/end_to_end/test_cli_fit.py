@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
 
-HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
+HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "n_correct", "p_correct", "status"]
 
 
 # ------------------------------------------------------------------------------------------ files

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
 
-HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
+HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "n_correct", "p_correct", "status"]
 
 
 def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:

@@ -73,7 +73,7 @@ def ifile(
         How to report; that of the calibration by default.
     """
     made = calibration_of(items)
-    own, more = made.item_columns(), fit or {}
+    own, more = {**made.item_columns(), "score": made.score}, fit or {}
     status = np.array([ITEM_STATUS.get(str(word), ESTIMATED) for word in made.status], dtype=np.int64)
     status = np.where(made.anchored, ANCHORED, status)
     displacement = [each.get("displacement", np.full(made.n_items, np.nan)) for each in (own, more)]

@@ -148,7 +148,7 @@ def _of_tables(record: Any, tables: Any) -> Calibration:
         threshold_se=steps["se"] if ordered else items["se"],
         status=items["status"],
         n=items["n"],
-        score=items["score"],
+        score=items["score" if ordered else "n_correct"],
         item_information=np.zeros(len(items["item"])),
         scale=Scale(**{name: value for name, value in said.items() if name in known}),
         further={"anchored": items["status"] == "anchored"},

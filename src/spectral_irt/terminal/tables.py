@@ -66,6 +66,9 @@ def labelled(
     for one in (column for name in spared for column in columns if column.head == name):
         if _room(kept, width) < max(least, min(whole_width, one.spare)):
             kept.remove(one)
+    for one in reversed([column for column in columns if column not in kept]):  # a small one, where a large one went
+        if _room([*kept, one], width) >= max(least, min(whole_width, one.spare)):
+            kept = [column for column in columns if column in kept or column is one]
     room = whole_width if whole else max(_room(kept, width), LEAST)
     texts = [in_its_place(text) for text in shortened(labels, room)]
 

@@ -33,7 +33,7 @@ def test_the_verb_gives_a_table_of_people(bank: Bank) -> None:
     assert bank.score(np.array([[1.0, 0, 1, 0, 1, 0, 1, 0]]))["score"].to_list() == [4]
     scaled = bank.rescale(mean=500, unit=100).score(ONE)
     assert scaled["measure"][0] == pytest.approx(500 + 100 * table["ability"][0])
-    assert np.array_equal(bank.item_columns()["score"], bank.calibration.score)
+    assert np.array_equal(bank.item_columns()["n_correct"], bank.calibration.score)
 
 
 @pytest.mark.slow

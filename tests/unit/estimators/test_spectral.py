@@ -176,9 +176,19 @@ class TestDesign:
 class TestTables:
     def test_items(self):
         table = SpectralRasch().fit(datasets.load_lsat()).items()
-        assert table.columns == ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
+        assert table.columns == [
+            "item",
+            "difficulty",
+            "se",
+            "ci_low",
+            "ci_high",
+            "n",
+            "n_correct",
+            "p_correct",
+            "status",
+        ]
         assert table["item"].to_list() == ["item1", "item2", "item3", "item4", "item5"]
-        assert table["score"].to_list() == [924, 709, 553, 763, 870]
+        assert table["n_correct"].to_list() == [924, 709, 553, 763, 870]
 
     @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
     def test_the_library_that_came_in_goes_out(self, library):
