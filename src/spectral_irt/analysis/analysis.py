@@ -11,8 +11,8 @@ import numpy as np
 
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.analysis.checks import Checks, compared_halves, measured_parameters, run_checks
+from spectral_irt.analysis.facets import AnalysisOfRatings
 from spectral_irt.analysis.folder import Parts, affordable, result_tables, write_results
-from spectral_irt.analysis.people import AnalysisOfPeople
 from spectral_irt.analysis.record import fit_record
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from spectral_irt.plots.all import Plots
 
 
-class Analysis(AnalysisOfPeople):
+class Analysis(AnalysisOfRatings):
     """What a calibration says about people, and what their answers say about the calibration.
 
     Every question is a method; what several of them need (abilities, say) is computed once. Answers may be right and
@@ -308,7 +308,9 @@ class Analysis(AnalysisOfPeople):
         return differential(self.calibration, self.responses, self._labels(groups), **how)
 
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
-        """The comparison of groups for every grouping of the parts."""
+        """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
+        if self.facets:
+            return {}
         return {name: self.dif(labels) for name, labels in parts.groups.items()}
 
     @once()
@@ -412,6 +414,7 @@ class Analysis(AnalysisOfPeople):
             found += [] if test is None else test.findings
         if parts.item_analysis:
             found += self._item_findings()
+        found += self._facet_findings()
         for one in self._grouped(parts).values():
             found += one.findings
         return tuple(found)

@@ -115,6 +115,10 @@ def affordable(
     """The parts that were asked for; where nothing was said, those that do not take long or are to be written."""
     by_default = (writing or responses.n_responses <= QUICK) and responses.pair_work < np.inf
     notes: tuple[Finding, ...] = ()
+    if responses.facets is not None:
+        if fit or rest.get("top") is not None:
+            raise OptionError("of ratings there is the fit of items and of raters; leave out `fit` and `rank`.")
+        return Parts(persons=True, fit=False, item_analysis=False, **({"scores": writing} | rest))
     if fit is None:
         fit = by_default
         if fit and adaptive:
@@ -129,6 +133,10 @@ def affordable(
 def result_tables(study: Analysis, parts: Parts) -> dict[str, Columns]:
     """The tables of an analysis by the names of their files, in the order of `TABLES`."""
     calibration, categories = study.calibration, not study.responses.thresholds.binary
+    if calibration.facets is not None:
+        from spectral_irt.analysis.facets import facet_tables
+
+        return facet_tables(study, parts)
     scale = calibration.scale
     tables = {"items": with_measures(calibration.item_columns(), "difficulty", scale)}
     if categories:
@@ -212,7 +220,7 @@ def result_paths(
     if place.exists() and not place.is_dir():
         raise OutputError(f"{str(place)!r} is a file, not a directory; choose another place. Nothing was written.")
     ours = written_with(place / record)
-    possible = (*(name for name in RESULTS if name != RECORD), record)
+    possible = [*(name for name in RESULTS if name != RECORD), *sorted(ours - set(RESULTS) - {record}), record]
     present = [place / name for name in possible if (place / name).exists()]
     foreign = [path.name for path in present if path.name not in ours]
     if foreign:

@@ -88,6 +88,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": compared if len(compared) > 1 else compared[0] if compared else None,
+        "facets": study._facet_record(),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
 

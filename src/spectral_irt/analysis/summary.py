@@ -9,6 +9,7 @@ import numpy as np
 from rich.text import Text
 
 from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.facets import facet_lines
 from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, named
@@ -62,7 +63,10 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
     show_source(out, study.responses)
     if parts.persons and study.responses.n_persons < min(study.responses.n_items, RANKED):
         _show_people(out, study)
-    _show_items(out, study, parts)
+    if study.calibration.facets is None:
+        _show_items(out, study, parts)
+    else:
+        _show_facets(out, study)
     lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
@@ -96,6 +100,30 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     say(out)
 
 
+def _show_facets(out: Screen, study: Analysis) -> None:
+    """The items, and the levels of every facet from the most severe down."""
+    how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
+    assert study.calibration.facets is not None
+    items = study.calibration.facets.items
+    if not items.layout.binary:
+        how["thresholds"] = [each.tolist() for each in np.split(items.thresholds, items.layout.first[1:])]
+    say(out, Text(legend(None), style="dim"))
+    say(out, item_table(study._rated_items(), out.width, None, name=("item", "items"), **how))
+    say(out)
+    for name in study.facets:
+        table = study._facet_columns(name)
+        order = np.argsort(-np.nan_to_num(table["severity"]), kind="stable")
+        some = order if len(order) <= 2 * SHOWN else np.concatenate([order[:SHOWN], order[-SHOWN:]])
+        heads = [name, "severity", "se", "n", "infit", "outfit", "average", "fair"]
+        keys = ["severity", "se", "n", "infit", "outfit", "observed_average", "fair_average"]
+        form = {"n": ","}
+        cells = [[f"{value:{form.get(key, 'z.2f')}}" for value in table[key][some].tolist()] for key in keys]
+        say(out, plain_table(heads, [[str(label) for label in table[name][some]], *cells], out.width, whole=out.whole))
+        if len(some) < len(order):
+            say(out, Text(f"{len(order) - len(some):,} levels in between are not shown.", style="dim"))
+        say(out)
+
+
 def one(words: str) -> str:
     """A word for several as the word for one of them.
 
@@ -112,6 +140,7 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
         lines.append(("people", people(study.reliability())))
     if parts.fit:
         lines.append(("fit", study.checks(parts).sentence()))
+    lines += facet_lines(study)
     for column, dif in study._grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
@@ -153,7 +182,11 @@ def how(calibration: Calibration, method: str | None = None) -> str:
         short = f"{MODELS[model].short}, {short if short.isupper() else short.lower()}"
     newton = (made.solver or "").endswith(NEWTON)
     weighting = made.settings.get("weighting")
-    if newton:
+    if calibration.facets is not None:
+        text = (
+            f"{MODELS[model].short} of items and {' and '.join(calibration.facets.of)}, conditional maximum likelihood"
+        )
+    elif newton:
         text = LIKELIHOOD if model == "rasch" else f"{MODELS[model].short}, {LIKELIHOOD[0].lower()}{LIKELIHOOD[1:]}"
     else:
         text = f"{short} estimate" + (f", {weighting} weights" if weighting else "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.facets import file_name
 from spectral_irt.analysis.folder import OF_PEOPLE, RECORD, TABLES, result_paths, write_result
 from spectral_irt.analysis.record import file_digests
 from spectral_irt.analysis.summary import part_lines, people_tables
@@ -113,8 +114,17 @@ class FitJob:
         checked = results.simulated(), results.mean_and_sd()  # an error where they are not numbers
         elsewhere = output or results.report or results.bank or results.cut or {"ifile", "pfile"} & set(exports)
         unwanted = "--skip persons" if no_persons else "--skip fit"
+        beside = {
+            "--report": results.report, "--plots": results.plots, "--bank": results.bank, "--anchors": results.anchors,
+            "--rank": top, "--clustered-by": self.method.clustered_by, "--bootstrap": any(checked[0]),
+            "--design adaptive": self.method.design == "adaptive", "an export": exports,
+            f"--estimator {self.method.estimator}": self.method.estimator != "spectral",
+        }  # fmt: skip
+        unlike = [name for name, said in beside.items() if said]
         listing = "say where with --report FILE" if results.report is None else "leave out --skip persons"
         return [
+            (self.method.facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
+            (self.method.facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
             (results.cuts() and no_persons, "--cut is about people; leave out --skip persons."),
             ("pfile" in exports and no_persons, "--pfile is a file of people; leave out --skip persons."),
             (
@@ -210,7 +220,7 @@ class FitJob:
             responses = self.source(progress)
         else:
             along = [] if file is not None else self._columns()
-            more = {"people": along, **self.categories.how()}
+            more = {"people": along, "facets": self.method.facet, **self.categories.how()}
             responses = self.reading.read(self.files, progress, self.call.machine, **more)
         return responses if beside is None else replace(responses, people=beside)
 
@@ -350,7 +360,9 @@ class FitJob:
         unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank is None}
         unwanted |= {"cuts": not results.cuts(), "groups": not known or no_persons}
         unwanted |= {"distractors": self.reading.key is None}
-        return [table for table in TABLES if not unwanted.get(table)]
+        facets = [file_name(name) for name in self.method.facet]
+        by = [f"{one}_{file_name(other)}" for one in facets for other in ("interactions", *(results.group or []))]
+        return [*(table for table in TABLES if not unwanted.get(table)), *facets, *by]
 
     def _picture_places(self) -> list[Path]:
         if self.results.plots is None:
@@ -407,7 +419,8 @@ class FitJob:
         """The options of `read` that differ from their defaults."""
         mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
         along = [] if self.results.group_file is not None else self._columns()
-        return {**self.reading.said(self.files), **mine, **({"people": along} if along else {})}
+        more = {"people": along, "facets": list(self.method.facet)}
+        return {**self.reading.said(self.files), **mine, **{name: value for name, value in more.items() if value}}
 
     def _exported(self, kind: str, path: Path, study: Analysis) -> str:
         """A file for another program."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from spectral_irt.cli.help import place
-from spectral_irt.cli.options import mean_and_sd, method, people, results
+from spectral_irt.cli.options import columns, mean_and_sd, method, people, results
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.by_name import ABILITIES
 
@@ -53,6 +53,14 @@ class Method:
         Literal["ability", "persons", "pairs"] | None,
         method(help="How much each person counts in the Markov chain; ability by default, the most accurate."),
     ] = None
+    facet: Annotated[
+        list[str],
+        columns(
+            metavar="COLUMN",
+            help="Ratings: this column says who rated, or when; repeatable. An answer is then given to an item and a "
+            "rater, and severities are estimated beside difficulties.",
+        ),
+    ] = field(default_factory=list)
     set: Annotated[
         list[str], method(metavar="NAME=VALUE", help=f"A setting of the method: {', '.join(SETTINGS)}; repeatable.")
     ] = field(default_factory=list)

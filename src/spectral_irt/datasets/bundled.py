@@ -86,6 +86,26 @@ def load_quiz() -> Responses:
     return read([str(answers)], key=str(key), missing=[OMITTED], ignore=["region", "booklet"])
 
 
+def writing_file() -> Path:
+    """The ratings of `load_writing` as a CSV file: a row for each student and rater, a column for each domain."""
+    return HERE / "writing.csv"
+
+
+def load_writing() -> Responses:
+    """Essays of 372 students, rated by 21 raters on four domains from 0 to 3; complete.
+
+    From the open book "Rasch Measurement Theory Analysis in R" by Wind and Hua (CC0); `language` is 1 or 2.
+
+    Examples
+    --------
+    >>> load_writing()
+    Responses(372 persons x 84 items, 31,248 responses in up to 4 categories)
+    """
+    from spectral_irt.reading import read
+
+    return read(writing_file(), person="student", facets="rater", people="language", ordered=True)
+
+
 def log_texts() -> Iterator[tuple[Path, str]]:
     """Where each log lies in a folder of runs, and its text: the sample logs of lm-evaluation-harness.
 

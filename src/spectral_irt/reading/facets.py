@@ -13,16 +13,19 @@ from spectral_irt.reading.columns import Long, Wide
 from spectral_irt.reading.frame import Pieces, Table
 
 
-def refuse_with_facets(options: ReadOptions) -> None:
-    """What is not meant for ratings."""
+def refuse_with_facets(tables: Sequence[Table], options: ReadOptions) -> None:
+    """What is not meant for ratings, and facets that no column is."""
     scoring = options.scoring
+    for table in tables:
+        for name in options.layout.facets:
+            table.position("facet", name)
     if scoring.key is not None or scoring.above_mean is not None:
         raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
 
 
 def with_facets(table: Table, layout: Long | Wide, said: LayoutOptions) -> tuple[Table, Long]:
     """The layout with the columns of the facets; a wide table, a row for each person and rater, is made long."""
-    places = [table.position("facets", name) for name in said.facets]
+    places = [table.position("facet", name) for name in said.facets]
     facets = tuple(place for place in places if place is not None)
     if isinstance(layout, Long):
         return table, replace(layout, facets=facets)

@@ -44,7 +44,7 @@ def _scored_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
             about.positions(table)
         said = replace(said, ignore=(*said.ignore, *said.people))
     if said.facets:
-        refuse_with_facets(options)
+        refuse_with_facets(tables, options)
         said = replace(said, ignore=(*said.ignore, *said.facets))
     long: list[tuple[Table, Long]] = []
     wide: list[tuple[Table, Wide]] = []

@@ -59,11 +59,13 @@ def show_source(out: Console, responses: Responses) -> None:
         what = f"responses in up to {responses.thresholds.widest + 1} categories"
     else:
         what = f"responses, {100 * responses.item_scores.sum() / max(responses.n_responses, 1):.1f}% right"
-    head = Text(printable(responses.source), style="bold")
+    head, items = Text(printable(responses.source), style="bold"), f"{responses.n_items:,} {responses.words[1]}"
+    if responses.facets is not None:
+        named = zip(responses.facets.levels[1:], responses.facets.names[1:], strict=True)
+        more = [f"{name} {len(levels):,}" for levels, name in named]
+        items = f"{len(responses.facets.items):,} {responses.words[1]}, levels of {' and '.join(map(printable, more))}"
     head.append(
-        f"  {responses.n_persons:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
-        f"{responses.n_responses:,} {what}",
-        style="not bold",
+        f"  {responses.n_persons:,} {responses.words[0]}, {items}, {responses.n_responses:,} {what}", style="not bold"
     )
     say(out, head)
     say(out)

@@ -1,0 +1,63 @@
+"""`fit --facet rater`: ratings through the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import spectral_irt as si
+from spectral_irt import datasets
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Every fifth student, in a table with a row for each student and rater."""
+    table = pl.read_csv(datasets.writing_file())
+    some = table["student"].unique(maintain_order=True).gather_every(5)
+    path = tmp_path / "ratings.csv"
+    table.filter(pl.col("student").is_in(some.implode())).write_csv(path)
+    return path
+
+
+def test_raters_have_a_table_of_their_own(cli, file, tmp_path):
+    done = cli("fit", str(file), "--facet", "rater", "--group", "language", "-o", str(tmp_path / "out"))
+    assert done.code == 0, done.err
+    out = tmp_path / "out"
+    raters, items = pl.read_csv(out / "rater.csv"), pl.read_csv(out / "items.csv")
+    persons, found = pl.read_csv(out / "persons.csv"), pl.read_csv(out / "rater_interactions.csv")
+    record = json.loads((out / "fit.json").read_text())
+    assert (raters.height, items.height, persons.height, found.height) == (21, 4, 75, 84)
+    assert set(record["outputs"]) == {path.name for path in out.iterdir()}
+    assert raters["severity"].sum() == pytest.approx(0, abs=1e-6)
+    fit = si.SpectralPartialCredit().fit(si.read(file, person="student", facets="rater", ignore="language"))
+    measures = fit.calibration_.facets
+    np.testing.assert_allclose(raters["severity"], measures.of["rater"].severity, atol=1e-9)
+    np.testing.assert_allclose(items["difficulty"], measures.items.difficulty, atol=1e-9)
+    assert record["facets"]["rater"]["levels"] == 21
+    assert 0 < record["facets"]["rater"]["reliability"] < 1
+    assert "exact agreement" in done.out
+    assert pl.read_csv(out / "rater_language.csv").columns[:2] == ["rater", "group"]
+    assert persons["fair_average"].is_between(0, 3).all()
+    again = cli("fit", str(file), "--facet", "rater", "--ignore", "language", "-o", str(out))
+    assert again.code == 0
+    assert not (out / "rater_language.csv").exists()  # of the earlier run
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--facet", "judge"], "no column 'judge' for --facet"),
+        (["--facet", "rater", "--estimator", "cml"], "--facet does not go with --estimator cml yet"),
+        (["--facet", "rater", "--bank", "bank"], "--facet does not go with --bank yet"),
+        (["--facet", "rater", "--rank", "5", "-o", "out"], "--facet does not go with --rank yet"),
+    ],
+)
+def test_what_ratings_do_not_go_with_is_said_in_a_sentence(cli, file, tmp_path, monkeypatch, more, says):
+    monkeypatch.chdir(tmp_path)
+    done = cli("fit", str(file), *more)
+    assert done.code == 2
+    assert says in done.err.replace("\n", " ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.csv"]
