@@ -108,7 +108,7 @@ def _show_facets(out: Screen, study: Analysis) -> None:
     if not items.layout.binary:
         how["thresholds"] = [each.tolist() for each in np.split(items.thresholds, items.layout.first[1:])]
     say(out, Text(legend(None), style="dim"))
-    say(out, item_table(study._rated_items(), out.width, None, name=("item", "items"), **how))
+    say(out, item_table(study._rated_items(), out.width, None, name="item", **how))
     say(out)
     for name in study.facets:
         table = study._facet_columns(name)
