@@ -165,7 +165,7 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """The items that people met, of what is kept and of the answers at hand: `chain.neighbors`, by information."""
+    """The items that people met, of what is kept and of the answers at hand: `Neighbors`, by information."""
 
     kept: Floats
     answers: Point | None
