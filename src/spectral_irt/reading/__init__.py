@@ -225,7 +225,11 @@ def read(
     [[0.0, 0.0], [2.0, 1.0], [1.0, 2.0]]
     """
     check_option("duplicates", duplicates, DUPLICATES)
-    engine = None if client is None else _cluster(client)
+    engine = None
+    if client is not None:
+        from spectral_irt.engine.dask import connect
+
+        engine = connect(client)
     if isinstance(source, Responses):
         return source.using(engine)
     how = scoring_of(
@@ -340,14 +344,11 @@ def _read_files(
 
     with unchanged(files), polars_errors_named(options.source):
         found = read_as_written(files, read).using(engine)
-    log.info("%s: %d people, %d items, %d responses", options.source, found.n_persons, found.n_items, found.n_responses)
+    if log.isEnabledFor(logging.INFO):  # to count the answers is a pass over them
+        log.info(
+            "%s: %d people, %d items, %d responses", options.source, found.n_persons, found.n_items, found.n_responses
+        )
     return found
-
-
-def _cluster(client: Any) -> DaskEngine:
-    from spectral_irt.engine.dask import connect
-
-    return connect(client)
 
 
 def scoring_of(

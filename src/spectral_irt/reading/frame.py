@@ -20,7 +20,7 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, check_people, is_missing, label_array, nobody
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
 
-PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
+PIECE_CELLS = 500_000  # values in a piece: a few MB as text, which caches hold, and enough to cost little by itself
 PIECE_ROWS = 1_000_000
 LEAST_ROWS = 32  # a piece of a very wide table: every column has a cost of its own
 HEAD_ROWS = 200  # rows and columns looked at to tell what a table is

@@ -24,7 +24,7 @@ from spectral_irt.errors import OptionError, ReadError, did_you_mean
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
 
-PIECE_BYTES = 1 << 23
+PIECE_BYTES = 1 << 21  # larger pieces leave the caches, and cost memory
 LONGEST_RECORD = 1 << 26  # bytes; a longer one has lost its line breaks, or a quotation mark was never closed
 BOM = b"\xef\xbb\xbf"
 MAX_UNPACKED = 4 * 10**9  # bytes; the largest sheet that a spreadsheet program opens at all is of this order
