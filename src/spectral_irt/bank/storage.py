@@ -39,7 +39,7 @@ from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, 
 
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
-OURS = re.compile(rf"({'|'.join(TABLES)}|users|step_information)\.[0-9a-f]{{12}}\.parquet|\.[0-9a-f]{{12}}\.partial")
+OURS = re.compile(rf"({'|'.join(TABLES)}|users|step_information)\.[0-9a-f]{{12}}\.parquet|\.[0-9a-f-]+\.partial")
 LOCK = ".lock"
 PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
 PAUSE = 0.02

@@ -15,6 +15,7 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, storage
 from spectral_irt.data import Responses
 from spectral_irt.errors import OutputError, StaleBankError
+from spectral_irt.files import draft_beside
 
 
 def piece(seed: int, users: int = 100) -> Responses:
@@ -88,6 +89,17 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
         assert len(waited) == 1
     assert Bank.load(folder).n_persons == 400
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", *3 * [".parquet"]]
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_update(folder: Path) -> None:
+    new = folder.parent / "new"
+    new.mkdir()
+    for seed, place in enumerate((folder, new), start=1):  # such files alone are no bank, and nobody else's either
+        draft_beside(place / "items").write_bytes(b"half a table")
+        (place / "items.0123456789ab.parquet").write_bytes(b"a table without a manifest")
+        assert storage.is_bank(place) == (place == folder)
+        Bank.load(folder).update(piece(seed)).save(place)
+        assert len(os.listdir(place)) == 4
 
 
 @pytest.mark.slow
