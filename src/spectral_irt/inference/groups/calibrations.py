@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.newton import newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -34,7 +34,8 @@ from spectral_irt.text import count, count_are
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 60
-SETTLED = 1e-9  # largest derivative of the log-likelihood
+EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), by series
+SETTLED, SETTLED_SERIES = 1e-9, 1e-6  # largest derivative of the log-likelihood
 
 Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
 
@@ -251,18 +252,20 @@ def locations(responses: Responses, shape: Floats, name: str = "") -> tuple[Floa
     The thresholds of an item keep the distances that they have in `shape`.
     """
     layout = responses.thresholds
-    likelihood = ExactLikelihood(responses)
+    exact = ExactLikelihood(responses)
+    affordable = exact.exact_is_affordable(EXACT_WORK)
+    likelihood: Any = exact if affordable else Likelihood(responses, shape, fine=True)
     m = layout.n_items
     design = np.column_stack([layout.item[:, None] == np.arange(m), shape])  # the shape itself is fixed, times one
     start, fixed = np.append(np.zeros(m), 1.0), np.append(np.zeros(m, dtype=bool), True)
-    goal = max(SETTLED, likelihood.rounding * layout.widest)
+    goal = max(SETTLED if affordable else SETTLED_SERIES, exact.rounding * layout.widest)
     found = newton(likelihood, start, design=design, fixed=fixed, tol=goal, max_evaluations=NEWTON_STEPS)
     if np.abs(found.leveled(found.pull())).max() > goal:
         raise DesignError(
             f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer "
             "or larger groups."
         )
-    information = likelihood.information(found.beta, exact=likelihood.exact_is_affordable())
+    information = exact.information(found.beta, exact=True) if affordable else found.point.dense()
     where = layout.mean(found.beta)
     return where - where.mean(), centered_inverse(design[:, :m].T @ information @ design[:, :m])
 
