@@ -180,11 +180,7 @@ def test_demo_of_the_classic(cli: Cli) -> None:
 
 def test_version_and_help(cli: Cli) -> None:
     assert cli("--version").out == f"spectral-irt {spectral_irt.__version__}\n"
-    assert "Usage" in cli().out
-    for command in ("fit", "check", "score", "link", "update", "compare", "simulate", "demo"):
-        done = cli(command, "--help")
-        assert done.code == 0
-        assert f"spectral-irt {command} " in done.out[done.out.index("Example") :]
+    assert cli().out == cli("--help").out
 
 
 # ---------------------------------------------------------------------------------- as a process
