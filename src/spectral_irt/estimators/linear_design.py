@@ -21,6 +21,7 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import Facets
+from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 
@@ -105,13 +106,12 @@ class LinearDesign:
                     f"there is no term {name!r} of single values to anchor; the design has "
                     f"{listed([one.name for one in terms])}."
                 )
-            place = {str(label): k for k, label in enumerate(term.labels.tolist())}
-            absent = [label for label in known if str(label) not in place]
+            place = positions(known, term.labels)
+            absent = [label for label, k in zip(known, place.tolist(), strict=True) if k < 0]
             if absent:
                 raise OptionError(f"anchors of {name!r} name levels that the answers do not have: {listed(absent)}.")
-            for label, number in known.items():
-                at = term.columns.start + place[str(label)]
-                fixed[at], value[at] = True, float(number)
+            fixed[term.columns.start + place] = True
+            value[term.columns.start + place] = [float(number) for number in known.values()]
         return fixed, value
 
 
