@@ -9,7 +9,6 @@ from spectral_irt import (
     ConditionalPartialCredit,
     ConditionalRatingScale,
     SpectralPartialCredit,
-    SpectralRasch,
     SpectralRatingScale,
     simulate,
 )
@@ -17,15 +16,6 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.inference.prediction import compare, marginal_categories
 
 # ------------------------------------------------------------------------------------------ tests of the model
-
-
-@pytest.mark.slow
-def test_reliability_is_that_of_right_and_wrong_answers():
-    data = simulate.rasch(500, 12, seed=4).responses
-    fit = SpectralRasch().fit(data)
-    binary, ordered = fit.analyse(data), SpectralPartialCredit(regularization=0).fit(data).analyse(data)
-    assert abs(ordered.reliability().eap_reliability - binary.reliability().eap_reliability) < 2e-3
-    assert abs(ordered.reliability().kr20 - binary.reliability().kr20) < 1e-12
 
 
 @pytest.mark.slow
@@ -87,19 +77,6 @@ def test_a_turned_item_is_named():
     study = SpectralPartialCredit().fit(table).analyse(table)
     found = [one for one in study.findings() if one.code == "reversed_items"]
     assert found[0].items == (5,)
-
-
-@pytest.mark.slow
-def test_unexpected_answers_and_ranks():
-    answers = simulate.partial_credit(1600, 10, categories=4, seed=8).responses
-    study = SpectralPartialCredit().fit(answers).analyse(answers)
-    table = study.unexpected_answers(per_person=1)
-    row = table.row(0, named=True)
-    assert abs(row["response"] - row["expected"]) > 1
-    assert study.ranking().columns[0] == "rank"
-    assert study.person_ranking().height == 1600
-    rasch = study.rescale(500, 100).persons()
-    assert abs(rasch["measure"].mean() - 500) < 1e-6
 
 
 @pytest.mark.slow
