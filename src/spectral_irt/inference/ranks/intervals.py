@@ -108,10 +108,12 @@ def _largest_error(error: Floats, se: Floats, width: Floats, room: float) -> flo
     that of the last of these k.
     """
     size = (error / se) ** 2
-    far = np.argpartition(size, -FARTHEST)[-FARTHEST:]
-    largest = float(((error[far, None] - error[far]) / width[np.ix_(far, far)]).max())
-    if largest**2 * room >= size[far].max() + size[far].min():
-        return largest
+    for k in (FARTHEST, 16 * FARTHEST):
+        if k < len(size):
+            far = np.argpartition(size, -k)[-k:]
+            largest = float(((error[far, None] - error[far]) / width[np.ix_(far, far)]).max())
+            if largest**2 * room >= size[far].max() + size[far].min():
+                return largest
     return float(((error[:, None] - error) / width).max())
 
 
