@@ -11,7 +11,7 @@ import numpy as np
 
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.analysis.checks import Checks, compared_halves, measured_parameters, run_checks
-from spectral_irt.analysis.facets import AnalysisOfRatings
+from spectral_irt.analysis.facets import AnalysisOfRatings, items_only
 from spectral_irt.analysis.folder import Parts, affordable, result_tables, write_results
 from spectral_irt.analysis.record import fit_record
 from spectral_irt.data import Finding
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from spectral_irt.plots.all import Plots
 
 
+@items_only
 class Analysis(AnalysisOfRatings):
     """What a calibration says about people, and what their answers say about the calibration.
 

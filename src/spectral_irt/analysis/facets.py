@@ -7,7 +7,9 @@ themselves and of each facet.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +32,11 @@ from spectral_irt.text import count
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
 
+T = TypeVar("T")
+OF_ITEMS = (
+    *("item_fit", "item_analysis", "item_restscore", "distractors", "item_links", "model_test", "hausman", "checks"),
+    *("dif", "local_dependence", "ranking", "equate", "clustered", "to_bank", "report", "categories"),
+)
 CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
 
 
@@ -107,6 +114,26 @@ class AnalysisOfRatings(AnalysisOfPeople):
     @once()
     def _facet_record(self) -> dict[str, Any] | None:
         return record(self)
+
+
+def items_only(analysis: type[T]) -> type[T]:
+    """The class with an error from what is about items, where these are combinations with raters."""
+    for name in OF_ITEMS:
+        setattr(analysis, name, _refusing(getattr(analysis, name)))
+    return analysis
+
+
+def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def asked(study: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
+        if study.facets:
+            raise OptionError(
+                f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, "
+                "`study.interactions()` and `study.persons()`."
+            )
+        return method(study, *args, **options)
+
+    return asked
 
 
 def facet_tables(study: AnalysisOfRatings, parts: Parts) -> dict[str, Columns]:

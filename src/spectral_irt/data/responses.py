@@ -21,7 +21,7 @@ from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, in_pieces
 from spectral_irt.data.thresholds import Thresholds, answers, counts_and_scores, dense, kinds_of_people, pair_work
 from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
 from spectral_irt.engine.threads import LocalEngine
-from spectral_irt.errors import DesignError, ResponseValueError, listed
+from spectral_irt.errors import DesignError, OptionError, ResponseValueError, listed
 from spectral_irt.files import write_each
 from spectral_irt.numerics import fixed
 
@@ -356,6 +356,8 @@ class Responses:
         """Write a packed file, complete or not at all, which `open_responses` opens at once."""
         from spectral_irt.data.packed_file import write_packed
 
+        if self.facets is not None:
+            raise OptionError("packed files hold answers to items; keep ratings as the table that they were read from.")
         write_each({Path(path): partial(write_packed, self)})
 
     def with_people(

@@ -151,3 +151,18 @@ def test_separation_and_findings():
     assert found["few_ratings"].items == (4,)
     with pytest.raises(OptionError, match="no facets"):
         facet_table(calibration.facets.items, responses, np.zeros(201), "rater")
+
+
+def test_what_is_about_items_says_so(study):
+    from spectral_irt.analysis import Analysis
+
+    calibration, responses, _ = study
+    ours = Analysis(calibration, responses)
+    for ask in (ours.item_fit, ours.ranking, ours.to_bank, ours.checks, lambda: ours.dif(["a", "b"] * 75)):
+        with pytest.raises(OptionError, match="these are ratings"):
+            ask()
+    with pytest.raises(OptionError, match="keep ratings as the table"):
+        responses.save("packed")
+    assert ours.facet().columns[:3] == ["rater", "severity", "se"]
+    with pytest.raises(OptionError, match="'judge' is no facet"):
+        ours.facet("judge")
