@@ -328,7 +328,7 @@ def test_places_ties_and_people_without_an_ability() -> None:
 def test_alone_not_at_all_and_too_many() -> None:
     assert person_ranks(np.array([1.0]), np.array([0.5]))["rank_high"].tolist() == [1]
     assert person_ranks(np.empty(0), np.empty(0))["rank"].tolist() == []
-    with pytest.raises(OptionError, match="up to 5,000, and there are 6,000"):
+    with pytest.raises(OptionError, match="up to 2,000, and there are 6,000"):
         person_ranks(np.zeros(6000), np.ones(6000))
 
 

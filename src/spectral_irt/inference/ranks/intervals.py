@@ -31,7 +31,7 @@ from spectral_irt.tables import Columns
 SURE = 0.05  # chance of any wrong order
 DRAWS = 2000  # limits of T then have a standard error of about 0.015
 STEP_DOWN = 400  # up to so many pairs are tested by steps, draws x pairs of them; of more, in one step
-MOST = 5_000  # people whose ranks are given: some matrices of all pairs
+MOST = 2_000  # people whose ranks are given: some matrices of all pairs
 LEAST_SE = 1e-6  # logits; what is anchored does not err at all, and this keeps the arithmetic finite
 FARTHEST = 64  # that are compared with each other, at first, to find the largest difference of a draw
 RIDGE = 1e-10  # of the variances, added to them so that rounding makes none negative
