@@ -8,12 +8,14 @@ from source import MODULES as EVERY
 from source import ROOT, named, nodes
 
 OWNERS = [ROOT / "data" / "responses.py", *(ROOT / "engine").glob("*.py")]
-MODULES = [path for path in EVERY if path not in OWNERS]
+# Those of a path, and of an analysis, are other parts.
+OTHERS = [ROOT / "reading" / "parquet.py", ROOT / "report" / "fit.py", ROOT / "report" / "methods.py"]
+MODULES = [path for path in EVERY if path not in OWNERS + OTHERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: by `threads=` of estimators and of Andersen's test, the update of a bank, the command
 # line; and logs are read by threads before there are responses. Where answers stay in a database there is no other.
-EDGE = {"estimators/base.py", "inference/groups/likelihood_ratio.py", "bank/update.py", "cli/check.py"}
-EDGE |= {"eval_logs/collect.py", "sql/fit.py"}
+EDGE = {"estimators/base.py", "inference/groups/likelihood_ratio.py", "bank/update.py", "cli/fit.py"}
+EDGE |= {"eval_logs/collect.py", "sql/__init__.py"}
 
 
 def loops_over_parts(source: list[ast.AST]) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.analysis.checks import Checks, compared_halves, measured_parameters, run_checks
-from spectral_irt.analysis.facets import AnalysisOfRatings, items_only
+from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, affordable, result_tables, write_results
 from spectral_irt.analysis.record import fit_record
 from spectral_irt.data import Finding
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from spectral_irt.plots.all import Plots
 
 
-@items_only
 class Analysis(AnalysisOfRatings):
     """What a calibration says about people, and what their answers say about the calibration.
 
@@ -116,6 +115,7 @@ class Analysis(AnalysisOfRatings):
 
     # --------------------------------------------------------------------------------------------- fit
 
+    @of_items
     @tabled
     @once()
     def item_fit(
@@ -281,12 +281,14 @@ class Analysis(AnalysisOfRatings):
             return None
         return quick_hausman(self.responses, measured_parameters(self.calibration), groups)
 
+    @of_items
     def checks(self, parts: Parts | None = None) -> Checks:
         """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
         parts = parts or self.parts(fit=True)
         asked = ("checks", parts.bootstrap, parts.sample, parts.persons)
         return self._cache.once(asked, lambda: run_checks(self, parts))
 
+    @of_items
     @once("comparing groups")
     def dif(
         self,
@@ -340,6 +342,7 @@ class Analysis(AnalysisOfRatings):
         except OptionError:  # none was kept
             return None
 
+    @of_items
     @tabled
     @once("ranks")
     def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
@@ -380,6 +383,7 @@ class Analysis(AnalysisOfRatings):
         other._cache.once(("covariance",), lambda: found.covariance)
         return other
 
+    @of_items
     def to_bank(self, salt: Any = None) -> Bank:
         """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
 

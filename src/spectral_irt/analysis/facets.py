@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -32,11 +32,8 @@ from spectral_irt.text import count
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
 
-T = TypeVar("T")
-OF_ITEMS = (
-    *("item_fit", "item_analysis", "item_restscore", "distractors", "item_links", "model_test", "hausman", "checks"),
-    *("dif", "local_dependence", "ranking", "equate", "clustered", "to_bank", "report", "categories"),
-)
+P = ParamSpec("P")
+R = TypeVar("R")
 CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
 
 
@@ -116,22 +113,17 @@ class AnalysisOfRatings(AnalysisOfPeople):
         return record(self)
 
 
-def items_only(analysis: type[T]) -> type[T]:
-    """The class with an error from what is about items, where these are combinations with raters."""
-    for name in OF_ITEMS:
-        setattr(analysis, name, _refusing(getattr(analysis, name)))
-    return analysis
+def of_items(method: Callable[P, R]) -> Callable[P, R]:
+    """The method, with an error where items are combinations with raters, of which it would say nothing."""
 
-
-def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
-    def asked(study: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
-        if study.facets:
+    def asked(*args: P.args, **options: P.kwargs) -> R:
+        if args[0].facets:  # type: ignore[attr-defined]
             raise OptionError(
                 f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, "
                 "`study.interactions()` and `study.persons()`."
             )
-        return method(study, *args, **options)
+        return method(*args, **options)
 
     return asked
 

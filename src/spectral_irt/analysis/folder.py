@@ -117,7 +117,7 @@ def affordable(
     notes: tuple[Finding, ...] = ()
     if responses.facets is not None:
         if fit or rest.get("top") is not None:
-            raise OptionError("of ratings there is the fit of items and of raters; leave out `fit` and `rank`.")
+            raise OptionError("of ratings there is the fit of items and of raters; and no ranks; ask for neither.")
         return Parts(persons=True, fit=False, item_analysis=False, **({"scores": writing} | rest))
     if fit is None:
         fit = by_default

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse
+from scipy.special import ndtr
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.information import Point
@@ -149,7 +150,7 @@ def interactions(
     with np.errstate(divide="ignore", invalid="ignore"):
         bias, se = np.where(good, score / left, np.nan), np.where(good, 1 / np.sqrt(left), np.nan)
     z = bias / se
-    p = 2 * stats.norm.sf(np.abs(z))
+    p = 2 * ndtr(-np.abs(z))
     order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
     columns = {name: first, other: second, "bias": bias, "se": se, "z": z, "p": p, "p_holm": holm(p)}
     return {key: values[order] for key, values in columns.items()}
