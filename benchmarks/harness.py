@@ -1,0 +1,159 @@
+"""What every study needs: its options, averages over replicates, time and memory, a table, and the rows as JSON.
+
+A study is a list of cases. A case is a row: what it is called, and a function of a seed that measures one data set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+
+
+def arguments(doc: str | None, **defaults: Any) -> argparse.Namespace:
+    """The options of a script: one for each default, and of its type; tuples are lists with commas, False a flag.
+
+    Every script has `--json FILE`, which keeps its tables; with `replicates` there are `--seed` and `seeds`.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if "replicates" in defaults:
+        defaults = {"seed": 0, **defaults}
+    for name, default in {"json": Path, **defaults}.items():
+        flag = "--" + name.replace("_", "-")
+        if default is False:
+            parser.add_argument(flag, action="store_true")
+        elif isinstance(default, tuple):
+            kind = type(default[0])
+            parser.add_argument(flag, type=lambda text, kind=kind: [*map(kind, text.split(","))], default=[*default])
+        elif isinstance(default, type):
+            parser.add_argument(flag, type=default)
+        else:
+            parser.add_argument(flag, type=type(default), default=default)
+    asked = parser.parse_args()
+    if "replicates" in defaults:
+        asked.seeds = range(asked.seed, asked.seed + asked.replicates)
+    asked.tables = {}
+    warnings.simplefilter("ignore")
+    return asked
+
+
+def averages(one: Callable[[int], Mapping[str, Any]], seeds: Iterable[int]) -> Row:
+    """The mean of each measure over the seeds, without those that a data set does not have."""
+    found = [one(seed) for seed in seeds]
+    columns = dict.fromkeys(name for row in found for name in row)
+    values = {name: np.array([row.get(name, np.nan) for row in found], dtype=float) for name in columns}
+    return {name: float(np.nanmean(x)) if np.isfinite(x).any() else np.nan for name, x in values.items()}
+
+
+def study(
+    title: str, cases: Iterable[tuple[Row, Callable[[int], Mapping[str, Any]]]], asked: argparse.Namespace
+) -> list[Row]:
+    """A row for each case: its name beside the averages over replicates."""
+    rows = (labels | averages(one, asked.seeds) for labels, one in cases)
+    return show(f"{title}: {asked.replicates} replicates", rows, asked)
+
+
+def show(title: str, rows: Iterable[Row], asked: argparse.Namespace | None = None) -> list[Row]:
+    """Print the rows as a table when all are there (each is said to a terminal as it comes), and keep them as JSON."""
+    found = []
+    for row in rows:
+        found.append(row)
+        if sys.stderr.isatty():
+            print(*(_cell(value) for value in row.values()), file=sys.stderr)
+    print(f"\n{title}\n\n{table(found)}", flush=True)
+    if asked is not None and asked.json:
+        asked.tables[title] = found
+        asked.json.write_text(json.dumps(asked.tables, indent=1, default=str) + "\n")
+    return found
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A Markdown table of all columns that a row has."""
+    head = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [head] + [[_cell(row.get(name, "")) for name in head] for row in rows]
+    widths = [max(3, *(len(line[k]) for line in cells)) for k in range(len(head))]
+    lines = [" | ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
+    lines.insert(1, " | ".join("-" * (width - 1) + ":" for width in widths))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "-" if np.isnan(value) else f"{value:.3f}" if value == 0 or 0.001 <= abs(value) < 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+# ------------------------------------------------------------------------------------------- time and memory
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The least wall and CPU seconds over the repeats, and the most memory above what was there before, in bytes."""
+
+    wall: float
+    cpu: float
+    memory: int
+
+
+def cost(work: Callable[[], Any], repeats: int = 3) -> Cost:
+    """Do the work a few times. Machines are shared and noisy: the least time says most about the work itself."""
+    return in_turns({"": work}, repeats)[""]
+
+
+def in_turns(works: Mapping[str, Callable[[], Any]], repeats: int = 3) -> dict[str, Cost]:
+    """What each costs, done by turns, so that a machine that is busy for a while is so for all of them."""
+    found: dict[str, list[Cost]] = {name: [] for name in works}
+    for _ in range(repeats):
+        for name, work in works.items():
+            gc.collect()
+            before = _memory("VmRSS")
+            with contextlib.suppress(OSError):  # sets the peak back to what is resident now
+                Path("/proc/self/clear_refs").write_text("5")
+            wall, cpu = time.perf_counter(), time.process_time()
+            result = work()
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            found[name].append(Cost(wall, cpu, _memory("VmHWM") - before))
+            del result
+    return {name: _least(costs) for name, costs in found.items()}
+
+
+def command(argv: Sequence[str | Path], repeats: int = 1) -> Cost:
+    """The same of a command in a process of its own; its memory is all that it had."""
+    found = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        process = subprocess.Popen([*map(str, argv)], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{' '.join(map(str, argv))} failed")
+        found.append(Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024))
+    return _least(found)
+
+
+def _least(costs: list[Cost]) -> Cost:
+    return Cost(min(c.wall for c in costs), min(c.cpu for c in costs), max(c.memory for c in costs))
+
+
+def _memory(field: str) -> int:
+    """A memory figure of this process in bytes, as Linux keeps it; 0 elsewhere."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024
