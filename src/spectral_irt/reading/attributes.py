@@ -26,7 +26,7 @@ from spectral_irt.reading.frame import Table, all_whole, plain_labels
 # Attributes that may well be coded 0 and 1: the name alone decides.
 CATEGORIES = frozenset({
     "sex", "gender", "group", "class", "classroom", "school", "form", "booklet", "grade", "ethnicity", "race",
-    "teacher", "cohort",
+    "teacher", "cohort", "education", "educ", "marital", "country", "income", "occupation", "religion", "nationality",
 })
 # Attributes that are never just 0 and 1: with such values, the column is more likely an item of this name.
 MEASURES = frozenset({"age", "id", "total", "score", "date", "dob", "birthdate", "birthday", "timestamp", "email"})
@@ -40,6 +40,9 @@ _BESIDE = frozenset({
 
 SUM_COLUMNS = 1000  # tables up to this wide are searched for a column that is the sum of the others
 FEWEST_SUMMANDS = 3
+FEWEST_ALIKE, MOST = 5, 0.7  # columns, and share of them, that make a family of items
+FEW_VALUES = 12  # different values of an item, at most
+USUAL, STRAY = 0.2, 0.2  # of the family: columns that have a value; of a column: values within the family's
 LABEL = "label"
 DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none
 KEPT = 1_000_000  # rows that may wait before those of the same person are made one
@@ -126,6 +129,8 @@ class ItemColumns:
     totals: tuple[Any, ...] = ()
     not_in_key: tuple[Any, ...] = ()
     suspects: tuple[Any, ...] = ()
+    unlike: tuple[Any, ...] = ()
+    why: tuple[str, ...] = ()  # what each of these holds
     label: Any = None
 
     def findings(self) -> tuple[Finding, ...]:
@@ -140,6 +145,13 @@ class ItemColumns:
                 sentence = f"Left out of the items: {_columns(names)}, which {be} {what}."
                 remedy = f"If {it}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
                 found.append(Finding(code, "warning", sentence, remedy, names))
+        if self.unlike:
+            pairs = list(zip(self.unlike, self.why, strict=True))[:5]
+            held = "; ".join(f"{listed([name])} holds {what}" for name, what in pairs)
+            more = f" and {len(self.unlike) - 5:,} more" if len(self.unlike) > 5 else ""
+            sentence = f"Left out of the items, being unlike the others: {held}{more}."
+            remedy = f"If they are items, name all the items, as in `items={f'q*,{self.unlike[0]}'!r}`."
+            found.append(Finding("unlike_columns", "warning", sentence, remedy, self.unlike))
         if self.not_in_key:
             known = all(says_attribute(name) for name in self.not_in_key)
             sentence = f"Not in the key, and not used as items: {_columns(self.not_in_key)}."
@@ -165,7 +177,9 @@ def together(parts: Sequence[ItemColumns]) -> ItemColumns:
         return tuple(dict.fromkeys(name for part in parts for name in getattr(part, kind)))
 
     kinds = ("items", "attributes", "totals", "not_in_key", "suspects")
-    return ItemColumns(**{kind: every(kind) for kind in kinds}, label=parts[0].label)
+    odd = {name: what for part in parts for name, what in zip(part.unlike, part.why, strict=True)}
+    chosen = {kind: every(kind) for kind in kinds}
+    return ItemColumns(**chosen, unlike=tuple(odd), why=tuple(odd.values()), label=parts[0].label)
 
 
 def choose_columns(
@@ -184,10 +198,54 @@ def choose_columns(
         left_out = set(out)
         rest = [n for n in range(len(names)) if n not in left_out]
         sums = [rest[n] for n in _sums(table, [candidates[n] for n in rest])]
-        kept = [n not in sums and n not in left_out for n in range(len(names))]
-        kinds = {"attributes": out, "totals": sums, "suspects": [n for n in suspects if n not in sums]}
+        rest = [n for n in rest if n not in sums]
+        doubted = [n in suspects for n in rest]
+        odd = {rest[n]: what for n, what in unlike_the_others(table, [candidates[n] for n in rest], doubted).items()}
+        kept = [n not in sums and n not in left_out and n not in odd for n in range(len(names))]
+        kinds = {"attributes": out, "totals": sums, "suspects": [n for n in suspects if n not in sums and n not in odd]}
         others = {kind: tuple(names[n] for n in where) for kind, where in kinds.items()}
+        others |= {"unlike": tuple(names[n] for n in odd), "why": tuple(odd.values())}
     return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)), **others)
+
+
+def unlike_the_others(table: Table, columns: Sequence[int], doubted: Sequence[bool]) -> dict[int, str]:
+    """Columns whose values are unlike those of most: fractions, words or many numbers beside answers such as 1 to 5.
+
+    By their first rows; positions in `columns`, and what each holds. Nothing where most are not alike, and nothing
+    where a column has stray values only: a code for a missing answer is a matter of that answer. A column whose name is
+    `doubted` has no value that the others do not have.
+    """
+    if not FEWEST_ALIKE <= len(columns) <= SUM_COLUMNS:
+        return {}
+    held = [_held(table.head(k)) for k in columns]
+    few = [numbers for numbers, _ in held if numbers is not None and 0 < len(np.unique(numbers)) <= FEW_VALUES]
+    if len(few) < max(FEWEST_ALIKE, MOST * len(columns)):
+        return {}
+    every, times = np.unique(np.concatenate([np.unique(numbers) for numbers in few]), return_counts=True)
+    usual = every[times >= USUAL * len(few)]
+    if not len(usual) or len(usual) > FEW_VALUES:
+        return {}
+    low, high = usual[0], usual[-1]
+    found = {}
+    for n, (numbers, what) in enumerate(held):
+        if numbers is None:
+            found[n] = what
+        elif len(numbers) and np.mean((numbers >= low) & (numbers <= high)) < (1.0 if doubted[n] else STRAY):
+            shown = [f"{value:g}" for value in np.unique(numbers)]
+            found[n] = f"{len(shown):,} other numbers" if len(shown) > FEW_VALUES else f"the codes {listed(shown)}"
+    return found
+
+
+def _held(values: pl.Series) -> tuple[np.ndarray[Any, Any] | None, str]:
+    """The whole numbers of a column; or None and what it holds instead."""
+    texts = one_spelling(values).drop_nulls()
+    texts = texts.filter(~texts.is_in(NOT_ANSWERED))
+    numbers = texts.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+    if len(numbers) < STRAY * len(texts):
+        return None, f"words ({listed(texts.unique(maintain_order=True).to_list()[:3])})"
+    if len(numbers) and np.mean(numbers != np.round(numbers)) > 1 - STRAY:
+        return None, "fractions"
+    return numbers, ""
 
 
 def _sums(table: Table, columns: Sequence[int]) -> list[int]:

@@ -183,7 +183,10 @@ class WideBuilder:
         said, kind = "say `duplicates='first' or 'last'` to keep one answer", ("item", "items")
         remedy = f"Rename them, or {said} of each person."
         if self._people_down:
-            kind, remedy = ("person", "people"), f"{said.capitalize()} to each item."
+            kind = ("person", "people")
+            remedy = (
+                f"{said.capitalize()} to each item; or `facet=`, the column that says who rated, if these are ratings."
+            )
         who = f"1 {kind[0]} has" if len(twice) == 1 else f"{len(twice):,} {kind[1]} have"
         return DuplicateResponseError(
             f"{self._options.source}: {who} more than one row: {listed(twice.to_list())}. {remedy}"

@@ -60,6 +60,12 @@ def test_columns_that_look_like_no_items_are_named(tmp_path: Path) -> None:
     table = TABLE.with_columns(q3=pl.Series([1, 1, 0]), q4=pl.Series([0, 1, 0]), q5=pl.Series([0, 1, 1]))
     table = table.rename({"age": "height", "sex": "eyes"})
     table.select("name", pl.exclude("name")).write_csv(tmp_path / "people.csv")
+    found = read(tmp_path / "people.csv")
+    assert found.items.tolist() == ["q1", "q2", "q3", "q4", "q5"]
+    (said,) = (finding for finding in found.notes if finding.code == "unlike_columns")
+    assert set(said.items) == {"eyes", "height"}
+    few = table.select("name", "eyes", "height", "q1", "q2", "q3")  # too few to say what most are like
+    few.write_csv(tmp_path / "people.csv")
     with pytest.raises(ResponseValueError, match=r"ignore=\['eyes', 'height'\]`\.$") as raised:
         read(tmp_path / "people.csv")
     assert for_shell(str(raised.value)).endswith("say --ignore eyes --ignore height.")

@@ -258,3 +258,39 @@ def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_p
         read(tmp_path / "a.csv")
     assert "If - means 'not answered', say --missing '-'" in for_shell(str(raised.value))
     assert "If the column is not an item, say --ignore Bemerkung" in for_shell(str(raised.value))
+
+
+def test_columns_unlike_the_others_are_left_out_and_named(tmp_path):
+    """The culprit is named, not the majority."""
+    rng = np.random.default_rng(1)
+    items = {f"R{k}": rng.integers(1, 6, 60).tolist() for k in range(8)}
+    odd = {
+        "zscore": rng.normal(size=60).round(3).tolist(),
+        "anger": rng.integers(20, 60, 60).tolist(),
+        "land": [[36, 158, 752][k % 3] for k in range(60)],
+        "comment": [["fine", "no idea", "long"][k % 3] for k in range(60)],
+        "age group": [k % 2 for k in range(60)],
+        "education": [1 + k % 5 for k in range(60)],
+    }
+    path = tmp_path / "survey.csv"
+    pl.DataFrame({**items, **odd}).write_csv(path)
+    found = read(path)
+    assert found.items.tolist() == list(items)
+    notes = {finding.code: finding for finding in found.notes}
+    assert set(notes["unlike_columns"].items) | set(notes["attribute_columns"].items) == set(odd)
+    said = notes["unlike_columns"].sentence
+    for text in ("'zscore' holds fractions", "'anger' holds", "'land' holds the codes '36'", "'comment' holds words"):
+        assert text in said
+    named = read(path, items="R*,anger", threshold=3)
+    assert named.items.tolist() == [*items, "anger"]
+
+
+def test_stray_values_are_no_reason_to_leave_a_column_out(tmp_path):
+    rng = np.random.default_rng(2)
+    table = {f"q{k}": rng.integers(0, 2, 40).tolist() for k in range(6)}
+    table["q3"][5] = 9
+    path = tmp_path / "quiz.csv"
+    pl.DataFrame(table).write_csv(path)
+    with pytest.raises(ResponseValueError, match="'q3'"):
+        read(path)
+    assert read(path, missing=9).n_items == 6
