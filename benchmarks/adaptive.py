@@ -1,62 +1,111 @@
 """When answers decide what comes next, when people are of several kinds, and when they come in classes.
 
-    python benchmarks/adaptive.py [--replicates 100] [--seed 0]
+    python benchmarks/adaptive.py [--replicates 100] [--seed 0] [--ordered]
                                   [--only adaptive,shapes,random,populations,order,classes]
 
-Prints, for each design, how often 95% intervals contain the true difficulty, and the slope of the estimates on it
-(weighted by the number of answers), for the default estimator, which is conditional on the scores as CML is, and for
-marginal likelihood (`--design adaptive`; with `--population-by` where the design has groups); and how often a plain fit
-warns that the two disagree. Items without right or wrong answers are left out. New difficulties (standard normal),
-people and answers in every replicate.
+Prints, for each design, how often 95% intervals contain the true thresholds (difficulties, where answers are right or
+wrong) and the slope of the estimated locations on the true ones, for the default estimator, which is conditional on the
+scores as CML is, and for marginal likelihood (`--design adaptive`; with `--population-by` where the design has groups);
+and how often a plain fit warns that the two disagree. New items (standard normal), people and answers in every
+replicate. Items without right or wrong answers are left out; with `--ordered`, which draws answers in categories, items
+with a category in which fewer than ten people are.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from spectral_irt import MarginalRasch, Responses, SpectralRasch, simulate
+import draws
+import harness
+from spectral_irt import MarginalPartialCredit, MarginalRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.inference.groups.cluster_errors import cluster_covariance
 from spectral_irt.inference.groups.hausman import hausman
+
+FEWEST = 10  # people in each category of an item that is counted
 
 
 @dataclass(frozen=True)
 class Data:
     responses: Responses
-    difficulty: Any
+    thresholds: Any  # items x thresholds
     groups: Any = None
 
 
-def simulated(**options: Any) -> Callable[[int], Data]:
+Draw = Callable[[int], Data]
+
+
+def simulated(n_persons: int, n_items: int, shape: str | None = None, **options: Any) -> Draw:
+    """Answers in a design of the package, in categories where there are any."""
+
     def draw(seed: int) -> Data:
-        data = simulate.rasch(**options, seed=seed)
-        return Data(data.responses, data.difficulty)
+        given = {} if shape is None else {"ability": SHAPES[shape](np.random.default_rng([seed, 1]), n_persons)}
+        kind = simulate.partial_credit if "categories" in options else simulate.rasch
+        data = kind(n_persons, n_items, seed=seed, **given, **options)
+        truth = data.thresholds if "categories" in options else data.difficulty
+        return Data(data.responses, truth.reshape(n_items, -1))
 
     return draw
 
 
 # Abilities with mean zero and (but for the two groups) standard deviation one.
-SHAPES: dict[str, Callable[[np.random.Generator], Any]] = {
-    "normal": lambda rng: rng.normal(size=1500),
-    "gamma, skewness 1": lambda rng: rng.gamma(4, 0.5, size=1500) - 2,
-    "exponential": lambda rng: rng.exponential(size=1500) - 1,
-    "two groups at -1.2 and 1.2": lambda rng: rng.choice([-1.2, 1.2], 1500) + 0.5 * rng.normal(size=1500),
+SHAPES: dict[str, Callable[[draws.Rng, int], Any]] = {
+    "normal": draws.SPREADS["normal"],
+    "gamma, skewness 1": lambda rng, n: rng.gamma(4, 0.5, size=n) - 2,
+    "exponential": draws.SPREADS["exponential"],
+    "two groups at -1.2 and 1.2": lambda rng, n: rng.choice([-1.2, 1.2], n) + 0.5 * rng.normal(size=n),
 }
 
 
-def shaped(shape: str, **options: Any) -> Callable[[int], Data]:
-    def draw(seed: int) -> Data:
-        ability = SHAPES[shape](np.random.default_rng([seed, 1]))
-        data = simulate.rasch(1500, ability=ability, seed=seed, **options)
-        return Data(data.responses, data.difficulty)
+def drawn_thresholds(rng: draws.Rng, items: int, k: int) -> Any:
+    beta = rng.normal(size=(items, 1)) + np.arange(k) - (k - 1) / 2 + 0.3 * rng.normal(size=(items, k))
+    return beta - beta.mean()
 
-    return draw
+
+def vertical(ordered: bool, seed: int) -> Data:
+    """Three grades a logit apart, each with 24 items of its level (12 if ordered), a third shared with the next."""
+    rng = np.random.default_rng(seed)
+    length = 12 if ordered else 24
+    items, first = 7 * length // 3, 2 * length // 3 * np.arange(3)
+    beta = drawn_thresholds(rng, items, 2) if ordered else rng.normal(size=(items, 1))
+    beta = beta * 0.8 + np.interp(np.arange(items), first + length // 2, [-1, 0, 1])[:, None]
+    beta -= beta.mean()
+    grade = np.repeat([0, 1, 2], 400)
+    theta = grade - 1.0 + rng.normal(size=1200)
+    x = (
+        draws.categories(rng, theta[:, None, None] - beta)
+        if ordered
+        else draws.answers(rng, theta[:, None] - beta[:, 0])
+    )
+    data = Responses.from_wide(draws.window(x, first[grade], length), ordered=ordered)
+    return Data(data, beta, None if ordered else grade)
+
+
+def not_reached(as_wrong: bool, seed: int) -> Data:
+    """40 items in order; the less able are slower: they reach 30 items on average, the able all of them."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.normal(size=40)
+    difficulty -= difficulty.mean()
+    ability = rng.normal(size=1000)
+    x = draws.answers(rng, ability[:, None] - difficulty)
+    reached = np.clip(np.round(35 + 5 * ability + 3 * rng.normal(size=1000)), 5, 40)
+    x[np.arange(40) >= reached[:, None]] = 0.0 if as_wrong else np.nan
+    return Data(Responses.from_wide(x), difficulty[:, None])
+
+
+def ordered_classes(of_items: float, seed: int) -> Data:
+    """40 classes of 25 people; class means differ by .7, and each item by `of_items` from class to class."""
+    rng = np.random.default_rng(seed)
+    beta = drawn_thresholds(rng, 12, 3)
+    room = np.repeat(np.arange(40), 25)
+    theta = 0.7 * rng.normal(size=40)[room] + 0.7 * rng.normal(size=1000)
+    harder = of_items * rng.normal(size=(40, 12))
+    x = draws.categories(rng, (theta[:, None] - harder[room])[:, :, None] - beta)
+    return Data(Responses.from_wide(x, ordered=True), beta)
 
 
 CHOSEN: dict[str, dict[str, Any]] = {
@@ -64,94 +113,91 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "two stages, 10 then 15 of 30 items": {"n_items": 40, "design": "two-stage", "routing": 10},
     "stop after three wrong, 30 items": {"n_items": 30, "design": "stopping", "wrong": 3},
 }
-
-
-def answers(rng: np.random.Generator, difficulty: Any, ability: Any) -> Any:
-    return (rng.random((len(ability), len(difficulty))) < 1 / (1 + np.exp(difficulty - ability[:, None]))).astype(float)
-
-
-def vertical(seed: int) -> Data:
-    """Three grades a logit apart, 24 items each, at the level of the grade, 8 of them in common with the next."""
-    rng = np.random.default_rng(seed)
-    first = np.array([0, 16, 32])
-    difficulty = rng.normal(size=56) * 0.8 + np.interp(np.arange(56), first + 12, [-1, 0, 1])
-    difficulty -= difficulty.mean()
-    grade = np.repeat([0, 1, 2], 400)
-    X = answers(rng, difficulty, grade - 1.0 + rng.normal(size=1200))
-    for g in range(3):
-        shown = np.arange(first[g], first[g] + 24)
-        X[np.ix_(grade == g, np.setdiff1d(np.arange(56), shown))] = np.nan
-    return Data(Responses.from_wide(X), difficulty, grade)
-
-
-def not_reached(as_wrong: bool) -> Callable[[int], Data]:
-    """40 items in order; the less able are slower: they reach 30 items on average, the able all of them."""
-
-    def draw(seed: int) -> Data:
-        rng = np.random.default_rng(seed)
-        difficulty = rng.normal(size=40)
-        difficulty -= difficulty.mean()
-        ability = rng.normal(size=1000)
-        X = answers(rng, difficulty, ability)
-        reached = np.clip(np.round(35 + 5 * ability + 3 * rng.normal(size=1000)), 5, 40)
-        X[np.arange(40) >= reached[:, None]] = 0.0 if as_wrong else np.nan
-        return Data(Responses.from_wide(X), difficulty)
-
-    return draw
-
-
-DESIGNS: dict[str, dict[str, Callable[[int], Data]]] = {
+DESIGNS: dict[str, dict[str, Draw]] = {
     "adaptive": {
-        "adaptive test, 20 of 200 items, 1,500 people": simulated(
-            n_persons=1500, n_items=200, design="adaptive", length=20
-        ),
-        "two stages, 10 then 15 of 30 items, 1,500 people": simulated(
-            n_persons=1500, n_items=40, design="two-stage", routing=10
-        ),
-        "stop after three wrong, 30 items, 1,500 people": simulated(
-            n_persons=1500, n_items=30, design="stopping", wrong=3
-        ),
+        "adaptive test, 20 of 200 items, 1,500 people": simulated(1500, 200, design="adaptive", length=20),
+        **{f"{name}, 1,500 people": simulated(1500, **how) for name, how in list(CHOSEN.items())[1:]},
     },
-    "shapes": {f"{name}, {shape}": shaped(shape, **how) for name, how in CHOSEN.items() for shape in SHAPES},
+    "shapes": {
+        f"{name}, {shape}": simulated(1500, shape=shape, **how) for name, how in CHOSEN.items() for shape in SHAPES
+    },
     "random": {
-        "complete, 30 items, 1,000 people": simulated(n_persons=1000, n_items=30),
-        "30% at random, 60 items, 1,000 people": simulated(n_persons=1000, n_items=60, design="sampled", p=0.3),
-        "6 booklets at random, 60 items, 1,000 people": simulated(
-            n_persons=1000, n_items=60, design="booklets", booklets=6
+        "complete, 30 items, 1,000 people": simulated(1000, 30),
+        "30% at random, 60 items, 1,000 people": simulated(1000, 60, design="sampled", p=0.3),
+        "6 booklets at random, 60 items, 1,000 people": simulated(1000, 60, design="booklets", booklets=6),
+    },
+    "populations": {"three grades a logit apart, 1,200 people": partial(vertical, False)},
+    "order": {
+        "the less able do not reach the end, left out": partial(not_reached, False),
+        "the less able do not reach the end, scored as wrong": partial(not_reached, True),
+    },
+}
+LONG: dict[str, Any] = {"categories": 3, "design": "adaptive", "length": 12}
+ORDERED: dict[str, dict[str, Draw]] = {
+    "random": {
+        "complete, 12 items, 4 categories, 600 people": simulated(600, 12, categories=4),
+        "complete, 30 items, 3 categories, 300 people": simulated(300, 30, categories=3),
+        "30% at random, 40 items, 3 categories, 1,000 people": simulated(
+            1000, 40, categories=3, design="sampled", p=0.3
+        ),
+        "6 booklets, 48 items, 3 categories, 900 people": simulated(
+            900, 48, categories=3, design="booklets", booklets=6
         ),
     },
-    "populations": {"three grades a logit apart, 1,200 people": vertical},
-    "order": {
-        "the less able do not reach the end, left out": not_reached(as_wrong=False),
-        "the less able do not reach the end, scored as wrong": not_reached(as_wrong=True),
+    "adaptive": {
+        "adaptive, 12 of 60 items, 3 categories, 1,500 people": simulated(1500, 60, **LONG),
+        "adaptive, 8 of 30 items, 4 categories, 1,500 people": simulated(
+            1500, 30, categories=4, design="adaptive", length=8
+        ),
+        "adaptive, 12 of 60 items, 3 categories, 1,500 people, exponential": simulated(1500, 60, "exponential", **LONG),
+    },
+    "populations": {"three grades a logit apart, 1,200 people": partial(vertical, True)},
+    "classes": {
+        "40 classes, means differ": partial(ordered_classes, 0.0),
+        "40 classes, means differ, and items by 0.4": partial(ordered_classes, 0.4),
     },
 }
 
 
-def compare(draw: Callable[[int], Data], seed: int) -> dict[str, float]:
+def compare(draw: Draw, seed: int) -> dict[str, float]:
     data = draw(seed)
-    calibration = SpectralRasch().fit(data.responses).calibration_
-    test = hausman(calibration, data.responses)
-    out = {"warned": float(bool(test.findings)), "p below .05": float(test.p < 0.05)}
-    marginal = MarginalRasch(tol=1e-4)
-    fits = {"plain": calibration, "adaptive": marginal.fit(data.responses, design="adaptive").calibration_}
+    k = data.thresholds.shape[1]
+    plain = (SpectralRasch() if k == 1 else SpectralPartialCredit()).fit(data.responses).calibration_
+    marginal = MarginalRasch(tol=1e-4) if k == 1 else MarginalPartialCredit()
+    fits = {"plain": plain, "adaptive": marginal.fit(data.responses, design="adaptive").calibration_}
     if data.groups is not None:
         fits["by group"] = MarginalRasch(tol=1e-4).fit(data.responses, groups=data.groups).calibration_
+    enough = plain.layout.max_score == k  # the others have categories that nobody used
+    if k > 1:
+        enough &= np.nan_to_num(plain.category_n, nan=0.0)[:, : k + 1].min(axis=1) >= FEWEST
+    out = {}
     for name, found in fits.items():
-        ok = found.status == "ok"
-        error = found.difficulty - data.difficulty
-        error = error - error[ok].mean()
-        out[f"coverage {name}"] = float(np.mean(np.abs(error[ok]) < 1.96 * found.se[ok]))
-        out[f"slope {name}"] = float(
-            np.polyfit(data.difficulty[ok], found.difficulty[ok], 1, w=np.sqrt(found.n[ok]))[0]
-        )
-    return out
+        kept = enough if k > 1 else found.status == "ok"
+        place = plain.layout.of_items(np.flatnonzero(kept))
+        error = found.thresholds[place].reshape(-1, k) - data.thresholds[kept]
+        error = error - error.mean()
+        inside = np.abs(error) < 1.96 * found.threshold_se[place].reshape(-1, k)
+        weight = np.sqrt(found.n[kept]) if k == 1 else None
+        where = data.thresholds[kept].mean(axis=1)
+        out[f"{name}: coverage"] = float(np.mean(inside))
+        if k > 1:
+            out[f"{name}: of locations"] = float(np.mean(np.abs(error.mean(axis=1)) < 1.96 * found.se[kept]))
+        out[f"{name}: slope"] = float(np.polyfit(where, found.difficulty[kept], 1, w=weight)[0])
+    test = hausman(plain, data.responses)
+    return out | {"warned": float(bool(test.findings)), "p < .05": float(test.p < 0.05)}
 
 
-def classes(seed: int, n_classes: int, difficulty: Any, of_all: Any) -> dict[str, float]:
+def in_classes(seed: int, n_classes: int, difficulty: Any) -> tuple[Any, Any]:
     """25 people in a class, and effects of class x item with a standard deviation of .6."""
-    X, room = in_classes(seed, n_classes, difficulty)
-    responses = Responses.from_wide(X)
+    rng = np.random.default_rng(seed)
+    room = np.repeat(np.arange(n_classes), 25)
+    harder = 0.6 * rng.normal(size=(n_classes, len(difficulty)))
+    return draws.answers(rng, rng.normal(size=(len(room), 1)) - difficulty - harder[room]), room
+
+
+def classes(n_classes: int, difficulty: Any, of_all: Any, seed: int) -> dict[str, float]:
+    x, room = in_classes(seed, n_classes, difficulty)
+    responses = Responses.from_wide(x)
     calibration = SpectralRasch().fit(responses).calibration_
     robust = cluster_covariance(calibration, responses, room).se
     out = {}
@@ -162,47 +208,18 @@ def classes(seed: int, n_classes: int, difficulty: Any, of_all: Any) -> dict[str
     return out
 
 
-def in_classes(seed: int, n_classes: int, difficulty: Any) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    room = np.repeat(np.arange(n_classes), 25)
-    harder = 0.6 * rng.normal(size=(n_classes, len(difficulty)))
-    p = 1 / (1 + np.exp(difficulty + harder[room] - rng.normal(size=(len(room), 1))))
-    return (rng.random(p.shape) < p).astype(float), room
-
-
-def mean(rows: list[dict[str, float]], key: str) -> str:
-    return f"{np.mean([row[key] for row in rows]):.3f}" if key in rows[0] else ""
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
-    parser.add_argument("--only", default=",".join([*DESIGNS, "classes"]))
-    asked = parser.parse_args()
-    warnings.simplefilter("ignore")
-    print(
-        "| design | plain: coverage | slope | `--design adaptive`: coverage | slope | with groups: coverage | slope "
-        "| warned | p < .05 |\n|---|---|---|---|---|---|---|---|---|"
-    )
-    start, seeds = time.perf_counter(), range(asked.seed, asked.seed + asked.replicates)
-    for kind in asked.only.split(","):
-        for name, draw in DESIGNS.get(kind, {}).items():
-            rows = [compare(draw, seed) for seed in seeds]
-            keys = [f"{what} {fit}" for fit in ("plain", "adaptive", "by group") for what in ("coverage", "slope")]
-            print(f"| {name} | " + " | ".join(mean(rows, key) for key in [*keys, "warned", "p below .05"]) + " |")
-    if "classes" in asked.only:
+    asked = harness.arguments(__doc__, replicates=100, only=(*DESIGNS, "classes"), ordered=False)
+    designs = ORDERED if asked.ordered else DESIGNS
+    chosen = {name: draw for kind in asked.only for name, draw in designs.get(kind, {}).items()}
+    if chosen:
+        harness.study("Coverage", [({"design": name}, partial(compare, draw)) for name, draw in chosen.items()], asked)
+    if "classes" in asked.only and not asked.ordered:
         difficulty = np.random.default_rng(0).normal(size=20)
         difficulty -= difficulty.mean()
         of_all = SpectralRasch().fit(in_classes(1, 8000, difficulty)[0]).difficulty_
-        print("\n| classes of 25, effects of sd .6, 20 items | coverage of the difficulty in: " + " | " * 4 + "|")
-        for n_classes in (20, 40, 80):
-            rows = [
-                classes(seed, n_classes, difficulty, of_all)
-                for seed in range(asked.seed, asked.seed + asked.replicates)
-            ]
-            print(f"| {n_classes} | " + " | ".join(f"{key}: {mean(rows, key)}" for key in rows[0]) + " |")
-    print(f"\n{asked.replicates} replicates, {time.perf_counter() - start:.0f} s")
+        cases = [({"classes": n}, partial(classes, n, difficulty, of_all)) for n in (20, 40, 80)]
+        harness.study("Classes of 25, effects of sd .6, 20 items: coverage of the difficulty in", cases, asked)
 
 
 if __name__ == "__main__":

@@ -1,92 +1,73 @@
 """Designs that hurt: vertical scales, targeted and weakly linked booklets, thin data. Accuracy, coverage, slope.
 
     python benchmarks/designs.py [--replicates 40] [--designs grades150,thin_t3] [--split] [--seed 0]
+    python benchmarks/designs.py --ordered [--replicates 40] [--seed 0]
 
 For every design: root mean squared error, coverage of 95% intervals (all items; items more than 1.5 logits from the
 mean), slope of the estimates on the truth; for the default, the chain alone (version 0.1's estimate) and CML, which
-leaves out items without a finite estimate. With --split also how often the test of less against more able people
-rejects a true model at 5%.
+leaves out items without a finite estimate; and the error of the default over that of CML, on items that CML estimates.
+With --split also how often the test of less against more able people rejects a true model at 5%. With --ordered the
+designs have answers in categories: coverage of thresholds and of locations, slopes of locations and of the thresholds'
+distances from them, of the default estimate.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from spectral_irt import ConditionalRasch, Responses, SpectralRasch
+import draws
+import harness
+from draws import Rng
+from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch
 
-Rng = np.random.Generator
-Data = tuple[np.ndarray, np.ndarray]
+Data = tuple[np.ndarray, np.ndarray]  # difficulties or thresholds of each item, answers
 
 
 def answers(rng: Rng, beta: np.ndarray, theta: np.ndarray, seen: np.ndarray) -> Data:
-    table = (rng.random(seen.shape) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
-    table[~seen] = np.nan
-    return beta, table
+    return beta, np.where(seen, draws.answers(rng, theta[:, None] - beta), np.nan)
 
 
-def grades(rng: Rng, people: int) -> Data:
+def grades(people: int, rng: Rng) -> Data:
     """Five grades a logit apart, 20 items each and 4 common to neighbors; one item answered by 15 people."""
-    n, own, common = 5, 20, 4
-    beta = np.concatenate(
-        [rng.normal(g, 1, own) for g in range(n)] + [rng.normal(g + 0.5, 1, common) for g in range(n - 1)]
-    )
-    seen, theta = np.zeros((n * people, len(beta)), dtype=bool), np.empty(n * people)
-    for g in range(n):
-        rows = slice(g * people, (g + 1) * people)
-        theta[rows] = rng.normal(g, 1, people)
-        seen[rows, g * own : (g + 1) * own] = True
-        for link in (g - 1, g):
-            if 0 <= link < n - 1:
-                seen[rows, n * own + link * common : n * own + (link + 1) * common] = True
+    beta = np.concatenate([rng.normal(g, 1, 20) for g in range(5)] + [rng.normal(g + 0.5, 1, 4) for g in range(4)])
+    theta = np.concatenate([rng.normal(g, 1, people) for g in range(5)])
+    seen = np.repeat(draws.common_items(5, 20, 4), people, axis=0)
     seen[15:, 7] = False
     return answers(rng, beta, theta, seen)
 
 
 def targeted(rng: Rng, people: int = 120) -> Data:
     """Eight booklets of 20 items, each sharing 8 with the next, from easy to hard, for people who match them."""
-    n, length, step = 8, 20, 12
-    level = np.linspace(-2.5, 2.5, n)
-    m = step * (n - 1) + length
-    place = np.linspace(level[0], level[-1], m)
-    beta = place + rng.normal(0, 1, m)
-    seen, theta = np.zeros((n * people, m), dtype=bool), np.empty(n * people)
-    for b in range(n):
-        rows = slice(b * people, (b + 1) * people)
-        theta[rows] = rng.normal(level[b], 1, people)
-        seen[rows, b * step : b * step + length] = True
-    return answers(rng, beta, theta, seen)
+    level = np.linspace(-2.5, 2.5, 8)
+    beta = np.linspace(level[0], level[-1], 104) + rng.normal(0, 1, 104)
+    theta = np.concatenate([rng.normal(mean, 1, people) for mean in level])
+    beta, table = answers(rng, beta, theta, np.array(True))
+    return beta, draws.window(table, np.repeat(12 * np.arange(8), people), 20)
 
 
-def booklets(rng: Rng, shift: float, people: int = 300) -> Data:
+def booklets(shift: float, rng: Rng, people: int = 300) -> Data:
     """Two booklets of 20 items with 3 in common, the second for people and items `shift` logits up."""
     beta = np.concatenate([rng.normal(0, 1, 17), rng.normal(shift, 1, 17), rng.normal(shift / 2, 1, 3)])
-    seen = np.zeros((2 * people, 37), dtype=bool)
-    seen[:people, :17] = seen[people:, 17:34] = seen[:, 34:] = True
     theta = np.concatenate([rng.normal(0, 1, people), rng.normal(shift, 1, people)])
-    return answers(rng, beta, theta, seen)
+    return answers(rng, beta, theta, np.repeat(draws.common_items(2, 17, 3), people, axis=0))
 
 
-def thin(rng: Rng, law: str, people: int = 300, items: int = 600, each: int = 16) -> Data:
+def thin(law: str, rng: Rng, people: int = 300, items: int = 600, each: int = 16) -> Data:
     """Eight answers an item (median), difficulties with standard deviation 1 of some law."""
-    beta = {
-        "normal": lambda: rng.normal(0, 1, items),
-        "exponential": lambda: rng.exponential(1, items) - 1,
-        "t3": lambda: rng.standard_t(3, items) / np.sqrt(3),
-    }[law]()
+    beta = draws.SPREADS[law](rng, items)
     popularity = (np.arange(items) + 1.0) ** -0.3
     seen = np.zeros((people, items), dtype=bool)
     for row in seen:
         row[rng.choice(items, each, replace=False, p=popularity / popularity.sum())] = True
-    met = seen.any(axis=0)
     beta, table = answers(rng, beta, rng.normal(0, 1, people), seen)
-    return beta[met], table[:, met]
+    return beta[seen.any(axis=0)], table[:, seen.any(axis=0)]
 
 
-def sampled(rng: Rng, people: int, items: int, share: float) -> Data:
+def sampled(people: int, items: int, share: float, rng: Rng) -> Data:
     beta = rng.normal(0, 1, items)
     return answers(rng, beta, rng.normal(0, 1, people), rng.random((people, items)) < share)
 
@@ -97,77 +78,175 @@ def near_ability(rng: Rng, people: int = 500, items: int = 60, each: int = 15) -
     away = np.abs(beta - theta[:, None] + rng.normal(0, 0.7, (people, items)))
     seen = np.argsort(np.argsort(away, axis=1), axis=1) < each
     beta, table = answers(rng, beta, theta, seen)
-    met = seen.any(axis=0)
-    return beta[met], table[:, met]
+    return beta[seen.any(axis=0)], table[:, seen.any(axis=0)]
 
 
 DESIGNS: dict[str, Callable[[Rng], Data]] = {
-    "grades150": lambda rng: grades(rng, 150),
-    "grades400": lambda rng: grades(rng, 400),
+    "grades150": partial(grades, 150),
+    "grades400": partial(grades, 400),
     "targeted": targeted,
-    "booklets": lambda rng: booklets(rng, 0.0),
-    "booklets_shifted": lambda rng: booklets(rng, 1.5),
-    "thin_normal": lambda rng: thin(rng, "normal"),
-    "thin_exponential": lambda rng: thin(rng, "exponential"),
-    "thin_t3": lambda rng: thin(rng, "t3"),
-    "random": lambda rng: sampled(rng, 400, 60, 0.2),
-    "complete": lambda rng: sampled(rng, 150, 12, 1.1),
-    "class50": lambda rng: sampled(rng, 50, 20, 1.1),
-    "class100": lambda rng: sampled(rng, 100, 20, 1.1),
-    "quarter200": lambda rng: sampled(rng, 200, 40, 0.25),
+    "booklets": partial(booklets, 0.0),
+    "booklets_shifted": partial(booklets, 1.5),
+    "thin_normal": partial(thin, "normal"),
+    "thin_exponential": partial(thin, "exponential"),
+    "thin_t3": partial(thin, "t with 3 degrees of freedom"),
+    "random": partial(sampled, 400, 60, 0.2),
+    "complete": partial(sampled, 150, 12, 1.1),
+    "class50": partial(sampled, 50, 20, 1.1),
+    "class100": partial(sampled, 100, 20, 1.1),
+    "quarter200": partial(sampled, 200, 40, 0.25),
     "near_ability": near_ability,
 }
-ESTIMATORS: dict[str, Callable[[], SpectralRasch | ConditionalRasch]] = {
+
+# ------------------------------------------------------------------------------------------------ in categories
+
+
+def around(rng: Rng, location: np.ndarray, steps: list[float]) -> np.ndarray:
+    """Thresholds around a location, some distance apart and a little uneven."""
+    return location[:, None] + np.array(steps) + 0.3 * rng.normal(size=(len(location), len(steps)))
+
+
+def vertical(rng: Rng, people: int = 200) -> Data:
+    """Five grades of 12 items with 4 common to neighbors; people are as able as the items of their grade are hard."""
+    level = np.concatenate([np.repeat(1.2 * np.arange(5), 12), np.repeat(1.2 * np.arange(4) + 0.6, 4)])
+    beta = around(rng, level + 0.7 * rng.normal(size=76), [-1.0, 0, 1.0])
+    table = np.full((5 * people, 76), np.nan)
+    for g, seen in enumerate(draws.common_items(5, 12, 4)):
+        theta = rng.normal(1.2 * g, 1, people)
+        table[g * people : (g + 1) * people, seen] = draws.categories(rng, theta[:, None, None] - beta[seen])
+    return beta, table
+
+
+def in_categories(rng: Rng, beta: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    return draws.categories(rng, np.nan_to_num(theta[:, None, None] - beta, nan=-np.inf))
+
+
+def by_ability(rng: Rng) -> Data:
+    """Three booklets of 20 of 40 items, the harder the abler the people."""
+    beta = around(rng, np.sort(rng.normal(0, 1.3, 40)), [-0.8, 0.8])
+    theta = rng.normal(0, 1.3, 900)
+    table = in_categories(rng, beta, theta)
+    return beta, draws.window(table, np.digitize(theta + 0.5 * rng.normal(size=900), [-0.6, 0.6]) * 10, 20)
+
+
+def rare(rng: Rng) -> Data:
+    """Fifteen items that 500 people answered, five that 10 did."""
+    beta = around(rng, rng.normal(size=20), [-0.8, 0.8])
+    table = in_categories(rng, beta, rng.normal(size=500))
+    for item in range(15, 20):
+        table[rng.permutation(500)[10:], item] = np.nan
+    return beta, table
+
+
+def popular(rng: Rng) -> Data:
+    """Sixty items of which the first are seen by all, the last by one person in thirty."""
+    beta = around(rng, rng.normal(size=60), [-0.8, 0.8])
+    table = in_categories(rng, beta, rng.normal(size=800))
+    table[rng.random(table.shape) > (1 + np.arange(60)) ** -0.8] = np.nan
+    return beta, table
+
+
+def disordered(rng: Rng) -> Data:
+    """Thresholds without regard to their order, in items with 2 to 5 categories."""
+    beta = rng.normal(size=(16, 4))
+    beta[np.arange(4) > np.arange(16)[:, None] % 4] = np.nan
+    return beta, in_categories(rng, beta, rng.normal(size=600))
+
+
+def complete(people: int, rng: Rng) -> Data:
+    """Twenty items with four categories, all of which everybody answers."""
+    beta = around(rng, rng.normal(size=20), [-1.0, 0, 1.0])
+    return beta, in_categories(rng, beta, rng.normal(size=people))
+
+
+ORDERED: dict[str, Callable[[Rng], Data]] = {
+    "five grades with common items": vertical,
+    "targeted booklets": by_ability,
+    "five items with 10 answers": rare,
+    "popular and rare items": popular,
+    "out of order (2 to 5 categories)": disordered,
+    "50 people": partial(complete, 50),
+    "100 people": partial(complete, 100),
+}
+
+# ----------------------------------------------------------------------------------------------- what is measured
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
     "default": SpectralRasch,
     "chain alone": lambda: SpectralRasch(refine=False),
     "CML": ConditionalRasch,
 }
 
 
-def measured(found: np.ndarray, se: np.ndarray, beta: np.ndarray, kept: np.ndarray) -> list[float]:
-    """Squared error, coverage, slope, and coverage of items far out; over the kept items, both centered there."""
+def measured(found: np.ndarray, se: np.ndarray, beta: np.ndarray, kept: np.ndarray) -> dict[str, float]:
+    """Over the kept items, both centered there."""
     truth, found = beta[kept] - beta[kept].mean(), found[kept] - found[kept].mean()
     inside, far = np.abs(found - truth) < 1.96 * se[kept], np.abs(beta[kept] - beta.mean()) > 1.5
-    slope = np.polyfit(truth, found, 1)[0]
-    return [float(np.mean((found - truth) ** 2)), inside.mean(), slope, inside[far].mean() if far.any() else np.nan]
+    return {
+        "squared error": float(np.mean((found - truth) ** 2)),
+        "coverage": inside.mean(),
+        "far out": inside[far].mean() if far.any() else np.nan,
+        "slope": np.polyfit(truth, found, 1)[0],
+    }
 
 
-def study(name: str, replicates: int, split: bool, seed: int) -> None:
-    rows: dict[str, list[list[float]]] = {label: [] for label in ESTIMATORS}
-    same: list[tuple[float, float]] = []
-    rejected: list[bool] = []
-    for replicate in range(replicates):
-        beta, table = DESIGNS[name](np.random.default_rng(seed + replicate))
-        responses = Responses.from_wide(table)
-        fits = {label: make().fit(responses) for label, make in ESTIMATORS.items()}
-        everywhere = np.isfinite(fits["CML"].difficulty_)
-        for label, fit in fits.items():
-            rows[label].append(measured(fit.difficulty_, fit.se_, beta, np.isfinite(fit.difficulty_)))
-        pair = [measured(fits[label].difficulty_, fits[label].se_, beta, everywhere)[0] for label in ("default", "CML")]
-        same.append((pair[0], pair[1]))
-        if split:
-            test = fits["default"].analyse(responses).quick_model_test()
-            rejected += [] if test is None else [test.p < 0.05]
-    ratio = np.sqrt(np.mean([a for a, _ in same]) / np.mean([b for _, b in same]))
-    print(f"{name}: {(DESIGNS[name].__doc__ or '').strip()}")
-    for label, values in rows.items():
-        squared, cover, slope, far = np.nanmean(values, axis=0)
-        print(f"  {label:12} rmse {np.sqrt(squared):.3f}  coverage {cover:.3f} (far out {far:.3f})  slope {slope:.3f}")
-    print(f"  default / CML, on the items that CML estimates: rmse {ratio:.3f}")
-    if split:
-        print(f"  the test of less against more able people rejects {np.mean(rejected):.3f} of {len(rejected)}")
+def replicate(name: str, split: bool, seed: int) -> dict[str, float]:
+    """All measures of all estimators, under names of both."""
+    beta, table = DESIGNS[name](np.random.default_rng(seed))
+    responses = Responses.from_wide(table)
+    fits = {label: make().fit(responses) for label, make in ESTIMATORS.items()}
+    out = {}
+    for label, fit in fits.items():
+        kept = np.isfinite(fit.difficulty_)
+        out |= {f"{label} {what}": x for what, x in measured(fit.difficulty_, fit.se_, beta, kept).items()}
+    for label in ("default", "CML"):
+        same = measured(fits[label].difficulty_, fits[label].se_, beta, np.isfinite(fits["CML"].difficulty_))
+        out[f"{label} same"] = same["squared error"]
+    test = fits["default"].analyse(responses).quick_model_test() if split else None
+    return out | ({} if test is None else {"rejected": float(test.p < 0.05)})
+
+
+def rows_of(name: str, asked: Any) -> list[harness.Row]:
+    found = harness.averages(partial(replicate, name, asked.split), asked.seeds)
+    rows: list[harness.Row] = []
+    for label in ESTIMATORS:
+        values = {what: found[f"{label} {what}"] for what in ("coverage", "far out", "slope")}
+        rows.append({"design": name, "estimator": label, "rmse": np.sqrt(found[f"{label} squared error"]), **values})
+    rows[0] |= {"rmse / CML's": np.sqrt(found["default same"] / found["CML same"])}
+    return [rows[0] | ({"rejected": found["rejected"]} if "rejected" in found else {}), *rows[1:]]
+
+
+def in_order(name: str, seed: int) -> dict[str, float]:
+    beta, table = ORDERED[name](np.random.default_rng(seed))
+    there = np.isfinite(beta)
+    responses = Responses.from_wide(table, ordered=True, unused="keep" if there.all() else "collapse")
+    if not np.array_equal(responses.thresholds.max_score, there.sum(axis=1)):
+        return {}  # of items with different categories, one that nobody used is not known to be there
+    fit = SpectralPartialCredit().fit(responses)
+    where, n = np.nanmean(beta, axis=1), there.sum(axis=1)
+    zero = where[np.isfinite(fit.difficulty_)].mean()
+    away = fit.thresholds_ - beta[there] + zero
+    inside, far = np.abs(fit.difficulty_ - where + zero) < 1.96 * fit.se_, np.abs(where - where.mean()) > 1.5
+    apart, found = beta[there] - np.repeat(where, n), fit.thresholds_ - np.repeat(fit.difficulty_, n)
+    return {
+        "rmse": np.sqrt(np.nanmean(away**2)),
+        "thresholds": np.mean(np.abs(away) < 1.96 * fit.threshold_se_),
+        "locations": np.mean(inside),
+        "far out": np.mean(inside[far]) if far.any() else np.nan,
+        "slope": np.polyfit(where, fit.difficulty_, 1)[0],
+        "slope of distances": np.polyfit(apart, found, 1)[0],
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=40)
-    parser.add_argument("--designs", default=",".join(DESIGNS))
-    parser.add_argument("--split", action="store_true")
-    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    for name in options.designs.split(","):
-        study(name, options.replicates, options.split, options.seed)
+    asked = harness.arguments(__doc__, replicates=40, designs=("",), split=False, ordered=False)
+    names = [name for name in (ORDERED if asked.ordered else DESIGNS) if asked.designs == [""] or name in asked.designs]
+    if asked.ordered:
+        harness.study("Designs, categories", [({"design": name}, partial(in_order, name)) for name in names], asked)
+    else:
+        harness.show(
+            f"Designs: {asked.replicates} replicates", (x for name in names for x in rows_of(name, asked)), asked
+        )
 
 
 if __name__ == "__main__":

@@ -1,42 +1,42 @@
 """How much of the information each estimator uses: mean squared error of CML over its own, replicate by replicate.
 
-    python benchmarks/efficiency.py [--replicates 100] [--settings A,D,E,F] [--write docs/explanation/efficiency.md]
+    python benchmarks/efficiency.py [--replicates 100] [--settings A,D,E,F]
 
 Each setting has one draw of difficulties (standard normal, mean zero) and new persons, designs and answers in every
-replicate. The error bar is the jackknife standard error over replicates.
+replicate. The number in brackets is the jackknife standard error over replicates.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+import harness
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.estimators.pairwise import PairwiseRasch
 
-SETTINGS: dict[str, tuple[str, dict]] = {
+Make = Callable[[], Any]
+SKEWED = {"n_items": 100, "design": "popularity"}
+SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "A": ("5 items, 1,000 people, complete", {"n_persons": 1000, "n_items": 5}),
     "B": ("20 items, 500 people, complete", {"n_persons": 500, "n_items": 20}),
     "D": ("50 items, 2,000 people, 20% seen", {"n_persons": 2000, "n_items": 50, "design": "sampled", "p": 0.2}),
     "E": (
         "100 items, 2,000 people, lognormal numbers of answers",
-        {"n_persons": 2000, "n_items": 100, "design": "popularity", "n_responses": 40_000, "exponent": 0.0},
+        {"n_persons": 2000, "n_responses": 40_000, "exponent": 0.0, **SKEWED},
     ),
     "F": (
         "as E with 4,000 persons and item popularity rank^-0.7",
-        {"n_persons": 4000, "n_items": 100, "design": "popularity", "n_responses": 80_000, "exponent": 0.7},
+        {"n_persons": 4000, "n_responses": 80_000, "exponent": 0.7, **SKEWED},
     ),
 }
-
-ESTIMATORS: dict[str, Callable[[], RaschEstimator]] = {
+ESTIMATORS: dict[str, Make] = {
+    "CML": lambda: ConditionalRasch(se="none"),
     "spectral, pairs (the paper, nu = 0)": lambda: SpectralRasch(weighting="pairs", regularization=0, se="none"),
     "spectral, persons": lambda: SpectralRasch(weighting="persons", regularization=0, se="none"),
     "spectral, ability (the chain alone)": lambda: SpectralRasch(regularization=0, refine=False, se="none"),
@@ -46,54 +46,46 @@ ESTIMATORS: dict[str, Callable[[], RaschEstimator]] = {
 }
 
 
-def squared_errors(setting: str, replicates: int) -> dict[str, np.ndarray]:
-    options = SETTINGS[setting][1]
-    beta = np.random.default_rng(ord(setting)).normal(size=options["n_items"])
-    out: dict[str, list[float]] = {name: [] for name in ["CML", *ESTIMATORS]}
-    for seed in range(replicates):
-        data = simulate.rasch(**options, difficulty=beta, seed=seed)
-        for name, make in {"CML": lambda: ConditionalRasch(se="none"), **ESTIMATORS}.items():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = make().fit(data.responses).difficulty_
-            out[name].append(float(np.nansum((found - data.difficulty) ** 2)))
-    return {name: np.array(errors) for name, errors in out.items()}
+def efficiencies(
+    estimators: Mapping[str, Make], draw: Callable[[int], Any], seeds: range, what: str = "difficulty"
+) -> dict[str, str]:
+    """Of every estimator against the first, CML, over what that one estimates, and data sets in which it has it all."""
+    squares: dict[str, list[float]] = {name: [] for name in estimators}
+    for seed in seeds:
+        data = draw(seed)
+        truth, known = getattr(data, what), None
+        for name, make in estimators.items():
+            try:
+                found = getattr(make().fit(data.responses), what + "_")
+            except DesignError:  # a level by itself need not be connected where all levels together are
+                found = np.full(len(truth), np.nan)
+            known = np.isfinite(found) if known is None else known
+            squares[name].append(float(np.sum((found - truth)[known] ** 2)))
+    first, *others = (np.array(values) for values in squares.values())
+    return {name: ratio(first, own) for name, own in zip(list(squares)[1:], others, strict=True)}
 
 
-def ratio(cml: np.ndarray, own: np.ndarray) -> tuple[float, float]:
-    """Mean of one over mean of the other, with its jackknife standard error."""
-    n = len(cml)
-    left_out = (cml.sum() - cml) / (own.sum() - own)
-    return float(cml.mean() / own.mean()), float(np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2)))
+def ratio(top: np.ndarray, bottom: np.ndarray) -> str:
+    """A ratio of means with its jackknife standard error."""
+    a, b = top[np.isfinite(bottom)], bottom[np.isfinite(bottom)]
+    n = len(a)
+    if n < 2:
+        return f"{a.sum() / b.sum():.3f}" if n else "-"
+    each = (a.sum() - a) / (b.sum() - b)
+    return f"{a.sum() / b.sum():.3f} ({np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2)):.3f})"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=100)
-    parser.add_argument("--settings", default="A,D,E,F")
-    parser.add_argument("--write", type=Path)
-    args = parser.parse_args()
-    settings = args.settings.split(",")
-    cells: dict[str, list[str]] = {name: [] for name in ESTIMATORS}
-    for setting in settings:
-        errors = squared_errors(setting, args.replicates)
-        for name in ESTIMATORS:
-            value, error = ratio(errors["CML"], errors[name])
-            cells[name].append(f"{value:.3f} ± {error:.3f}")
-        print(f"{setting}: done", file=sys.stderr)
-    lines = ["| estimator | " + " | ".join(settings) + " |", "|---|" + "---|" * len(settings)]
-    lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in cells.items()]
-    legend = "\n".join(f"- **{name}**: {SETTINGS[name][0]}" for name in settings)
-    command = f"python benchmarks/efficiency.py --replicates {args.replicates} --settings {args.settings}"
-    text = "\n".join(lines)
-    print(text)
-    if args.write:
-        args.write.write_text(
-            "# Efficiency of the estimators\n\n"
-            "Mean squared error of exact conditional maximum likelihood (CML) over that of each estimator, on the\n"
-            f"same data; 1 means that nothing is lost. {args.replicates} replicates, jackknife standard errors.\n\n"
-            f"{text}\n\n{legend}\n\nDifficulties and abilities are standard normal. Made by\n\n    {command}\n"
-        )
+    asked = harness.arguments(__doc__, replicates=100, settings=("A", "D", "E", "F"))
+    found = {}
+    for setting in asked.settings:
+        options = SETTINGS[setting][1]
+        beta = np.random.default_rng(ord(setting)).normal(size=options["n_items"])
+        draw = lambda seed, options=options, beta=beta: simulate.rasch(**options, difficulty=beta, seed=seed)  # noqa: E731
+        found[setting] = efficiencies(ESTIMATORS, draw, asked.seeds)
+        print(f"{setting}: {SETTINGS[setting][0]}")
+    rows = ({"estimator": name} | {one: found[one][name] for one in found} for name in list(ESTIMATORS)[1:])
+    harness.show(f"Efficiency: {asked.replicates} replicates", rows, asked)
 
 
 if __name__ == "__main__":
