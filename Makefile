@@ -70,13 +70,9 @@ format: $(VENV)/.dev
 	@$(BIN)/ruff format .
 
 bench: $(VENV)/.dev $(PEERS)/.made
-	@$(BIN)/python benchmarks/startup.py
-	@$(BIN)/python benchmarks/report.py
-	@$(BIN)/python benchmarks/scale.py
-	@$(BIN)/python benchmarks/whole_job.py
+	@$(BIN)/python benchmarks/jobs.py
+	@$(BIN)/python benchmarks/speed.py
 	@$(BIN)/python benchmarks/limits.py --only "10 M"
-	@$(BIN)/python benchmarks/against_paper.py
-	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/efficiency.py
 	@$(BIN)/python benchmarks/ranks.py
 	@$(BIN)/python benchmarks/ordered.py
