@@ -16,17 +16,13 @@ without a difference that depends on ability whose interaction has p < 0.05; ste
 
 from __future__ import annotations
 
-import argparse
-import warnings
-
 import numpy as np
 
-from measure import table
+import draws
+import harness
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch
-from spectral_irt.model import sigmoid
 
 ITEMS, DIFFER, BY = 20, 4, 0.8
-COLUMNS = ("clean", "clean, all", "clean MH", "power", "named", "falsely", "interaction", "steep")
 SLOPES = 0.3  # standard deviation of their logarithms
 # items that differ, impact, what is answered, discrimination of an item in the second group
 DESIGNS: dict[str, tuple[bool, float, str, float]] = {
@@ -46,17 +42,6 @@ DESIGNS: dict[str, tuple[bool, float, str, float]] = {
 }
 
 
-def answers(rng: np.random.Generator, logit: np.ndarray, categories: int) -> np.ndarray:
-    """Right or wrong; or categories, with thresholds as far apart for every item."""
-    if categories == 2:
-        return (rng.random(logit.shape) < sigmoid(logit)).astype(float)
-    steps = logit[..., None] - np.linspace(-0.8, 0.8, categories - 1)
-    x = np.concatenate([np.zeros((*logit.shape, 1)), np.cumsum(steps, axis=-1)], axis=-1)
-    p = np.exp(x - x.max(axis=-1, keepdims=True))
-    p = np.cumsum(p / p.sum(axis=-1, keepdims=True), axis=-1)
-    return (rng.random(logit.shape)[..., None] > p[..., :-1]).sum(axis=-1).astype(float)
-
-
 def draw(design: str, people: int, seed: int, categories: int) -> tuple[Responses, np.ndarray, np.ndarray, np.ndarray]:
     """Answers, groups, which items differ, and which do so by ability."""
     differ, impact, answered, steep = DESIGNS[design]
@@ -69,7 +54,11 @@ def draw(design: str, people: int, seed: int, categories: int) -> tuple[Response
     slope = np.where(second & one, steep, 1.0)
     if answered == "slopes":
         slope = slope * np.exp(SLOPES * rng.normal(size=ITEMS))
-    table = answers(rng, slope * (theta - beta - BY * (moved & second)), categories)
+    logit = slope * (theta - beta - BY * (moved & second))
+    if categories == 2:
+        table = draws.answers(rng, logit)
+    else:  # thresholds as far apart for every item
+        table = draws.categories(rng, logit[..., None] - np.linspace(-0.8, 0.8, categories - 1))
     if answered == "half":
         table[rng.random(table.shape) < 0.5] = np.nan
     if answered == "booklets":  # items 0-9, 5-14, 10-19, and 15-19 with 0-4
@@ -80,47 +69,33 @@ def draw(design: str, people: int, seed: int, categories: int) -> tuple[Response
 
 def study(design: str, people: int, replicates: int, categories: int = 2, first: int = 0) -> dict[str, float]:
     """Shares over so many replicates."""
-    rows: dict[str, list[float]] = {name: [] for name in COLUMNS}
+    rows: dict[str, list[float]] = {}
     estimator = SpectralRasch if categories == 2 else SpectralPartialCredit
     for seed in range(first, first + replicates):
         data, groups, moved, one = draw(design, people, seed, categories)
         analysis = estimator(regularization=0).fit(data).analyse(data)
-        found = analysis.dif(groups)
+        found = analysis.dif(groups).contrasts
         every = analysis.dif(groups, anchors="all", nonuniform=False).contrasts
-        place = found.contrasts["item"].astype(int)
+        place = found["item"].astype(int)
         differs, by_ability = moved[place], one[place]
-        same = ~differs & ~by_ability
-        low = {name: found.contrasts[name] < 0.05 for name in ("p", "mh_p", "interaction_p")}
-        rows["clean"] += low["p"][same].tolist()
-        rows["clean, all"] += (every["p"][same] < 0.05).tolist()
-        if np.isfinite(found.contrasts["mh_p"]).any():
-            rows["clean MH"] += low["mh_p"][same].tolist()
-        rows["power"] += low["p"][differs].tolist()
-        rows["named"] += found.contrasts["flagged"][differs].tolist()
-        rows["falsely"].append(bool(found.contrasts["flagged"][same].any()))
-        tested = np.isfinite(found.contrasts["interaction_p"])
-        rows["interaction"] += low["interaction_p"][tested & ~by_ability].tolist()
-        rows["steep"] += low["interaction_p"][tested & by_ability].tolist()
+        same, tested = ~differs & ~by_ability, np.isfinite(found["interaction_p"])
+        measured = {
+            "clean": found["p"][same] < 0.05,
+            "clean, all": every["p"][same] < 0.05,
+            "clean MH": found["mh_p"][same & np.isfinite(found["mh_p"])] < 0.05,
+            "power": found["p"][differs] < 0.05,
+            "named": found["flagged"][differs],
+            "falsely": [found["flagged"][same].any()],
+            "interaction": found["interaction_p"][tested & ~by_ability] < 0.05,
+            "steep": found["interaction_p"][tested & by_ability] < 0.05,
+        }
+        for name, values in measured.items():
+            rows.setdefault(name, []).extend(values)
     return {name: float(np.mean(values)) if values else float("nan") for name, values in rows.items()}
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--people", type=int, default=500)
-    parser.add_argument("--designs", default=",".join(DESIGNS))
-    parser.add_argument("--categories", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
-    args = parser.parse_args()
-    rows: list[list[object]] = []
-    for design in args.designs.split(","):
-        rows.append([design, *study(design, args.people, args.replicates, args.categories, args.seed).values()])
-    print(f"{args.replicates} replicates, two groups of {args.people}, {args.categories} categories")
-    print(
-        table(["design", "clean", "clean, all", "clean MH", "power", "named", "falsely", "interaction", "steep"], rows)
-    )
-
-
 if __name__ == "__main__":
-    main()
+    asked = harness.arguments(__doc__, replicates=200, people=500, designs=tuple(DESIGNS), categories=2)
+    options = asked.people, asked.replicates, asked.categories, asked.seed
+    rows = ({"design": design} | study(design, *options) for design in asked.designs)
+    harness.show(f"{asked.replicates} replicates, groups of {asked.people}, {asked.categories} categories", rows, asked)

@@ -3,11 +3,11 @@
     python benchmarks/jobs.py [--parts startup,report,whole,packing] [--rows 1000000,10000000] [--text]
 
 startup  commands on LSAT and on a CSV of a million rows, in units of a Python that only imports what they stand on
-report   from answers to an open report: 1,000 people x 40 multiple-choice items with their key, and 5,000 items of which
-         each of 4,000 people answered some 150; opened in a headless Chromium where there is one (`make test` installs it)
+report   from answers to an open report: 1,000 people x 40 multiple-choice items with their key, and 5,000 items of
+         which each of 4,000 people answered some 150; opened in a headless Chromium (`make test` installs it)
 whole    `spectral-irt simulate` writes a skewed Parquet file of so many rows, and `fit` reads it, estimates, scores
-         everybody, judges every item and writes the results; then with difficulties only. Beside them processes in which
-         polars loads the columns, and loads, codes and groups them. With --text people and items have names, in no order
+         everybody, judges every item and writes the results; then with difficulties only. Beside them processes in
+         which polars loads the columns, and groups them. With --text people and items have names, in no order
 packing  `spectral_irt.read` (or `Responses.from_wide`) in a process of its own, without what importing costs, against
          one in which polars loads the columns and groups them by a person code that is an integer already
 """
@@ -30,7 +30,7 @@ import harness
 from spectral_irt import datasets
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from browser import Browser, chromium  # noqa: E402
+from browser import Browser, chromium
 
 PYTHON = [sys.executable, "-c"]
 PROGRAM = [sys.executable, "-m", "spectral_irt"]

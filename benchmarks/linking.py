@@ -18,14 +18,12 @@ in them.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from measure import table
+import harness
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Link, anchored_fit, link
 from spectral_irt.bank.build import without_data
@@ -91,29 +89,25 @@ def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, fl
     return found, found.shift - truth.mean(), float(covered), np.isin(found.item, second.items[moved])
 
 
-def study(design: str, people: int, replicates: int, keep: str) -> dict[str, float]:
+def study(design: str, people: int, replicates: int, keep: str, first: int = 0) -> dict[str, float]:
     """What came of so many replicates."""
-    error, se, items, false, named = [], [], [], [], []
-    for seed in range(replicates):
-        found, off, covered, moved = one(design, people, seed, keep)
-        error.append(off)
-        se.append(found.shift_se)
-        items.append(covered)
-        false.append(found.drift[~moved].mean())
-        named.append(found.drift[moved].sum())
-    off, errors = np.array(error), np.array(se)
+    found = []
+    for seed in range(first, first + replicates):
+        made, off, covered, moved = one(design, people, seed, keep)
+        found.append((off, made.shift_se, covered, made.drift[~moved].mean(), made.drift[moved].sum()))
+    off, errors, items, false, named = np.array(found).T
     drifted = DESIGNS[design][2]
     return {
         "covered": float(np.mean(np.abs(off) < 1.96 * errors)),
         "ratio": float(errors.mean() / off.std()),
         "bias": float(off.mean()),
-        "items": float(np.mean(items)),
-        "false": float(np.mean(false)),
-        "found": float(np.mean(np.array(named) >= min(4, drifted - 1))) if drifted else float("nan"),
+        "items": float(items.mean()),
+        "false": float(false.mean()),
+        "found": float(np.mean(named >= min(4, drifted - 1))) if drifted else float("nan"),
     }
 
 
-def anchored(seed: int) -> tuple[float, float]:
+def anchored(seed: int) -> dict[str, float]:
     """Shares of new items covered: anchors with their errors, and as plain numbers."""
     rng = np.random.default_rng([seed, 12])
     truth = rng.normal(size=20)
@@ -123,34 +117,25 @@ def anchored(seed: int) -> tuple[float, float]:
     both = np.r_[:6, 12:20]
     drawn = simulate.rasch(2000, difficulty=truth[both], seed=int(rng.integers(2**31))).responses
     new = replace(drawn, items=both)
-    numbers = dict(enumerate(old.difficulty_[:6].tolist()))
-    shares = []
-    for anchors in (old, numbers):
+    shares = {}
+    for name, anchors in (("with errors", old), ("as numbers", dict(enumerate(old.difficulty_[:6].tolist())))):
         fit = anchored_fit(new, anchors)
-        shares.append(float(np.mean(np.abs(fit.difficulty_ - truth[both])[6:] < 1.96 * fit.se_[6:])))
-    return shares[0], shares[1]
+        shares[name] = float(np.mean(np.abs(fit.difficulty_ - truth[both])[6:] < 1.96 * fit.se_[6:]))
+    return shares
 
 
 def main() -> None:
-    warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=400)
-    parser.add_argument("--people", default="300,1000")
-    parser.add_argument("--keep", choices=["fit", "bank", "se"], default="bank")
-    parser.add_argument("--designs", default=",".join(DESIGNS))
-    parser.add_argument("--anchors", action="store_true")
-    args = parser.parse_args()
-    if args.anchors:
-        with_errors, exact = np.mean([anchored(seed) for seed in range(args.replicates)], axis=0)
-        print(f"{args.replicates} replicates: {with_errors:.3f} with the anchors' errors, {exact:.3f} without")
+    options: dict[str, Any] = {"people": (300, 1000), "keep": "bank", "designs": tuple(DESIGNS), "anchors": False}
+    asked = harness.arguments(__doc__, replicates=400, **options)
+    if asked.anchors:
+        harness.study("Coverage of new items", [({"anchors": "6 of 12, 130 people"}, anchored)], asked)
         return
-    print(f"{args.replicates} replicates, keeping: {args.keep}")
-    rows: list[list[object]] = []
-    for design in args.designs.split(","):
-        for people in map(int, args.people.split(",")):
-            rows.append([design, people, *study(design, people, args.replicates, args.keep).values()])
-            print(*(f"{x:.3g}" if isinstance(x, float) else x for x in rows[-1]), flush=True)
-    print(table(["design", "people", "covered", "ratio", "bias", "items", "false", "found"], rows))
+    rows = (
+        {"design": design, "people": people} | study(design, people, asked.replicates, asked.keep, asked.seed)
+        for design in asked.designs
+        for people in asked.people
+    )
+    harness.show(f"Links: {asked.replicates} replicates, keeping: {asked.keep}", rows, asked)
 
 
 if __name__ == "__main__":

@@ -8,17 +8,17 @@ wrong; what attracts those who do not know differs from option to option.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 
 import numpy as np
 
-from measure import table
+import harness
+from draws import Rng
 from spectral_irt import Responses, SpectralRasch
 
-Rng = np.random.Generator
-ITEMS = 40
+ITEMS, PEOPLE = 40, (100, 300, 1000)
 LABELS = [f"q{k + 1}" for k in range(ITEMS)]
 OPTIONS = np.array(list("ABCD"), dtype=object)
 
@@ -64,34 +64,22 @@ def found(chosen: np.ndarray, wrong: np.ndarray) -> dict[str, set[str]]:
     return {finding.code: set(finding.items) for finding in study._item_findings()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--replicates", type=int, default=100)
-    replicates = parser.parse_args().replicates
-    warnings.simplefilter("ignore")
-    rows = []
-    for name, draw in RIGHT.items():
-        for n in (100, 300, 1000):
-            every = [found(draw(np.random.default_rng(seed), n), np.array([])) for seed in range(replicates)]
-            counts = [sum(code in one for one in every) for code in ("wrong_key", "reversed_items")]
-            rows.append((name, f"{n:,}", *(f"{count / replicates:.0%}" for count in counts)))
-    print("Tests whose keys are all right, and of them with a finding:\n")
-    print(table(("answers", "people", "wrong_key", "reversed_items"), rows))
-    rows = []
-    for wrong in (1, 4):
-        for n in (100, 300, 1000):
-            hits = others = 0
-            for seed in range(replicates):
-                rng = np.random.default_rng(10_000 + seed)
-                chosen = model(rng, n, spread=1.0)[0]
-                where = rng.choice(ITEMS, wrong, replace=False)
-                named = set().union(*found(chosen, where).values())
-                true = {LABELS[k] for k in where}
-                hits, others = hits + len(named & true), others + len(named - true)
-            rows.append((wrong, f"{n:,}", f"{hits / wrong / replicates:.0%}", others))
-    print("\nTests with wrong keys, how many of them are found, and other items that are named:\n")
-    print(table(("wrong keys", "people", "found", "others"), rows))
+def suspected(name: str, n: int, seed: int) -> dict[str, float]:
+    codes = found(RIGHT[name](np.random.default_rng(seed), n), np.array([]))
+    return {code: float(code in codes) for code in ("wrong_key", "reversed_items")}
+
+
+def miskeyed(wrong: int, n: int, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng(10_000 + seed)
+    chosen = model(rng, n, spread=1.0)[0]
+    where = rng.choice(ITEMS, wrong, replace=False)
+    named, true = set().union(*found(chosen, where).values()), {LABELS[k] for k in where}
+    return {"found": len(named & true) / wrong, "others a test": len(named - true)}
 
 
 if __name__ == "__main__":
-    main()
+    asked = harness.arguments(__doc__, replicates=100)
+    cases = [({"answers": name, "people": n}, partial(suspected, name, n)) for name, n in product(RIGHT, PEOPLE)]
+    harness.study("All keys are right; share of tests with a finding", cases, asked)
+    cases = [({"wrong keys": k, "people": n}, partial(miskeyed, k, n)) for k, n in product((1, 4), PEOPLE)]
+    harness.study("Wrong keys that are found, and other items that are named", cases, asked)
