@@ -11,7 +11,6 @@ the same run.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import subprocess
@@ -24,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from measure import table
+import harness
 from spectral_irt import simulate
 from spectral_irt.estimators.by_name import make_estimator
 
@@ -193,7 +192,7 @@ def say(result: dict[str, object]) -> None:
     print(f"\n{RESULT}{json.dumps(result)}", flush=True)
 
 
-def run(name: str, folder: Path, timeout: float) -> dict[str, object]:
+def run(name: str, folder: Path, timeout: float) -> harness.Row:
     package = METHODS[name][0]
     if package is not None and importlib.util.find_spec(package) is None:
         return {"failure": "not installed"}
@@ -213,37 +212,32 @@ def run(name: str, folder: Path, timeout: float) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--timeout", type=float, default=120, help="seconds that a method may take on one data set")
-    parser.add_argument("--sizes", default=",".join(SIZES))
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        run_one(args.one[0], Path(args.one[1]))
+    if sys.argv[1:2] == ["--one"]:
+        run_one(sys.argv[2], Path(sys.argv[3]))
         return
-    for size in args.sizes.split(","):
+    args = harness.arguments(__doc__, timeout=120.0, sizes=tuple(SIZES), methods=tuple(METHODS))
+    for size in args.sizes:
         title, n_persons, n_items, p = SIZES[size]
         data = simulate.rasch(n_persons, n_items, design="sampled", p=p, seed=1)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             np.save(folder / "responses.npy", np.nan_to_num(data.responses.to_dense(), nan=-1).astype(np.int8))
             np.save(folder / "difficulty.npy", data.difficulty)
-            found = {method: run(method, folder, args.timeout) for method in args.methods.split(",")}
+            found = {method: run(method, folder, args.timeout) for method in args.methods}
         base = found.get("spectral", {})
-        rows: list[list[object]] = []
+        rows: list[harness.Row] = []
         for method, r in found.items():
             if "failure" in r:
-                rows.append([method, *"-------", r["failure"]])
+                rows.append({"method": method, "": r["failure"]})
                 continue
-            times = [r.get(when, "-") for when in ("cold wall", "warm wall", "cold cpu", "warm cpu")]
+            times = {f"{when} s": r.get(when, "-") for when in ("cold wall", "warm wall", "cold cpu", "warm cpu")}
             ratio = r["warm cpu"] / base["warm cpu"] if "warm cpu" in r and "warm cpu" in base else "-"
             note = "" if r["items"] == n_items else f"{r['items']} of {n_items} items"
-            rows.append([method, *times, ratio, r["peak_mb"], r["l2"], f"slope {r['slope']:.2f}  {note}".rstrip()])
+            errors = {"x CPU": ratio, "peak MB": r["peak_mb"], "l2 error": r["l2"], "slope": r["slope"], "": note}
+            rows.append({"method": method, **times, **errors})
         floor = np.sqrt(n_items) * data.floor_rmse()
-        print(f"\n{title}: {data.responses.n_responses:,} responses; l2 error with known abilities {floor:.3g}")
-        head = ["method", "wall s: cold", "warm", "CPU s: cold", "warm", "x CPU", "peak MB", "l2 error", ""]
-        print(table(head, rows))
+        title = f"{title}: {data.responses.n_responses:,} responses; l2 error with known abilities {floor:.3g}"
+        harness.show(title, rows, args)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
+import harness
 import spectral_irt as si
+from spectral_irt.data.block import item_counts
 
 CHAIN = " (chain)"
 KINDS = ("this process", "Dask 1", "Dask 2", "Dask 4", "this process" + CHAIN, "DuckDB" + CHAIN)
-HEAD = ["responses", "engine", "read s", "fit s", "CPU s", "passes", "calls", "model s", "differ by"]
 TOUCHED = 12  # bytes of a response in a pass: the item and a factor
 THREADS = 2  # of this process and of DuckDB; workers have one each
 
@@ -35,7 +36,7 @@ def command(kind: str, folder: Path) -> list[str]:
     return [sys.executable, __file__, kind, str(folder)]
 
 
-def row(kind: str, name: str, n: int, folder: Path, said: str, bandwidth: dict[int, float]) -> list[object]:
+def row(kind: str, name: str, n: int, folder: Path, said: str, bandwidth: dict[int, float]) -> harness.Row:
     """What a run said, beside the model, and how far its difficulties are from those of this process."""
     found = json.loads(said.splitlines()[-1])
     at_once = int(kind[5:]) if kind.startswith("Dask") else THREADS
@@ -45,8 +46,9 @@ def row(kind: str, name: str, n: int, folder: Path, said: str, bandwidth: dict[i
     here = np.load(folder / f"{'this process' + (CHAIN if kind.endswith(CHAIN) else '')}.npy")
     differ = float(np.nanmax(np.abs(np.load(folder / f"{kind}.npy") - here)))
     alone = kind.startswith("this process")
-    said_differ = "" if alone else f"{differ:.0e}"
-    return [name, kind, *(found[one] for one in ("read", "fit", "cpu", "passes")), calls, model, said_differ]
+    times = {"read s": found["read"], "fit s": found["fit"], "CPU s": found["cpu"], "passes": found["passes"]}
+    more = {"calls": calls, "model s": model, "differ by": "" if alone else f"{differ:.0e}"}
+    return {"responses": name, "engine": kind, **times, **more}
 
 
 # ------------------------------------------------------------------------------------ one run, in its process
@@ -65,7 +67,6 @@ def run(kind: str, folder: Path) -> None:
 
 
 def here_or_on_workers(files: list[str], kind: str) -> tuple[dict[str, float], Any]:
-    from cluster import latency, passes_counted
     from spectral_irt.engine import LocalEngine
     from spectral_irt.engine.dask import DaskEngine, connect
 
@@ -100,6 +101,27 @@ def in_duckdb(files: list[str], file: Path) -> tuple[dict[str, float], Any]:
     read, used = time.perf_counter() - start, time.process_time()
     fit = si.fit_in_database(f"duckdb:{file}", "answers", threads=THREADS)
     return {"read": read, "fit": time.perf_counter() - start - read, "cpu": time.process_time() - used}, fit
+
+
+def passes_counted(engine: type) -> list[str]:
+    """What is asked of engines of this kind from now on: every sum, and every step with a sum."""
+    asked: list[str] = []
+    for name in ("sum", "map_and_sum", "map"):
+        usual = getattr(engine, name)
+
+        def counting(self: Any, *args: Any, usual: Any = usual, name: str = name, **more: Any) -> Any:
+            asked.append(name)
+            return usual(self, *args, **more)
+
+        setattr(engine, name, counting)
+    return asked
+
+
+def latency(engine: Any) -> float:
+    """Seconds of a pass over hardly anybody."""
+    few = si.Responses.from_wide(np.eye(4)).using(engine)
+    few.sum(item_counts, few.n_items)
+    return harness.cost(lambda: [few.sum(item_counts, few.n_items) for _ in range(20)], 1).wall / 20
 
 
 def processors(engine: Any) -> float:

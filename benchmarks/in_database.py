@@ -1,11 +1,10 @@
 """How long a calibration inside DuckDB takes: answers are drawn there under the Rasch model, and calibrated there.
 
-python benchmarks/in_database.py --rows 1e8
+python benchmarks/in_database.py --rows 1e8 [--folder DIR] [--threads N]
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
 import tempfile
 import time
@@ -15,6 +14,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
+import harness
 import spectral_irt as si
 
 N_ITEMS, PER_PERSON = 2003, 100  # a prime, so that every step through the items meets each once
@@ -32,21 +32,17 @@ FROM met JOIN items USING (i)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=float, default=1e7)
-    parser.add_argument("--folder", help="where the table is drawn; a temporary folder by default")
-    parser.add_argument("--threads", type=int)
-    asked = parser.parse_args()
+    asked = harness.arguments(__doc__, rows=1e7, folder=str, threads=int)
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         file = Path(folder) / "answers.duckdb"
         difficulty = np.random.default_rng(1).normal(0, 1.2, N_ITEMS)
         start = time.perf_counter()
         draw(file, difficulty, int(asked.rows) // PER_PERSON)
         print(f"drawn {asked.rows:,.0f} answers in {time.perf_counter() - start:.1f} s")
-        start, used = time.perf_counter(), cpu()
+        start, used = time.perf_counter(), time.process_time()
         fit = si.fit_in_database(f"duckdb:{file}", "answers", threads=asked.threads)
         print(
-            f"calibrated in {time.perf_counter() - start:.1f} s ({cpu() - used:.0f} s of processors): "
+            f"calibrated in {time.perf_counter() - start:.1f} s ({time.process_time() - used:.0f} s of processors): "
             f"{fit.n_iter_} passes, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB at most"
         )
         truth = difficulty[[int(label.removeprefix("item")) for label in fit.item_labels_]]
@@ -61,11 +57,6 @@ def draw(file: Path, difficulty: np.ndarray, n: int) -> None:
         connection.register("given", pl.DataFrame({"i": range(len(difficulty)), "b": difficulty}).to_arrow())
         connection.execute("CREATE TABLE items AS SELECT * FROM given").fetchall()
         connection.execute(DRAW.format(m=N_ITEMS, n=n, per=PER_PERSON)).fetchall()
-
-
-def cpu() -> float:
-    use = resource.getrusage(resource.RUSAGE_SELF)
-    return use.ru_utime + use.ru_stime
 
 
 if __name__ == "__main__":

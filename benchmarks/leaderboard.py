@@ -19,18 +19,19 @@ metabench_gsm8k.parquet (5,041 models); parts that need them are left out withou
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import tempfile
 import time
-import warnings
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+import draws
+import harness
 import spectral_irt as si
 from spectral_irt.data import Responses
 
@@ -42,27 +43,29 @@ def table(ability: np.ndarray, n: int, rng: np.random.Generator, passages: int =
     logit = ability[:, None] - rng.normal(0, 1.5, n)
     if passages:
         logit = logit + rng.normal(0, 0.7, (len(ability), passages))[:, np.arange(n) * passages // n]
-    return (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
+    return draws.answers(rng, logit)
+
+
+def families(size: int, within: float) -> Callable[[np.random.Generator, int], np.ndarray]:
+    return lambda rng, m: np.repeat(rng.normal(size=m // size), size) + rng.normal(0, within, m)
 
 
 # Of abilities, with mean 0 and variance 1 or so.
 SPREADS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
-    "normal": lambda rng, m: rng.normal(size=m),
-    "a few far ahead (exponential)": lambda rng, m: rng.exponential(size=m) - 1,
-    "many at the top (exponential)": lambda rng, m: 1 - rng.exponential(size=m),
-    "t with 3 degrees of freedom": lambda rng, m: rng.standard_t(3, m) / np.sqrt(3),
+    "normal": draws.SPREADS["normal"],
+    "a few far ahead (exponential)": draws.SPREADS["exponential"],
+    "many at the top (exponential)": draws.SPREADS["exponential, crowded above"],
+    "t with 3 degrees of freedom": draws.SPREADS["t with 3 degrees of freedom"],
     "two tight groups, 6 and 24": lambda rng, m: np.where(np.arange(m) < m / 5, 2.0, -0.5) + rng.normal(0, 0.05, m),
-    "six families of five": lambda rng, m: np.repeat(rng.normal(size=m // 5), 5) + rng.normal(0, 0.05, m),
-    "six families of five, within 0.03": lambda rng, m: np.repeat(rng.normal(size=m // 5), 5) + rng.normal(0, 0.03, m),
-    "three families of ten, within 0.02": lambda rng, m: (
-        np.repeat(rng.normal(size=m // 10), 10) + rng.normal(0, 0.02, m)
-    ),
+    "six families of five": families(5, 0.05),
+    "six families of five, within 0.03": families(5, 0.03),
+    "three families of ten, within 0.02": families(10, 0.02),
     "nearly equal (sd / 50)": lambda rng, m: rng.normal(0, 0.02, m),
 }
 SEEDS = 31
 
 
-def hold(spread: str, sd: float, n: int, passages: int, replicates: int) -> str:
+def hold(spread: str, sd: float, n: int, passages: int, replicates: int) -> harness.Row:
     """How often all true ranks are in their intervals, how wide these are, and models that contradict their tier."""
     m, rows = 30, []
     for seed in range(replicates):
@@ -76,31 +79,26 @@ def hold(spread: str, sd: float, n: int, passages: int, replicates: int) -> str:
         first = np.searchsorted(tier, tier)  # the first of each model's tier
         rows.append([np.all((low <= true) & (true <= high)), np.mean(high - low + 1) / m, np.sum(low > high[first])])
     held, width, contradictions = np.mean(rows, axis=0)
-    return f"{held:.3f} | {width:.3f} | {contradictions * replicates:.0f}"
+    return {"hold": held, "width": width, "below their tier": round(contradictions * replicates)}
 
 
-def ranks(options: argparse.Namespace) -> Iterator[str]:
-    yield "| prompts | sd of abilities | clusters | hold | width | below their tier |"
-    yield "|---" * 6 + "|"
+def ranks(options: Namespace) -> Iterator[harness.Row]:
     for n in options.sizes:
         for sd in (1.0, 0.3):
             for passages in (0, n // 5):
-                cells = hold("normal", sd, n, passages, options.replicates)
-                yield f"| {n:,} | {sd} | {'yes' if passages else 'no'} | {cells} |"
+                labels = {"prompts": n, "sd of abilities": sd, "clusters": "yes" if passages else "no"}
+                yield labels | hold("normal", sd, n, passages, options.replicates)
 
 
-def spreads(options: argparse.Namespace) -> Iterator[str]:
-    yield "| abilities | prompts | sd | hold | width | below their tier |"
-    yield "|---" * 6 + "|"
+def spreads(options: Namespace) -> Iterator[harness.Row]:
     for n in options.sizes:
         for sd in (1.0, 0.3):
             for spread in SPREADS:
-                yield f"| {spread} | {n:,} | {sd} | {hold(spread, sd, n, 0, options.replicates)} |"
+                labels = {"abilities": spread, "prompts": n, "sd": sd}
+                yield labels | hold(spread, sd, n, 0, options.replicates)
 
 
-def mcnemar(options: argparse.Namespace) -> Iterator[str]:
-    yield "| prompts | pairs decided alike | by ability alone | by McNemar alone | opposite directions | same tiers |"
-    yield "|---" * 6 + "|"
+def mcnemar(options: Namespace) -> Iterator[harness.Row]:
     from spectral_irt.leaderboard.pairs import tiers
 
     for n in options.sizes:
@@ -111,7 +109,8 @@ def mcnemar(options: argparse.Namespace) -> Iterator[str]:
             ours, theirs, opposite = board.contrasts_found.disagreements()
             same = np.mean(tiers(board.order, board.contrasts_found.sure_mcnemar) == board.tier)
             rows.append([1 - (ours + theirs + opposite) / 435, ours / 435, theirs / 435, opposite / 435, same])
-        yield f"| {n:,} | " + " | ".join(f"{value:.4f}" for value in np.mean(rows, axis=0)) + " |"
+        head = ("pairs decided alike", "by ability alone", "by McNemar alone", "opposite directions", "same tiers")
+        yield {"prompts": n} | dict(zip(head, np.mean(rows, axis=0), strict=True))
 
 
 def real(folder: Path, name: str) -> np.ndarray:
@@ -123,9 +122,7 @@ def real(folder: Path, name: str) -> np.ndarray:
     return x
 
 
-def bootstrap(options: argparse.Namespace) -> Iterator[str]:
-    yield "| table | models | prompts | bootstrap samples | mean ratio of standard errors | middle 90% of pairs |"
-    yield "|---" * 6 + "|"
+def bootstrap(options: Namespace) -> Iterator[harness.Row]:
     for name in REAL:
         x = real(options.data, name)
         share = x.mean(axis=1)
@@ -142,13 +139,11 @@ def bootstrap(options: argparse.Namespace) -> Iterator[str]:
         apart = np.array(draws)[:, a] - np.array(draws)[:, b]
         ratio = board.contrast_columns()["se"] / apart.std(axis=0, ddof=1)
         low, high = np.quantile(ratio, [0.05, 0.95])
-        numbers = f"{len(x)} | {x.shape[1]:,} | {options.replicates} | {np.mean(ratio):.3f} | {low:.3f} to {high:.3f}"
-        yield f"| {name} | {numbers} |"
+        labels = {"table": name, "models": len(x), "prompts": x.shape[1], "bootstrap samples": options.replicates}
+        yield labels | {"ratio of standard errors": np.mean(ratio), "middle 90%": f"{low:.3f} to {high:.3f}"}
 
 
-def shortlist(options: argparse.Namespace) -> Iterator[str]:
-    yield "| table | prompts in the list | models | interval holds | mean width | error, points | random, points |"
-    yield "|---" * 7 + "|"
+def shortlist(options: Namespace) -> Iterator[harness.Row]:
     from spectral_irt.leaderboard.shortlist import calibrated, predictor_of
 
     for name in REAL:
@@ -175,13 +170,13 @@ def shortlist(options: argparse.Namespace) -> Iterator[str]:
                     list_ = rng.choice(x.shape[1], n, replace=False)
                     other = predictor_of(x[train], list_, ability, difficulty)
                     chance.append(other.score(x[test][:, list_]) - whole)
-            cells = [np.mean(np.concatenate(inside)), np.mean(np.concatenate(width))]
+            labels = {"table": name, "prompts in the list": n, "models": sum(map(len, inside))}
+            held = {"interval holds": np.mean(np.concatenate(inside)), "mean width": np.mean(np.concatenate(width))}
             errors = [100 * np.sqrt(np.mean(np.concatenate(part) ** 2)) for part in (error, chance)]
-            total = sum(map(len, inside))
-            yield f"| {name} | {n} | {total:,} | {cells[0]:.3f} | {cells[1]:.3f} | {errors[0]:.2f} | {errors[1]:.2f} |"
+            yield labels | held | {"error, points": errors[0], "random, points": errors[1]}
 
 
-def size(options: argparse.Namespace) -> Iterator[str]:
+def size(options: Namespace) -> Iterator[harness.Row]:
     m, n = options.models, options.prompts
     rng = np.random.default_rng(0)
     ability, difficulty = rng.normal(size=m), rng.normal(0, 1.3, n)
@@ -197,8 +192,6 @@ def size(options: argparse.Namespace) -> Iterator[str]:
             place.mkdir(parents=True)
             score = pl.DataFrame({"em": right}).to_struct("metric")
             pl.DataFrame([docs, score]).write_parquet(place / f"details_mmlu_pro|5_{date}.parquet")
-        yield "| models | prompts | reading, s of CPU | reading, s | all, s of CPU | all, s | peak GB |"
-        yield "|---" * 7 + "|"
         cpu, wall = time.process_time(), time.perf_counter()
         board = si.Leaderboard.read(folder)
         read = time.process_time() - cpu, time.perf_counter() - wall
@@ -206,38 +199,18 @@ def size(options: argparse.Namespace) -> Iterator[str]:
         board.report(folder / "board.html")
         total = time.process_time() - cpu, time.perf_counter() - wall
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e9 if sys.platform == "darwin" else 1e6)
-        yield f"| {m:,} | {n:,} | {read[0]:.1f} | {read[1]:.1f} | {total[0]:.1f} | {total[1]:.1f} | {peak:.1f} |"
+        times = {"reading, s of CPU": read[0], "reading, s": read[1], "all, s of CPU": total[0], "all, s": total[1]}
+        yield {"models": m, "prompts": n, **times, "peak GB": peak}
 
 
-PARTS = {
-    "ranks": ranks,
-    "spreads": spreads,
-    "mcnemar": mcnemar,
-    "bootstrap": bootstrap,
-    "shortlist": shortlist,
-    "size": size,
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default="ranks,mcnemar")
-    parser.add_argument("--replicates", type=int, default=40)
-    parser.add_argument("--sizes", type=lambda text: [int(part) for part in text.split(",")], default=[500])
-    parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--models", type=int, default=200)
-    parser.add_argument("--prompts", type=int, default=2000)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    for part in options.parts.split(","):
-        if part in ("bootstrap", "shortlist") and options.data is None:
-            print(f"\n{part}: needs --data")
-            continue
-        print(f"\n{part}")
-        for line in PARTS[part](options):
-            print(line, flush=True)
-
+NEEDED = (bootstrap, shortlist)  # tables of real models
+PARTS = {part.__name__: part for part in (ranks, spreads, mcnemar, bootstrap, shortlist, size)}
 
 if __name__ == "__main__":
-    main()
+    sizes = {"sizes": (500,), "splits": 3, "models": 200, "prompts": 2000}
+    asked = harness.arguments(__doc__, parts=("ranks", "mcnemar"), replicates=40, data=Path, **sizes)
+    for part in map(PARTS.__getitem__, asked.parts):
+        if part in NEEDED and asked.data is None:
+            print(f"\n{part.__name__}: needs --data")
+        else:
+            harness.show(part.__name__, part(asked), asked)

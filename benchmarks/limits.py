@@ -23,21 +23,19 @@ files (not for 1,000 M): see `engines.py`.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import engines
-from measure import table
+import harness
 
 ITEMS, ANSWERS = 13_169, 121
 SIZES = {"1 M": 10**6, "10 M": 10**7, "EdNet": 95_000_000, "100 M": 10**8, "1,000 M": 10**9}
@@ -113,16 +111,9 @@ def read(path: str, threads: int) -> dict[str, float]:
             while start < stop:
                 start += file.readinto(buffer[: min(piece, stop - start)]) or stop
 
-    best = np.inf
-    for _ in range(3):
-        begin = time.perf_counter()
-        workers = [threading.Thread(target=part, args=pair) for pair in pairwise(ends)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        best = min(best, time.perf_counter() - begin)
-    return {"bandwidth": size / best}
+    with ThreadPoolExecutor(threads) as pool:
+        spent = harness.cost(lambda: list(pool.map(part, ends[:-1], ends[1:])))
+    return {"bandwidth": size / spent.wall}
 
 
 def one_pass(path: str, threads: int) -> dict[str, float]:
@@ -132,24 +123,15 @@ def one_pass(path: str, threads: int) -> dict[str, float]:
     from spectral_irt.engine import LocalEngine
 
     chain = ItemChain.under(si.open_responses(path).using(LocalEngine(threads)), PERSONS)
-    taken = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        chain.inflow(np.ones(ITEMS))
-        taken.append(time.perf_counter() - begin)
-    return {"pass": min(taken)}
+    return {"pass": harness.cost(lambda: chain.inflow(np.ones(ITEMS))).wall}
 
 
 def fit(path: str, threads: int) -> dict[str, float]:
     import spectral_irt as si
 
-    begin, cpu = time.perf_counter(), time.process_time()
-    responses = si.open_responses(path)
-    opened = time.perf_counter()
-    found = si.SpectralRasch(threads=threads).fit(responses)
-    taken = time.perf_counter() - begin
-    cpu = time.process_time() - cpu
-    return {"open": opened - begin, "fit": taken, "fit_cpu": cpu, "passes": found.n_iter_}
+    begin = time.perf_counter()
+    found = si.SpectralRasch(threads=threads).fit(si.open_responses(path))
+    return {"fit": time.perf_counter() - begin, "passes": found.n_iter_}
 
 
 STEPS = {"read": read, "pass": one_pass, "fit": fit}
@@ -190,7 +172,7 @@ def _anonymous(process: int) -> int:
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
-def measure(name: str, scratch: Path, others: list[list[object]] | None) -> list[list[object]]:
+def measure(name: str, scratch: Path, others: list[harness.Row] | None) -> list[harness.Row]:
     """Rows of the table: two threads, and one; rows of the table of engines are added to the `others`."""
     memory, packed = MEMORY.get(name, "2GB"), scratch / "answers.packed"
     mine = [sys.executable, __file__]
@@ -198,7 +180,7 @@ def measure(name: str, scratch: Path, others: list[list[object]] | None) -> list
     drawn = json.loads(said)
     n = drawn["responses"]
     shards = [str(path) for path in sorted(scratch.glob("*.parquet"))]
-    rows: list[list[object]] = []
+    rows: list[harness.Row] = []
     bandwidth: dict[int, float] = {}
     for threads in (2, 1):
         found, peak = {}, 0
@@ -208,16 +190,15 @@ def measure(name: str, scratch: Path, others: list[list[object]] | None) -> list
             peak = max(peak, most)
         bandwidth[threads] = found["bandwidth"]
         model = found["passes"] * TOUCHED * n / found["bandwidth"]
-        row: list[object] = [name, threads, found["bandwidth"] / 1e9, 1e3 * found["pass"], found["fit"], model]
-        row += [1e9 * found["fit"] / n, f"{peak / 1e6:,.0f}"]
+        row = {"responses": name, "threads": threads, "read GB/s": found["bandwidth"] / 1e9}
+        row |= {"pass ms": 1e3 * found["pass"], "fit s": found["fit"], "model s": model}
+        row |= {"fit ns/resp.": 1e9 * found["fit"] / n, "fit MB": peak / 1e6}
         if threads == 2:
             command = [sys.executable, "-m", "spectral_irt", "fit", *(shards or [str(packed)]), "-q"]
             command += ["--memory", memory, "--spill", str(scratch)]
-            for more in (["--skip", "persons,fit"], []):
+            for what, more in (("difficulties", ["--skip", "persons,fit"]), ("everything", [])):
                 seconds, most, _ = watched([*command, *more, "-o", str(scratch / "out")])
-                row += [seconds, f"{most / 1e6:,.0f}"]
-        else:
-            row += ["", "", "", ""]
+                row |= {f"{what} s": seconds, f"{what} MB": most / 1e6}
         rows.append(row)
     for kind in engines.KINDS if others is not None and shards else ():
         _, _, said = watched(engines.command(kind, scratch))
@@ -227,31 +208,24 @@ def measure(name: str, scratch: Path, others: list[list[object]] | None) -> list
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["--write"]:
-        write(arguments[1], Path(arguments[2]))
+    if sys.argv[1:2] == ["--write"]:
+        write(sys.argv[2], Path(sys.argv[3]))
         return
-    if arguments[:1] == ["--step"]:
-        name, path, threads, memory, spill = arguments[1:]
+    if sys.argv[1:2] == ["--step"]:
+        name, path, threads, memory, spill = sys.argv[2:]
         step(name, path, int(threads), memory, spill)
         return
-    names = [name for name in SIZES if name != "1,000 M" or "--billion" in arguments]
-    if "--only" in arguments:
-        names = [arguments[arguments.index("--only") + 1]]
-    under = arguments[arguments.index("--scratch") + 1] if "--scratch" in arguments else None
+    asked = harness.arguments(__doc__, only=str, billion=False, engines=False, scratch="/var/tmp")
+    names = [asked.only] if asked.only else [name for name in SIZES if name != "1,000 M" or asked.billion]
     print(f"about {sum(MINUTES[name] for name in names)} minutes on two idle cores", file=sys.stderr)
-    rows: list[list[object]] = []
-    others: list[list[object]] | None = [] if "--engines" in arguments else None
+    rows: list[harness.Row] = []
+    others: list[harness.Row] | None = [] if asked.engines else None
     for name in names:
-        scratch = Path(tempfile.mkdtemp(prefix="limits-", dir=under or "/var/tmp"))
-        try:
-            rows += measure(name, scratch, others)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    head = ["responses", "threads", "read GB/s", "pass ms", "fit s", "model s", "fit ns/resp.", "MB"]
-    print(table([*head, "difficulties s", "MB", "everything s", "MB"], rows))
+        with tempfile.TemporaryDirectory(prefix="limits-", dir=asked.scratch) as scratch:
+            rows += measure(name, Path(scratch), others)
+    harness.show("Limits", rows, asked)
     if others:
-        print(f"\n{table(engines.HEAD, others)}")
+        harness.show("Engines", others, asked)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ cost     CPU of a whole fit with standard errors over that of the chain alone, a
 
 from __future__ import annotations
 
-import argparse
-import time
-import warnings
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 
+import harness
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.conditional.exact import Contour, tilt
 from spectral_irt.conditional.given_score import conditional_probabilities
@@ -29,8 +28,7 @@ from spectral_irt.model import prox, sigmoid
 BANDS = ((1, 2), (2, 4), (4, 10), (10, 40), (40, 1000))
 
 
-def series() -> None:
-    print("series: error of P(X = 1 | score) by a person's information V")
+def series(asked: Namespace) -> None:
     rng = np.random.default_rng(1)
     errors: dict[tuple[int, int], list[np.ndarray]] = {band: [] for band in BANDS}
     signed: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {band: [] for band in BANDS}
@@ -55,11 +53,13 @@ def series() -> None:
                 signed[band].append(
                     (np.digitize(p[:, inside], [0.1, 0.3, 0.5, 0.7, 0.9]).ravel(), error[:, inside].ravel())
                 )
+    rows = []
     for band in BANDS:
         sizes = np.concatenate(errors[band])
         kinds, values = (np.concatenate(each) for each in zip(*signed[band], strict=True))
         worst = max(abs(values[kinds == k].mean()) for k in np.unique(kinds))
-        print(f"  V {band[0]:>2} to {band[1]:<4} largest {sizes.max():.1e}, mean with sign at most {worst:.1e}")
+        rows.append({"V": f"{band[0]} to {band[1]}", "largest": sizes.max(), "mean with sign, at most": worst})
+    harness.show("series: error of P(X = 1 | score) by a person's information V", rows, asked)
 
 
 def misfitting(seed: int, n: int = 4000, m: int = 40, slope: float = 0.35, spread: float = 1.5) -> np.ndarray:
@@ -70,35 +70,38 @@ def misfitting(seed: int, n: int = 4000, m: int = 40, slope: float = 0.35, sprea
     return (rng.random((n, m)) < sigmoid(np.exp(slope * beta) * (abilities - beta))).astype(float)
 
 
-def misfit(data: Path | None, pictures: Path | None) -> None:
+def misfit(asked: Namespace) -> None:
     tables = {
         "two abilities, steeper where harder": misfitting(1),
         "two abilities, flatter where harder": misfitting(2, slope=-0.5),
         "two abilities, much steeper where harder": misfitting(3, m=60, slope=0.8, spread=2.0),
     }
     found = {name: Responses.from_wide(table) for name, table in tables.items()}
-    if data is not None:
-        found |= real_tables(data)
-    print("misfit: largest distance from exact CML in standard errors; neighbors by share that are out of order")
+    if asked.data is not None:
+        found |= real_tables(asked.data)
+    rows = []
     for name, responses in found.items():
         exact = ConditionalRasch(se="sandwich").fit(responses)
         fits = {
             "chain alone": SpectralRasch(refine=False, regularization=0),
-            "landed": SpectralRasch(regularization=0),
-            "default, with its prior": SpectralRasch(),
+            "default": SpectralRasch(regularization=0),
+            "with its prior": SpectralRasch(),
         }
         share = responses.item_scores / responses.item_counts
-        line = []
+        row: harness.Row = {"data": name, "people": responses.n_persons, "items": responses.n_items}
         for label, estimator in fits.items():
             fit = estimator.fit(responses)
             known = np.isfinite(exact.difficulty_) & np.isfinite(fit.difficulty_)
             distance = np.max(np.abs(fit.difficulty_ - exact.difficulty_)[known] / exact.se_[known])
             order = np.flatnonzero(known)[np.lexsort((fit.difficulty_[known], -share[known]))]
             wrong = int(np.sum(np.diff(fit.difficulty_[order]) < -1e-5))
-            line.append(f"{label} {distance:.3f}, {wrong} of {len(order) - 1}")
-        print(f"  {name} ({responses.n_persons:,} x {responses.n_items:,}): {'; '.join(line)}")
-    if pictures is not None:
-        picture(found, pictures)
+            row |= {label: distance, f"{label}: out of order": f"{wrong} of {len(order) - 1}"}
+        rows.append(row)
+    harness.show(
+        "misfit: largest distance from exact CML in its standard errors; neighbors by share out of order", rows, asked
+    )
+    if asked.pictures is not None:
+        picture(found, asked.pictures)
 
 
 def real_tables(data: Path) -> dict[str, Responses]:
@@ -142,20 +145,13 @@ def picture(found: dict[str, Responses], pictures: Path) -> None:
     figure.savefig(pictures / "landing.svg", metadata={"Date": None})
 
 
-def cost(responses: int) -> None:
-    print(f"cost: {responses:,} responses, popularity design, whole fit with standard errors")
-    data = simulate.rasch(responses // 50, 5000, design="popularity", n_responses=responses, seed=3).responses
-    seconds: dict[str, list[float]] = {"chain alone": [], "default": []}
-    for _ in range(3):
-        for label, estimator in (("chain alone", SpectralRasch(refine=False)), ("default", SpectralRasch())):
-            start = time.process_time()
-            estimator.fit(data)
-            seconds[label].append(time.process_time() - start)
-    least = {label: min(times) for label, times in seconds.items()}
-    print(
-        f"  chain alone {least['chain alone']:.2f} s, default {least['default']:.2f} s of CPU: "
-        f"{least['default'] / least['chain alone']:.2f} times"
-    )
+def cost(asked: Namespace) -> None:
+    n = asked.responses
+    data = simulate.rasch(n // 50, 5000, design="popularity", n_responses=n, seed=3).responses
+    works = {"chain alone": lambda: SpectralRasch(refine=False).fit(data), "default": lambda: SpectralRasch().fit(data)}
+    spent = {label: found.cpu for label, found in harness.in_turns(works).items()}
+    rows = [{"fit": label, "CPU s": c, "ratio": c / spent["chain alone"]} for label, c in spent.items()]
+    harness.show(f"cost: {asked.responses:,} responses, popularity design, whole fit with standard errors", rows, asked)
     plain = SpectralRasch(regularization=0).fit(data)
     known = np.isfinite(plain.difficulty_)
     rest = data if known.all() else data.take_items(known)
@@ -173,22 +169,9 @@ def _exact_score(block: Block, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return score, np.bincount(block.items, weights=p * (1 - p), minlength=len(beta))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default="series,misfit,cost")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--responses", type=int, default=1_000_000)
-    parser.add_argument("--pictures", type=Path)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    for part in options.parts.split(","):
-        if part == "series":
-            series()
-        elif part == "misfit":
-            misfit(options.data, options.pictures)
-        else:
-            cost(options.responses)
-
+PARTS = {"series": series, "misfit": misfit, "cost": cost}
 
 if __name__ == "__main__":
-    main()
+    asked = harness.arguments(__doc__, parts=tuple(PARTS), data=Path, responses=1_000_000, pictures=Path)
+    for part in asked.parts:
+        PARTS[part](asked)

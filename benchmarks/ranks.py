@@ -13,14 +13,15 @@ Every replicate draws new difficulties (standard deviation 1), people and answer
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
-import warnings
+from argparse import Namespace
 from collections.abc import Iterator
 
 import numpy as np
 
+import draws
+import harness
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.inference.ranks.items import item_ranks
 from spectral_irt.simulate import Simulated
@@ -40,10 +41,10 @@ DESIGNS: dict[str, tuple[str, dict, int]] = {
 }
 
 SPREADS = {
-    "normal": lambda rng, m: rng.normal(size=m),
+    "normal": draws.SPREADS["normal"],
     "exponential (a long tail of hard items)": lambda rng, m: rng.exponential(size=m),
     "exponential (hard items crowd)": lambda rng, m: -rng.exponential(size=m),
-    "t with 3 degrees of freedom": lambda rng, m: rng.standard_t(3, size=m) / np.sqrt(3),
+    "t with 3 degrees of freedom": draws.SPREADS["t with 3 degrees of freedom"],
     "two clusters, 10% hard": lambda rng, m: np.where(rng.random(m) < 0.1, 3.2, 0.0) + 0.05 * rng.normal(size=m),
     "equally hard (sd 0.02)": lambda rng, m: 0.02 * rng.normal(size=m),
 }
@@ -61,14 +62,11 @@ def true_ranks(beta: np.ndarray) -> np.ndarray:
     return len(beta) - np.argsort(np.argsort(beta))
 
 
-def intervals(replicates: int) -> Iterator[str]:
-    head = [f"p_top {low:g} to {high:g}" for low, high in itertools.pairwise(LIMITS)]
-    yield "| design | spread | interval | its width | " + " | ".join(head) + " |"
-    yield "|---" * (4 + len(head)) + "|"
+def intervals(asked: Namespace) -> Iterator[harness.Row]:
     for design, (_, _, top) in DESIGNS.items():
         for spread in SPREADS:
             own, chance, hit = [], [], []
-            for seed in range(replicates):
+            for seed in asked.seeds:
                 data = draw(design, spread, seed)
                 fit = SpectralRasch(se="dense").fit(data.responses)
                 found = item_ranks(fit.calibration_, fit.covariance(), top=top)
@@ -79,26 +77,27 @@ def intervals(replicates: int) -> Iterator[str]:
                 chance.append(p_top[known])
                 hit.append(rank[known] <= top)
             p, in_top = np.concatenate(chance), np.concatenate(hit)
-            cells = []
+            cells = {}
             for low, high in itertools.pairwise(LIMITS):
                 here = (low <= p) & (p < high)
                 few = here.sum() < 30
-                cells.append("-" if few else f"{p[here].mean():.2f}: {in_top[here].mean():.2f} (of {here.sum()})")
+                said = "-" if few else f"{p[here].mean():.2f}: {in_top[here].mean():.2f} (of {here.sum()})"
+                cells[f"p_top {low:g} to {high:g}"] = said
             cover, width = np.mean(own, axis=0)
-            yield f"| {design} | {spread} | {cover:.3f} | {width:.2f} | " + " | ".join(cells) + " |"
+            yield {"design": design, "spread": spread, "interval": cover, "its width": width, **cells}
 
 
-def order(replicates: int) -> Iterator[str]:
+def order(asked: Namespace) -> Iterator[harness.Row]:
     """200 items seen by few; popularity has nothing to do with difficulty, or the harder are seen more (r = 0.5)."""
-    shares = ["in the true top K, by estimate", "by lower end", "in the easier half, by estimate", "by lower end"]
-    yield "| " + " | ".join(["answers", "spread", "hard items seen more", "K", *shares]) + " |"
-    yield "|---" * 8 + "|"
+    shares = [
+        f"{where}, by {key}" for where in ("in the true top K", "in the easier half") for key in ("estimate", "end")
+    ]
     m = 200
     for n_responses in (4_000, 6_000, 20_000):
         for spread in list(SPREADS)[:4]:
             for related in (False, True):
                 rows: dict[int, list[list[float]]] = {5: [], 20: []}
-                for seed in range(replicates):
+                for seed in asked.seeds:
                     rng = np.random.default_rng([3, seed])
                     beta = SPREADS[spread](rng, m)
                     if related:  # the most popular item is the first
@@ -113,13 +112,11 @@ def order(replicates: int) -> Iterator[str]:
                         listed = [rank[np.argsort(-key, kind="stable")[:k]] for key in keys]
                         row.append([np.mean(x <= k) for x in listed] + [np.mean(x > m / 2) for x in listed])
                 for k, row in rows.items():
-                    cells = " | ".join(f"{x:.3f}" for x in np.mean(row, axis=0))
-                    yield f"| {n_responses:,} | {spread} | {'yes' if related else 'no'} | {k} | {cells} |"
+                    labels = {"answers": n_responses, "spread": spread, "hard items seen more": related, "K": k}
+                    yield labels | dict(zip(shares, np.mean(row, axis=0), strict=True))
 
 
-def cost(replicates: int) -> Iterator[str]:
-    yield "| items | covariance | seconds of CPU |"
-    yield "|---|---|---|"
+def cost(asked: Namespace) -> Iterator[harness.Row]:
     for m, n in ((2_000, 20_000), (20_000, 40_000), (200_000, 5)):
         data = (
             simulate.rasch(n, m, design="popularity", n_responses=20 * n, seed=1)
@@ -131,25 +128,14 @@ def cost(replicates: int) -> Iterator[str]:
             covariance = fit.covariance() if dense else None
             start = time.process_time()
             item_ranks(fit.calibration_, covariance)
-            yield f"| {m:,} | {'yes' if dense else 'no'} | {time.process_time() - start:.1f} |"
+            yield {"items": m, "covariance": dense, "seconds of CPU": time.process_time() - start}
 
 
 PARTS = {"intervals": intervals, "order": order, "cost": cost}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=100)
-    parser.add_argument("--parts", default=",".join(PARTS))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    for part in args.parts.split(","):
-        print(f"\n{part}, {args.replicates} replicates")
-        if part == "intervals":
-            print("\n".join(f"{name}: {said}" for name, (said, _, _) in DESIGNS.items()))
-        for line in PARTS[part](args.replicates):
-            print(line, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    asked = harness.arguments(__doc__, replicates=100, parts=tuple(PARTS))
+    print("\n".join(f"{name}: {said}" for name, (said, _, _) in DESIGNS.items()))
+    for part in asked.parts:
+        harness.show(f"{part}, {asked.replicates} replicates", PARTS[part](asked), asked)

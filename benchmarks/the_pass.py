@@ -10,12 +10,10 @@ fit with standard errors, and what would be left of it if every pass cost what i
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import shutil
 import subprocess
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import table
+import harness
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.chain.operator import Part, flow_in, flow_out, total_rates
 from spectral_irt.chain.weights import ABILITY
@@ -57,26 +55,15 @@ class Counting(LocalEngine):
         return super().map(kernel, parts, *args, each=each)
 
 
-def cpu(work: Callable[[], Any], repeats: int = 5) -> float:
-    taken = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        taken.append(time.process_time() - start)
-    return min(taken)
-
-
 def compiled() -> Any:
     """The loop in C, or None where there is no compiler."""
     if shutil.which("cc") is None:
         return None
-    folder = Path(tempfile.mkdtemp())
-    source, library = folder / "pass.c", folder / "pass.so"
-    source.write_text(LOOP)
-    subprocess.run(["cc", "-O3", "-march=native", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-    loop = ctypes.CDLL(str(library))["pass"]
-    shutil.rmtree(folder)
-    return loop
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "pass.c"), Path(folder, "pass.so")
+        source.write_text(LOOP)
+        subprocess.run(["cc", "-O3", "-march=native", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+        return ctypes.CDLL(str(library))["pass"]
 
 
 def in_c(loop: Any, part: Part, v: Any) -> Any:
@@ -88,13 +75,12 @@ def in_c(loop: Any, part: Part, v: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--responses", type=int, default=5_000_000)
-    size = parser.parse_args().responses
+    asked = harness.arguments(__doc__, responses=5_000_000)
+    size = asked.responses
     people, items = size // 145, int(1.35 * size**0.5)
     data = simulate.rasch(people, items, design="popularity", n_responses=size, seed=1).responses
     engine = Counting()
-    whole = cpu(lambda: SpectralRasch().fit(data.using(engine)), 1)
+    whole = harness.cost(lambda: SpectralRasch().fit(data.using(engine)), 1).cpu
     counts = {name: engine.asked[kernel] for kernel, name in PASSES.items()}
     print(f"{data.n_responses:,} answers, {people:,} people, {items:,} items")
     print("passes before the Newton steps:", ", ".join(f"{count} {name}" for name, count in counts.items()), end="; ")
@@ -118,8 +104,9 @@ def main() -> None:
     expected = ways["scipy"]()
     for way in ways.values():
         np.testing.assert_allclose(way(), expected, rtol=1e-9)
-    cost = {name: cpu(way) for name, way in ways.items()}
-    print(table(["a pass", "ms", "ns per answer"], [[k, 1e3 * c, 1e9 * c / data.n_responses] for k, c in cost.items()]))
+    cost = {name: spent.cpu for name, spent in harness.in_turns(ways, 5).items()}
+    rows = [{"a pass": name, "ms": 1e3 * c, "ns per answer": 1e9 * c / data.n_responses} for name, c in cost.items()]
+    harness.show("One pass", rows, asked)
     best = cost.get("C", cost["gathered"])
     left = whole - sum(counts.values()) * (cost["scipy"] - best)
     print(f"a whole fit: {whole:.2f} s, with passes as fast as the fastest {left:.2f} s: {whole / left:.2f} times")

@@ -9,7 +9,6 @@ CPU seconds of the fit and of the checks (dimensions, dependent items, halves, p
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections import Counter
@@ -17,6 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+import harness
+from draws import Rng, answers
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
@@ -25,11 +26,7 @@ WARNINGS = ("misfitting_items", "unequal_halves", "dependent_items", "second_dim
 CAUSES = ("unequal_slopes", "guessing", "last_items")
 SHORT = ("items", "halves", "pairs", "contrast", "people", "slopes", "guessing", "last")
 
-Make = Callable[[np.random.Generator], Responses]
-
-
-def answers(rng: np.random.Generator, logit: np.ndarray, floor: float = 0.0) -> np.ndarray:
-    return (rng.random(logit.shape) < floor + (1 - floor) / (1 + np.exp(-logit))).astype(float)
+Make = Callable[[Rng], Responses]
 
 
 def under_the_model(n: int, m: int, **design) -> Make:
@@ -39,7 +36,7 @@ def under_the_model(n: int, m: int, **design) -> Make:
 def vertical(n: int = 2000, sets: int = 5, length: int = 12) -> Make:
     """Four grades a logit apart; each answers the items of its own level and of the next."""
 
-    def make(rng: np.random.Generator) -> Responses:
+    def make(rng: Rng) -> Responses:
         level = np.repeat(np.arange(sets), length)
         grade = np.arange(n) % (sets - 1)
         theta = grade - 1.5 + rng.normal(size=n)
@@ -51,7 +48,7 @@ def vertical(n: int = 2000, sets: int = 5, length: int = 12) -> Make:
 
 
 def two_abilities(r: float, n: int = 2000, m: int = 20) -> Make:
-    def make(rng: np.random.Generator) -> Responses:
+    def make(rng: Rng) -> Responses:
         theta = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], n)
         return Responses.from_wide(answers(rng, theta[:, np.arange(m) * 2 // m] - rng.normal(size=m)))
 
@@ -59,7 +56,7 @@ def two_abilities(r: float, n: int = 2000, m: int = 20) -> Make:
 
 
 def in_testlets(sd: float = 1.0, n: int = 2000, number: int = 5, length: int = 4) -> Make:
-    def make(rng: np.random.Generator) -> Responses:
+    def make(rng: Rng) -> Responses:
         theta = rng.normal(size=(n, 1)) + np.repeat(rng.normal(0, sd, (n, number)), length, axis=1)
         return Responses.from_wide(answers(rng, theta - rng.normal(size=number * length)))
 
@@ -69,7 +66,7 @@ def in_testlets(sd: float = 1.0, n: int = 2000, number: int = 5, length: int = 4
 def copied(share: float, pairs: int = 3, n: int = 2000, m: int = 20) -> Make:
     """The answer to the second item of some pairs is that to the first, for a share of the people."""
 
-    def make(rng: np.random.Generator) -> Responses:
+    def make(rng: Rng) -> Responses:
         x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
         for k in range(pairs):
             who = rng.random(n) < share
@@ -90,7 +87,7 @@ def guessing(floor: float = 0.25, n: int = 2000, m: int = 30) -> Make:
 def speed(share: float = 0.2, n: int = 2000, m: int = 30) -> Make:
     """A share of the people stops in the last third, and what they did not reach is wrong."""
 
-    def make(rng: np.random.Generator) -> Responses:
+    def make(rng: Rng) -> Responses:
         x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
         stop = np.where(rng.random(n) < share, rng.integers(2 * m // 3, m, n), m)
         return Responses.from_wide(np.where(np.arange(m) < stop[:, None], x, 0.0))
@@ -99,7 +96,7 @@ def speed(share: float = 0.2, n: int = 2000, m: int = 30) -> Make:
 
 
 def careless(share: float = 0.1, n: int = 2000, m: int = 30) -> Make:
-    def make(rng: np.random.Generator) -> Responses:
+    def make(rng: Rng) -> Responses:
         logit = rng.normal(size=(n, 1)) - rng.normal(size=m)
         logit[: int(share * n)] = 0.0
         return Responses.from_wide(answers(rng, logit))
@@ -154,29 +151,18 @@ def measure(make: Make, replicates: int, seed: int) -> tuple[list[set[str]], flo
     return found, fitting / replicates, checking / replicates
 
 
-def row(name: str, make: Make, wanted: tuple[str, ...], replicates: int, seed: int) -> str:
+def row(name: str, make: Make, wanted: tuple[str, ...], replicates: int, seed: int) -> harness.Row:
     found, fitting, checking = measure(make, replicates, seed)
     count = Counter(code for codes in found for code in codes)
     share = np.mean([bool(codes & set(wanted)) for codes in found])
-    each = " ".join(f"{count[code] / replicates:8.2f}" for code in WARNINGS + CAUSES)
-    return f"{name:38s} {share:6.2f}  {each}   {fitting:5.3f} {checking:5.3f}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=100)
-    parser.add_argument("--settings", default="all", help="a part of the names of the settings")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    head = " ".join(f"{name:>8s}" for name in SHORT)
-    settings = {name: (make, WARNINGS) for name, make in GOOD.items()} | BAD
-    for title, group in (("the model holds: any warning", GOOD), ("it does not: the warning wanted", BAD)):
-        print(f"{title:38s}  share  {head}     fit checks", flush=True)
-        for name in group:
-            if args.settings == "all" or args.settings in name:
-                print(row(name, *settings[name], args.replicates, args.seed), flush=True)
-        print()
+    each = {short: count[code] / replicates for short, code in zip(SHORT, WARNINGS + CAUSES, strict=True)}
+    return {"data": name, "share": share, **each, "fit s": fitting, "checks s": checking}
 
 
 if __name__ == "__main__":
-    main()
+    asked = harness.arguments(__doc__, replicates=100, settings="all")
+    good = {name: (make, WARNINGS) for name, make in GOOD.items()}
+    for title, group in (("the model holds: any warning", good), ("it does not: the warning wanted", BAD)):
+        chosen = {name: group[name] for name in group if asked.settings == "all" or asked.settings in name}
+        rows = (row(name, *how, asked.replicates, asked.seed) for name, how in chosen.items())
+        harness.show(f"{title}, {asked.replicates} replicates", rows, asked)
