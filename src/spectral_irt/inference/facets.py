@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import ndtr
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.information import Point
@@ -129,6 +128,8 @@ def interactions(
     `se`, `z`, `p`, and `p_holm` over all of them; the most certain first. Nothing is fitted again: the information
     that the other parameters take up is taken off.
     """
+    from scipy.special import ndtr
+
     facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     a = LinearDesign().of(responses).matrix
