@@ -239,8 +239,8 @@ def in_order(name: str, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    asked = harness.arguments(__doc__, replicates=40, designs=("",), split=False, ordered=False)
-    names = [name for name in (ORDERED if asked.ordered else DESIGNS) if asked.designs == [""] or name in asked.designs]
+    asked = harness.arguments(__doc__, replicates=40, designs=(*DESIGNS, *ORDERED), split=False, ordered=False)
+    names = [name for name in asked.designs if name in (ORDERED if asked.ordered else DESIGNS)]
     if asked.ordered:
         harness.study("Designs, categories", [({"design": name}, partial(in_order, name)) for name in names], asked)
     else:

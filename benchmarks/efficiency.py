@@ -76,9 +76,9 @@ def ratio(top: np.ndarray, bottom: np.ndarray) -> str:
 
 
 def main() -> None:
-    asked = harness.arguments(__doc__, replicates=100, settings=("A", "D", "E", "F"))
+    asked = harness.arguments(__doc__, replicates=100, settings="A,D,E,F")
     found = {}
-    for setting in asked.settings:
+    for setting in asked.settings.split(","):
         options = SETTINGS[setting][1]
         beta = np.random.default_rng(ord(setting)).normal(size=options["n_items"])
         draw = lambda seed, options=options, beta=beta: simulate.rasch(**options, difficulty=beta, seed=seed)  # noqa: E731

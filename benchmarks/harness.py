@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ Row = dict[str, Any]
 def arguments(doc: str | None, **defaults: Any) -> argparse.Namespace:
     """The options of a script: one for each default, and of its type; tuples are lists with commas, False a flag.
 
-    Every script has `--json FILE`, which keeps its tables; with `replicates` there are `--seed` and `seeds`.
+    A tuple of texts has all that there are: others are refused. A type stands for itself, without a default. Every
+    script has `--json FILE`, which keeps its tables; with `replicates` there are `--seed` and `seeds`.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if "replicates" in defaults:
@@ -37,8 +39,7 @@ def arguments(doc: str | None, **defaults: Any) -> argparse.Namespace:
         if default is False:
             parser.add_argument(flag, action="store_true")
         elif isinstance(default, tuple):
-            kind = type(default[0])
-            parser.add_argument(flag, type=lambda text, kind=kind: [*map(kind, text.split(","))], default=[*default])
+            parser.add_argument(flag, type=partial(_several, default), default=[*default])
         elif isinstance(default, type):
             parser.add_argument(flag, type=default)
         else:
@@ -49,6 +50,14 @@ def arguments(doc: str | None, **defaults: Any) -> argparse.Namespace:
     asked.tables = {}
     warnings.simplefilter("ignore")
     return asked
+
+
+def _several(default: tuple[Any, ...], text: str) -> list[Any]:
+    found = [type(default[0])(part) for part in text.split(",")]
+    for value in found:
+        if isinstance(value, str) and value not in default:
+            raise argparse.ArgumentTypeError(f"{value!r} is none of {', '.join(default)}")
+    return found
 
 
 def averages(one: Callable[[int], Mapping[str, Any]], seeds: Iterable[int]) -> Row:

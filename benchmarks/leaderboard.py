@@ -208,8 +208,8 @@ PARTS = {part.__name__: part for part in (ranks, spreads, mcnemar, bootstrap, sh
 
 if __name__ == "__main__":
     sizes = {"sizes": (500,), "splits": 3, "models": 200, "prompts": 2000}
-    asked = harness.arguments(__doc__, parts=("ranks", "mcnemar"), replicates=40, data=Path, **sizes)
-    for part in map(PARTS.__getitem__, asked.parts):
+    asked = harness.arguments(__doc__, parts="ranks,mcnemar", replicates=40, data=Path, **sizes)
+    for part in map(PARTS.__getitem__, asked.parts.split(",")):
         if part in NEEDED and asked.data is None:
             print(f"\n{part.__name__}: needs --data")
         else:

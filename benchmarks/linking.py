@@ -127,6 +127,8 @@ def anchored(seed: int) -> dict[str, float]:
 def main() -> None:
     options: dict[str, Any] = {"people": (300, 1000), "keep": "bank", "designs": tuple(DESIGNS), "anchors": False}
     asked = harness.arguments(__doc__, replicates=400, **options)
+    if asked.keep not in ("fit", "bank", "se"):
+        raise SystemExit("--keep is fit, bank or se")
     if asked.anchors:
         harness.study("Coverage of new items", [({"anchors": "6 of 12, 130 people"}, anchored)], asked)
         return

@@ -94,7 +94,7 @@ def one_size(name: str) -> dict[str, float]:
 def scale(asked: Namespace) -> None:
     rows = []
     for name in list(SIZES)[: 1 if asked.quick else None]:
-        run = [sys.executable, __file__, "--parts", "one", "--size", name]
+        run = [sys.executable, __file__, "--one", name]
         said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
         rows.append({"responses": name, **json.loads(said.splitlines()[-1])})
     cost = ("responses", "pass ms", "fit s", "fit CPU s", "fit / pass (CPU)", "bytes / response")
@@ -168,9 +168,9 @@ def rivals(asked: Namespace) -> None:
 PARTS = {"small": small, "scale": scale, "paper": paper, "rivals": rivals}
 
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, parts=tuple(PARTS), quick=False, responses=1_000_000, size="1 M")
-    if asked.parts == ["one"]:
-        print(json.dumps(one_size(asked.size)))
+    asked = harness.arguments(__doc__, parts=tuple(PARTS), quick=False, responses=1_000_000, one=str)
+    if asked.one:
+        print(json.dumps(one_size(asked.one)))
     else:
         for part in asked.parts:
             PARTS[part](asked)
