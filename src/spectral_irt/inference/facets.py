@@ -22,7 +22,7 @@ from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.fit.mean_squares import _item_sums
-from spectral_irt.inference.results import holm
+from spectral_irt.inference.results import holm, two_sided
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns
@@ -128,8 +128,6 @@ def interactions(
     `se`, `z`, `p`, and `p_holm` over all of them; the most certain first. Nothing is fitted again: the information
     that the other parameters take up is taken off.
     """
-    from scipy.special import ndtr
-
     facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     a = LinearDesign().of(responses).matrix
@@ -151,7 +149,7 @@ def interactions(
     with np.errstate(divide="ignore", invalid="ignore"):
         bias, se = np.where(good, score / left, np.nan), np.where(good, 1 / np.sqrt(left), np.nan)
     z = bias / se
-    p = 2 * ndtr(-np.abs(z))
+    p = two_sided(z)
     order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
     columns = {name: first, other: second, "bias": bias, "se": se, "z": z, "p": p, "p_holm": holm(p)}
     return {key: values[order] for key, values in columns.items()}
