@@ -62,7 +62,7 @@ SHAPES: dict[str, Callable[[draws.Rng, int], Any]] = {
 
 
 def drawn_thresholds(rng: draws.Rng, items: int, k: int) -> Any:
-    beta = rng.normal(size=(items, 1)) + np.arange(k) - (k - 1) / 2 + 0.3 * rng.normal(size=(items, k))
+    beta = draws.around(rng, rng.normal(size=items), np.arange(k) - (k - 1) / 2)
     return beta - beta.mean()
 
 

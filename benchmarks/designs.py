@@ -101,15 +101,10 @@ DESIGNS: dict[str, Callable[[Rng], Data]] = {
 # ------------------------------------------------------------------------------------------------ in categories
 
 
-def around(rng: Rng, location: np.ndarray, steps: list[float]) -> np.ndarray:
-    """Thresholds around a location, some distance apart and a little uneven."""
-    return location[:, None] + np.array(steps) + 0.3 * rng.normal(size=(len(location), len(steps)))
-
-
 def vertical(rng: Rng, people: int = 200) -> Data:
     """Five grades of 12 items with 4 common to neighbors; people are as able as the items of their grade are hard."""
     level = np.concatenate([np.repeat(1.2 * np.arange(5), 12), np.repeat(1.2 * np.arange(4) + 0.6, 4)])
-    beta = around(rng, level + 0.7 * rng.normal(size=76), [-1.0, 0, 1.0])
+    beta = draws.around(rng, level + 0.7 * rng.normal(size=76), [-1.0, 0, 1.0])
     table = np.full((5 * people, 76), np.nan)
     for g, seen in enumerate(draws.common_items(5, 12, 4)):
         theta = rng.normal(1.2 * g, 1, people)
@@ -123,7 +118,7 @@ def in_categories(rng: Rng, beta: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def by_ability(rng: Rng) -> Data:
     """Three booklets of 20 of 40 items, the harder the abler the people."""
-    beta = around(rng, np.sort(rng.normal(0, 1.3, 40)), [-0.8, 0.8])
+    beta = draws.around(rng, np.sort(rng.normal(0, 1.3, 40)), [-0.8, 0.8])
     theta = rng.normal(0, 1.3, 900)
     table = in_categories(rng, beta, theta)
     return beta, draws.window(table, np.digitize(theta + 0.5 * rng.normal(size=900), [-0.6, 0.6]) * 10, 20)
@@ -131,7 +126,7 @@ def by_ability(rng: Rng) -> Data:
 
 def rare(rng: Rng) -> Data:
     """Fifteen items that 500 people answered, five that 10 did."""
-    beta = around(rng, rng.normal(size=20), [-0.8, 0.8])
+    beta = draws.around(rng, rng.normal(size=20), [-0.8, 0.8])
     table = in_categories(rng, beta, rng.normal(size=500))
     for item in range(15, 20):
         table[rng.permutation(500)[10:], item] = np.nan
@@ -140,7 +135,7 @@ def rare(rng: Rng) -> Data:
 
 def popular(rng: Rng) -> Data:
     """Sixty items of which the first are seen by all, the last by one person in thirty."""
-    beta = around(rng, rng.normal(size=60), [-0.8, 0.8])
+    beta = draws.around(rng, rng.normal(size=60), [-0.8, 0.8])
     table = in_categories(rng, beta, rng.normal(size=800))
     table[rng.random(table.shape) > (1 + np.arange(60)) ** -0.8] = np.nan
     return beta, table
@@ -155,7 +150,7 @@ def disordered(rng: Rng) -> Data:
 
 def complete(people: int, rng: Rng) -> Data:
     """Twenty items with four categories, all of which everybody answers."""
-    beta = around(rng, rng.normal(size=20), [-1.0, 0, 1.0])
+    beta = draws.around(rng, rng.normal(size=20), [-1.0, 0, 1.0])
     return beta, in_categories(rng, beta, rng.normal(size=people))
 
 

@@ -37,6 +37,11 @@ def categories(rng: Rng, logit: np.ndarray) -> np.ndarray:
     return (rng.random(logit.shape[:-1])[..., None] > total[..., :-1]).sum(axis=-1).astype(float)
 
 
+def around(rng: Rng, location: np.ndarray, distances: Any) -> np.ndarray:
+    """Thresholds at these distances from the location of each item, a little uneven."""
+    return location[:, None] + np.array(distances) + 0.3 * rng.normal(size=(len(location), len(distances)))
+
+
 def window(x: np.ndarray, first: Any, length: int) -> np.ndarray:
     """What each person sees: items from `first` (one number, or one a person) on, so many of them; the rest is NaN."""
     item, start = np.arange(x.shape[1]), np.asarray(first)[..., None]

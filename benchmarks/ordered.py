@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+import draws
 import harness
 from efficiency import efficiencies
 from spectral_irt import SpectralRasch, simulate
@@ -50,7 +51,7 @@ def truth(kind: str, items: int, k: int) -> list[np.ndarray]:
     rng = np.random.default_rng(items * 10 + k)
     if kind == "normal":
         return list(rng.normal(size=(items, k)))
-    return list(rng.normal(size=(items, 1)) + np.arange(k) - (k - 1) / 2 + 0.3 * rng.normal(size=(items, k)))
+    return list(draws.around(rng, rng.normal(size=items), np.arange(k) - (k - 1) / 2))
 
 
 def squares(thresholds: list[np.ndarray], n: int, design: dict[str, Any], seed: int) -> dict[str, float]:
