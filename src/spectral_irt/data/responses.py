@@ -70,8 +70,7 @@ class Responses:
 
     Examples
     --------
-    >>> answers = Responses.from_wide([[1, 0, None], [1, 1, 0]])
-    >>> answers
+    >>> Responses.from_wide([[1, 0, None], [1, 1, 0]])
     Responses(2 persons x 3 items, 5 responses, 60.0% right)
     """
 
