@@ -152,7 +152,7 @@ class _Tree:
             reached, before = breadth_first_order(graph, root, directed=False)
             for node in reached[1:]:
                 row = graph[before[node], node] - 1
-                step = a[row].toarray().ravel() if row < len(level) else 0.0
+                step = a[[row]].toarray().ravel() if row < len(level) else 0.0
                 potential[node] = potential[before[node]] + (step if node >= n_levels else -step)
         return cls(potential, part, int(part.max()))
 
