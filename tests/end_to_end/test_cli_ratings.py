@@ -61,3 +61,20 @@ def test_what_ratings_do_not_go_with_is_said_in_a_sentence(cli, file, tmp_path, 
     assert done.code == 2
     assert says in done.err.replace("\n", " ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.csv"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("1,a,1,2\n1,b,,1\n2,a,1,0\n2,b,2,1\n", "column 'rater', row 2 is empty, so it is not known what was rated"),
+        ("1,a,1,2\n1,b,1,oops\n2,a,1,0\n2,b,2,1\n", "column 'x', row 2 holds 'oops', which is not a category"),
+        ("1,a,1,2\n1,a,1,1\n2,a,1,0\n2,b,2,1\n", "answered more than once: (1, 'a × 1')"),
+    ],
+)
+def test_bad_ratings_are_named_by_row_and_column(cli, tmp_path, rows, says):
+    path = tmp_path / "bad.csv"
+    path.write_text("student,item,rater,x\n" + rows)
+    done = cli("fit", str(path), "--facet", "rater", "--response", "x", "-o", str(tmp_path / "out"))
+    assert done.code == 2
+    assert says in done.err
+    assert not (tmp_path / "out").exists()

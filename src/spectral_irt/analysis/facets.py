@@ -197,7 +197,7 @@ def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
     for name, found in (study._facet_record() or {}).items():
         table = study._facet_columns(name)
         low, high = np.nanmin(table["severity"]), np.nanmax(table["severity"])
-        text = f"{found['levels']:,} levels, severity {low:z.2f} to {high:z.2f} logits"
+        text = f"{count(found['levels'], 'level')}, severity {low:z.2f} to {high:z.2f} logits"
         if found["reliability"] is not None:
             text += f", reliability {found['reliability']:.2f}, separation {found['separation']:.2f}"
         if "agreement" in found:

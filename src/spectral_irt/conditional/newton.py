@@ -304,7 +304,7 @@ def newton(
         eta, last_move = eta + step, move
         if k == 1 and prior and fixed is None and design is None and not likelihood.fine:
             eta = point.beyond_thin(eta, prior)
-        tell(f"conditional likelihood: Newton step {k}, {move:.2f} standard errors at most")
+        tell(f"conditional likelihood: Newton step {k}, {move:.2f} SE at most")
         if tol is None and move * share < close:
             break
     assert accepted is not None

@@ -248,7 +248,12 @@ class LongTables:
         for k in (layout.item, *layout.facets):
             where = f"{table.name}: column {str(table.columns[k])!r}"
             labels = plain_labels(frame.to_series(columns.index(k)), text=True, name=where)
-            check_names(labels, where, rows)
+            if labels.null_count():
+                row = rows[labels.is_null().arg_max()]  # type: ignore[index]
+                raise ReadError(
+                    f"{where}, row {row:,} is empty, so it is not known what was rated, or by whom. Fill it in, or "
+                    "remove the row."
+                )
             found.append(labels.alias(str(k)))
         return pl.select(pl.concat_str(found, separator=JOINED)).to_series()
 

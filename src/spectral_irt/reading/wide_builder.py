@@ -33,6 +33,8 @@ Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all an
 
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     """Responses from tables, long or wide, which may be read as often as needed."""
+    if options.layout.facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
+        return _scored_tables(tables, options)
     return of_either_kind(lambda how: _scored_tables(tables, replace(options, scoring=how)), options.scoring)
 
 

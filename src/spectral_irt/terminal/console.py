@@ -15,6 +15,7 @@ from rich.text import Text
 
 from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import for_shell, printable
+from spectral_irt.text import count
 
 NARROWEST = 40  # columns; help is folded to no less either
 
@@ -62,8 +63,8 @@ def show_source(out: Console, responses: Responses) -> None:
     head, items = Text(printable(responses.source), style="bold"), f"{responses.n_items:,} {responses.words[1]}"
     if responses.facets is not None:
         named = zip(responses.facets.levels[1:], responses.facets.names[1:], strict=True)
-        more = [f"{name} {len(levels):,}" for levels, name in named]
-        items = f"{len(responses.facets.items):,} {responses.words[1]}, levels of {' and '.join(map(printable, more))}"
+        more = [f"{count(len(levels), 'level')} of {name}" for levels, name in named]
+        items = f"{len(responses.facets.items):,} {responses.words[1]}, {', '.join(map(printable, more))}"
     head.append(
         f"  {responses.n_persons:,} {responses.words[0]}, {items}, {responses.n_responses:,} {what}", style="not bold"
     )
