@@ -442,8 +442,17 @@ class Analysis(AnalysisOfRatings):
         """Write the tables and `fit.json` to a folder as CSV (and Parquet), or to a workbook ("results.xlsx")."""
         return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)
 
-    def report(self, path: str | Path, parts: Parts | None = None, *, list_persons: bool = False) -> Path:
+    def report(
+        self,
+        path: str | Path,
+        parts: Parts | None = None,
+        *,
+        title: str | None = None,
+        author: str | None = None,
+        list_persons: bool = False,
+    ) -> Path:
         """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
         from spectral_irt.report.page import write_report
 
-        return write_report(self, Path(path), parts or self.parts(writing=True), list_persons=list_persons)
+        words: dict[str, Any] = {"title": title, "author": author, "list_persons": list_persons}
+        return write_report(self, Path(path), parts or self.parts(writing=True), **words)

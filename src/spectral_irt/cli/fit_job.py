@@ -135,6 +135,10 @@ class FitJob:
                 results.list_persons and (results.report is None or no_persons),
                 f"--list-persons lists people in a report; {listing}.",
             ),
+            (
+                (results.title or results.author) and results.report is None,
+                "--title and --author are for a report; say where with --report FILE.",
+            ),
             (any(checked[0]) and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
             (
                 results.salt_file and results.bank is None,
@@ -281,8 +285,12 @@ class FitJob:
             if results.report is not None:
                 from spectral_irt.report.page import page_of
 
-                page = page_of(study, parts, self.record(study, parts), list_persons=results.list_persons)
-                self.texts[results.report] = page
+                self.texts[results.report] = page_of(
+                    *(study, parts, self.record(study, parts)),
+                    title=results.title,
+                    author=results.author,
+                    list_persons=results.list_persons,
+                )
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in study.calibration.findings):  # says the same, once
             for warning in heard:

@@ -227,6 +227,8 @@ class Results:
     list_persons: Annotated[
         bool, results("--list-persons", help="With --report: list single people in it; by default nobody is named.")
     ] = False
+    title: Annotated[str | None, results(metavar="TEXT", help="With --report: its title.")] = None
+    author: Annotated[str | None, results(metavar="TEXT", help="With --report: whose report it is.")] = None
     parquet: Annotated[
         bool,
         results("--parquet", help="With -o: every table as Parquet as well. People on a cluster are in Parquet only."),

@@ -8,7 +8,6 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.analysis.record import finding_record
-from spectral_irt.errors import printable
 from spectral_irt.leaderboard.findings import headline_text, how_to_read
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
 from spectral_irt.report.blocks import MOST, Column, DataTable, Lines, Section, Text, picture, short
@@ -68,7 +67,7 @@ OF_SUBJECTS = (
 
 def page(board: Leaderboard) -> str:
     """The page as HTML."""
-    return rendered(f"Leaderboard: {printable(board.answers.source)}", sections(board), __version__)
+    return rendered(f"Leaderboard: {board.answers.source}", sections(board), __version__)
 
 
 def sections(board: Leaderboard) -> list[Section]:

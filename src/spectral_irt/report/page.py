@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,10 +41,10 @@ SECTIONS: tuple[Callable[[ReportData], Section | Missing | None], ...] = (
 )
 
 
-def write_report(study: Analysis, path: Path, parts: Parts, *, list_persons: bool = False) -> Path:
-    """The report of an analysis as an HTML file, complete or not at all."""
+def write_report(study: Analysis, path: Path, parts: Parts, **words: Any) -> Path:
+    """The report of an analysis as an HTML file, complete or not at all; the words are those of `page_of`."""
     check_place(path)
-    text = page_of(study, parts, list_persons=list_persons)
+    text = page_of(study, parts, **words)
     write_each({path: lambda draft: draft.write_text(text, encoding="utf-8", newline="\n")})
     return path
 
@@ -54,13 +57,26 @@ def check_place(path: Path) -> None:
 
 
 def page_of(
-    study: Analysis, parts: Parts, record: Mapping[str, Any] | None = None, *, list_persons: bool = False
+    study: Analysis,
+    parts: Parts,
+    record: Mapping[str, Any] | None = None,
+    *,
+    title: str | None = None,
+    author: str | None = None,
+    list_persons: bool = False,
 ) -> str:
     """The report of an analysis as HTML; `record` is that of the analysis where more is known about the files."""
     study._tell("report")
     data = ReportData.of(study, parts, record, list_persons=list_persons)
-    title = f"Report: {printable(within(data.record, 'input', 'source') or 'a calibration')}"
-    return rendered(title, sections_of(data), within(data.record, "versions", "spectral_irt") or "")
+    title = title or f"Report: {within(data.record, 'input', 'source') or 'a calibration'}"
+    version = within(data.record, "versions", "spectral_irt") or ""
+    return rendered(title, sections_of(data), version, author or "")
+
+
+def today() -> str:
+    """The date in words; SOURCE_DATE_EPOCH (seconds) stands for it where files have to be the same on another day."""
+    day = datetime.fromtimestamp(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), UTC)
+    return f"{day.day} {day:%B %Y}"
 
 
 def sections_of(data: ReportData) -> list[Section]:
@@ -73,7 +89,7 @@ def sections_of(data: ReportData) -> list[Section]:
     return [*shown, Section("appendix", "Appendix: long tables", appendix)] if appendix else shown
 
 
-def rendered(title: str, sections: Sequence[Section], version: str) -> str:
+def rendered(title: str, sections: Sequence[Section], version: str, author: str = "") -> str:
     """Sections as a whole page; what no file can hold (half a character) is replaced."""
     tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
     program, style = own_text(HERE / "page.js"), own_text(HERE / "page.css")
@@ -82,7 +98,8 @@ def rendered(title: str, sections: Sequence[Section], version: str) -> str:
         .get_template("page.html")
         .render(
             mark=MARK,
-            title=title,
+            title=printable(title),
+            byline=", ".join(filter(None, [printable(author), today()])),
             policy=policy(program, style),
             style=style,
             program=program,
