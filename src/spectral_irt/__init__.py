@@ -14,7 +14,7 @@ __version__ = "0.2.0.dev0"
 _NAMES = {
     "analysis": "Analysis",
     "bank": "AnchoredRasch Bank anchored_fit equate link load",
-    "bank.adaptive": "next_item simulate_cat",
+    "bank.adaptive": "next_item",
     "calibration": "Calibration Scale",
     "chain.paper": "",
     "datasets": "",
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from spectral_irt.bank import link as link
     from spectral_irt.bank import load as load
     from spectral_irt.bank.adaptive import next_item as next_item
-    from spectral_irt.bank.adaptive import simulate_cat as simulate_cat
     from spectral_irt.calibration import Calibration as Calibration
     from spectral_irt.calibration import Scale as Scale
     from spectral_irt.chain import paper as paper

@@ -48,7 +48,6 @@ _OTHERWISE = {
     "database": "FILE",
     "database=": "FILE",
     "replicates": "--bootstrap",
-    "salt=": "--salt-file FILE",
     "SpectralRasch": "--estimator spectral",
     "ConditionalRasch": "--estimator cml",
     "VariationalRasch": "--estimator vb",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from end_to_end.banks import contents, refused, write
@@ -46,45 +44,6 @@ def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
     for file in ("old.csv", "new.csv"):
         refused(cli("update", bank, file), "these very data are in the bank already", "The bank is unchanged")
     assert contents(bank) == before
-
-
-@pytest.mark.slow
-def test_people_are_recognized_with_a_salt_only(cli: Cli) -> None:
-    old = pl.read_csv(write("old.csv", 1))
-    pl.concat([old.head(30), pl.read_csv(write("more.csv", 7))]).write_csv("mixed.csv")
-    done = cli("fit", "old.csv", "--bank", "plain", "-o", "out")
-    sentence = "cannot see whether somebody's answers are added twice"
-    assert sentence in " ".join(done.out.split())
-    assert any(sentence in finding["sentence"] for finding in json.loads(Path("out/fit.json").read_text())["findings"])
-    refused(cli("update", "plain", "mixed.csv", "--repeats", "skip"), "--repeats skip", "--salt-file")
-    done = cli("update", "plain", "mixed.csv")
-    assert done.code == 0
-    assert sentence in " ".join(done.out.split())
-
-    refused(cli("fit", "old.csv", "--salt-file", "salt"), "--bank DIR")
-    refused(cli("fit", "old.csv", "--bank", "bank", "--salt-file", "bank/salt"), "lies in the bank")
-    assert cli("fit", "old.csv", "--bank", "bank", "--salt-file", "salt").code == 0
-    assert Path("salt").stat().st_mode & 0o777 == 0o600
-    secret = Path("salt").read_text().strip()
-    assert all(secret.encode() not in content for content in contents(Path("bank")).values())
-    assert all(bytes.fromhex(secret) not in content for content in contents(Path("bank")).values())
-    before = contents(Path("bank"))
-    salted = ("--salt-file", "salt")
-    refused(cli("update", "bank", "mixed.csv", *salted), "30 of 430 people are in the bank already", "--repeats skip")
-    refused(cli("update", "bank", "mixed.csv"), "--salt-file")
-    refused(cli("update", "bank", "mixed.csv", "--salt-file", "other"), "not the salt", "'other' does not exist")
-    assert not Path("other").exists()
-    Path("short").write_text("12345")
-    refused(cli("update", "bank", "mixed.csv", "--salt-file", "short"), "fewer than 16 can be guessed")
-    assert contents(Path("bank")) == before
-    done = cli("update", "bank", "mixed.csv", "--repeats", "skip", *salted)
-    assert done.code == 0
-    assert "30 of 430 people are in the bank already" in " ".join(done.out.split())
-    assert sentence not in " ".join(done.out.split())
-    assert Bank.load("bank").n_persons == 800
-    names = [f"more{k}" for k in range(400)]
-    everything = b"".join(contents(Path("bank")).values())
-    assert not any(name.encode() in everything for name in names if len(name) > 5)
 
 
 def test_another_place_keeps_the_old_bank(cli: Cli, bank: Path) -> None:

@@ -65,7 +65,6 @@ def run_all(cli: Cli, lsat: Path) -> None:
     done("fit", "models.csv", "-o", "models", "--bank", "pool")
     done("shortlist", "models.csv", "--items", 10, "-o", "short")
     done("score", "models.csv", "--bank", "short", "-o", "predicted.csv")
-    done("simulate-cat", "--bank", "pool", "--se", 0.6, "--persons", 50, "-o", "cat.csv")
     done("export", "pool", "--to", "catsim", "-o", "catsim.csv")
     done("simulate", "--persons", 40, "--items", 30, "--seed", 1, "-o", "later.csv")
     done("update", "pool", "later.csv", "-o", "pool2")

@@ -384,17 +384,11 @@ class Analysis(AnalysisOfRatings):
         return other
 
     @of_items
-    def to_bank(self, salt: Any = None) -> Bank:
-        """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
-
-        Parameters
-        ----------
-        salt : bytes or path, optional
-            A secret by which the bank knows people again; see `bank.build.to_bank`.
-        """
+    def to_bank(self) -> Bank:
+        """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates."""
         from spectral_irt.bank.build import to_bank
 
-        return to_bank(self.calibration, self.responses, salt)
+        return to_bank(self.calibration, self.responses)
 
     @property
     def plot(self) -> Plots:

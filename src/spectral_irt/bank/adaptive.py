@@ -1,4 +1,4 @@
-"""Adaptive testing with a bank: the next item for somebody's answers, and a run over simulated people.
+"""Adaptive testing with a bank: the next item for a person's answers.
 
 The item that tells most about an ability is the one whose score varies most there: of right and wrong answers, the one
 whose difficulty is nearest to it. Only items on one scale can be asked together.
@@ -12,20 +12,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import index_of, positions
 from spectral_irt.errors import BankError, OptionError, listed
-from spectral_irt.model import above, category_probabilities
-from spectral_irt.numerics import generator
-from spectral_irt.tables import Columns
+from spectral_irt.model import category_probabilities
 
 POPULATION = (0.0, 1.5)  # mean and sd of abilities where the bank knows none: wide, so that answers soon count for more
 GRID = np.linspace(-5.0, 5.0, 301)  # standard deviations at which the posterior is summed
-FINE = 0.05  # logits between the abilities at which the information of items is tabulated
 
 
 @dataclass(frozen=True)
@@ -161,113 +157,3 @@ def _findings(bank: Bank, asked: _Asked, home: int, others: Ints) -> tuple[Findi
         sentence += f" Answers to {listed(bank.items[others])} do not count."
     remedy = "Collect answers of people who take items of both, and update the bank."
     return (Finding("several_scales", "warning", sentence, remedy, tuple(bank.items[others].tolist())),)
-
-
-# ------------------------------------------------------------------------------------------------ a run
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """An adaptive run over simulated people.
-
-    Attributes
-    ----------
-    truth, ability, se : float arrays
-    length : int array
-        Items each person was asked.
-    exposure : float array
-        Share of the people that was asked each item.
-    findings : tuple of Finding
-    """
-
-    truth: Floats
-    ability: Floats
-    se: Floats
-    length: Ints
-    exposure: Floats
-    labels: NDArray[Any]
-    findings: tuple[Finding, ...] = ()
-
-    def columns(self) -> Columns:
-        """A row for each person."""
-        found = {"truth": self.truth, "ability": self.ability, "se": self.se, "length": self.length}
-        return {"person": np.arange(1, len(self.truth) + 1), **found}
-
-    @property
-    def sentence(self) -> str:
-        error = float(np.sqrt(np.mean((self.ability - self.truth) ** 2)))
-        bias = float(np.mean(self.ability - self.truth))
-        text = (
-            f"{len(self.truth):,} simulated people were asked {self.length.mean():.1f} items on average "
-            f"({self.length.min()} to {self.length.max()}); abilities err by {error:.2f} logits (root mean square; "
-            f"bias {bias:+.2f}), and their standard errors are {np.sqrt(np.mean(self.se**2)):.2f}. "
-            f"{np.mean(self.exposure > 0):.0%} of the items were used; the busiest by {self.exposure.max():.0%} of the "
-            "people."
-        )
-        return " ".join([text, *(finding.sentence for finding in self.findings)])
-
-
-def simulate_cat(
-    bank: Bank,
-    people: int = 1000,
-    *,
-    se: float | None = 0.3,
-    max_items: int = 50,
-    min_items: int = 1,
-    population: tuple[float, float] | None = None,
-    seed: int = 0,
-) -> Run:
-    """People drawn from a population take an adaptive test until the standard error, or the length, is reached.
-
-    Parameters
-    ----------
-    se : float, optional
-        Standard error (posterior standard deviation, in logits) at which a person is done; None: by length alone.
-    max_items, min_items : int
-        Items at most and at least.
-
-    Examples
-    --------
-    >>> from spectral_irt import Bank, SpectralRasch, simulate
-    >>> answers = simulate.rasch(500, 60, seed=1).responses
-    >>> bank = Bank.from_fit(SpectralRasch().fit(answers), answers)
-    >>> run = simulate_cat(bank, 50, se=0.5)
-    >>> bool(run.length.mean() < 30)
-    True
-    """
-    if people < 1 or max_items < 1 or min_items > max_items:
-        raise OptionError("people and `max_items` are 1 or more, and `min_items` is no larger than `max_items`.")
-    if se is not None and not se > 0:
-        raise OptionError(f"the standard error to stop at is {se!r}; it must be above zero.")
-    asked_items = _Asked.of(bank)
-    home = asked_items.home(np.zeros(0, dtype=np.int64))
-    usable = np.flatnonzero(asked_items.group == home)
-    cumulated = asked_items.cumulated[usable]
-    mean, sd = _population(bank, population)
-    rng = generator(seed)
-    truth = rng.normal(mean, sd, people)
-    theta = mean + sd * GRID
-    abilities = np.arange(theta[0], theta[-1] + FINE, FINE)
-    told = _told(cumulated, abilities).T
-    log = np.tile(-(GRID**2) / 2, (people, 1))
-    center, spread = np.full(people, mean), np.full(people, sd)
-    asked = np.zeros((people, len(usable)), dtype=bool)
-    length = np.zeros(people, dtype=np.int64)
-    going = np.arange(people)
-    for _ in range(min(max_items, len(usable))):
-        near = np.clip(np.rint((center[going] - abilities[0]) / FINE).astype(np.int64), 0, len(abilities) - 1)
-        best = np.argmax(np.where(asked[going], -1.0, told[near]), axis=1)
-        asked[going, best] = True
-        passed = above(category_probabilities(truth[going], cumulated[best]))
-        category = (rng.random(len(going))[:, None] < passed).sum(axis=1)
-        log[going] += _log_likelihood(cumulated[best], category, theta)
-        center[going], spread[going] = _moments(log[going], theta)
-        length[going] += 1
-        if se is not None:
-            going = going[(spread[going] > se) | (length[going] < min_items)]
-        if not len(going):
-            break
-    exposure = np.zeros(bank.n_items)
-    exposure[usable] = asked.mean(axis=0)
-    findings = _findings(bank, asked_items, home, np.zeros(0, dtype=np.int64))
-    return Run(truth, center, spread, length, exposure, bank.items, findings)

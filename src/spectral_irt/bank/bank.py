@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.bank.components import is_estimated
 from spectral_irt.bank.evidence import Evidence
-from spectral_irt.bank.recognition import KnownPeople, Salt, digest_of
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
 
 FEWEST_PEOPLE = 30  # with fewer the spread of abilities is anybody's guess
+MANY = 30  # people in a data set of which a checksum is kept; with fewer, guesses of their answers could be tried
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Population:
 
 @dataclass(frozen=True)
 class DataSet:
-    """Data that a bank has seen: their fingerprint, their size, and how they came in."""
+    """Data that a bank has seen: their checksum ("" of few people), their size, and how they came in."""
 
     digest: str
     source: str
@@ -68,21 +68,19 @@ class DataSet:
     how: str
 
     @classmethod
-    def of(cls, responses: Responses, how: str, salt: Salt | None = None) -> DataSet:
-        counts = responses.n_persons, responses.n_items, responses.n_responses
-        return cls(digest_of(responses, salt), responses.source, *counts, how)
+    def of(cls, responses: Responses, how: str) -> DataSet:
+        digest = responses.digest() if responses.n_persons >= MANY else ""
+        return cls(digest, responses.source, responses.n_persons, responses.n_items, responses.n_responses, how)
 
-    def is_in(self, bank: Bank, responses: Responses) -> DataSet | None:
-        """These data as the bank has them already, as far as it can tell."""
-        plain = DataSet.of(responses, self.how)
-        for old in bank.data:
-            same = old.persons, old.items, old.responses
-            if old.digest and (
-                old.digest == self.digest != plain.digest
-                or (old.digest == plain.digest and same == (plain.persons, plain.items, plain.responses))
-            ):
-                return old
-        return None
+    def in_bank(self, bank: Bank) -> DataSet | None:
+        """These data as the bank has them already."""
+        return next((old for old in bank.data if old.digest and old.digest == self.digest), None)
+
+    def refuse_again(self, old: DataSet, rest: str) -> NoReturn:
+        raise BankError(
+            f"{self.source}: these very data are in the bank already ({old.source}, {old.persons:,} people, "
+            f"{old.responses:,} responses, by {old.how}); they would count twice. {rest}"
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,8 +101,6 @@ class Bank:
         Everything that went in.
     population : Population or None
         Mean and standard deviation of the abilities of the people it was calibrated with; the prior of "eap".
-    people : KnownPeople
-        Keyed hashes by which `update` knows people again; empty without a salt.
     origin : (str, str) or None
         The folder it was read from or saved to, and the checksum it had there: `save` replaces no other.
 
@@ -123,7 +119,6 @@ class Bank:
     evidence: Evidence
     data: tuple[DataSet, ...] = ()
     population: Population | None = None
-    people: KnownPeople = field(default_factory=KnownPeople)
     origin: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
@@ -269,11 +264,11 @@ class Bank:
     # ------------------------------------------------------------------------------------- new banks
 
     @classmethod
-    def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
+    def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any) -> Bank:
         """The bank of a fitted estimator; see `to_bank`."""
         from spectral_irt.bank.build import to_bank
 
-        return to_bank(fit, responses, salt)
+        return to_bank(fit, responses)
 
     def rescale(
         self,
@@ -313,11 +308,11 @@ class Bank:
         scale = Scale(float(mean - per_logit * values.mean()), float(per_logit))
         return replace(self, calibration=self.calibration.replace(scale=scale))
 
-    def update(self, responses: Any, *, repeats: str = "error", salt: Any = None, threads: int | None = None) -> Bank:
+    def update(self, responses: Any, *, repeats: str = "error", threads: int | None = None) -> Bank:
         """The bank after new answers, by people old or new, to items old or new; see `bank.update.update`."""
         from spectral_irt.bank.update import update
 
-        return update(self, responses, repeats=repeats, salt=salt, threads=threads)
+        return update(self, responses, repeats=repeats, threads=threads)
 
     def score(
         self,

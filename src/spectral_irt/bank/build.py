@@ -19,18 +19,17 @@ from spectral_irt.bank.evidence import (
     matrix_is_affordable,
     own_information,
 )
-from spectral_irt.bank.recognition import NO_RECOGNITION, KnownPeople, Salt, refuse_again
 from spectral_irt.calibration import Calibration, Provenance
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.thresholds import Thresholds
-from spectral_irt.errors import BankError, OptionError, listed
+from spectral_irt.errors import BankError, listed
 from spectral_irt.estimators.base import RaschEstimator
 
 
-def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
+def to_bank(calibration: Calibration | RaschEstimator, responses: Any) -> Bank:
     """The bank of this calibration.
 
     Parameters
@@ -38,12 +37,13 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
     calibration : Calibration, or fitted estimator
     responses : Responses, array or dataframe
         What it was fitted to.
-    salt : bytes or path, optional
-        A secret of yours, or a file with one (made if it does not exist): with it updates recognize people who come
-        again. Without it, the default, the bank keeps nothing about single people. The salt itself is never kept.
+
+    Notes
+    -----
+    A bank keeps sums over people and nothing about single people, so it cannot see whether a person's answers are
+    added twice; the same data as a whole are refused.
     """
     made = calibration_of(calibration)
-    secret = Salt.of(salt)
     alone = without_data(made)
     answers = alone.read(responses)
     _check_same(made, answers)
@@ -54,18 +54,11 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
     population = None
     if not group[estimated].any():  # on scales that nothing links there is no common population
         population = Population.of(answers, np.where(estimated[made.layout.item], made.thresholds, np.nan))
-    if secret is not None:
-        secret = secret.keep()
-    kept = alone.calibration
-    if secret is None and NO_RECOGNITION not in made.findings:
-        kept = kept.replace(findings=(*made.findings, NO_RECOGNITION))
     return replace(
         alone,
-        calibration=kept,
         evidence=replace(evidence_of(answers, alone, made), link_group=group),
         population=population,
-        data=(DataSet.of(answers, "fit", secret),),
-        people=KnownPeople.of(answers, secret),
+        data=(DataSet.of(answers, "fit"),),
     )
 
 
@@ -233,20 +226,16 @@ def padded(values: NDArray[Any], shape: int | tuple[int, ...], fill: Any) -> NDA
 # ----------------------------------------------------------------------------- with what was anchored to it
 
 
-def merged(bank: Bank, new: Bank, responses: Responses, salt: Any = None) -> Bank:
+def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:
     """The bank with all its items, and those of `new`, which is a calibration of `responses` anchored to it.
 
     Items that were anchors keep thresholds, standard errors and status. Items that are new to the bank, or had no
     difficulty on its scale, have what the calibration found. Answers are counted, and what they tell is added, for all.
     """
-    secret = Salt.of(salt)
-    dataset = DataSet.of(responses, "anchored fit", secret)
-    old = dataset.is_in(bank, responses)
+    dataset = DataSet.of(responses, "anchored fit")
+    old = dataset.in_bank(bank)
     if old is not None:
-        refuse_again(old, responses.source, "Keep the new calibration as another bank. Nothing was written.")
-    check = bank.people.salt_check
-    if check and (secret is None or secret.check != check):
-        raise OptionError("the bank recognizes people by a salt; give the one it was made with. Nothing was written.")
+        dataset.refuse_again(old, "Keep the new calibration as another bank. Nothing was written.")
     theirs = new.calibration
     fresh, own = positions(theirs.labels, bank.items) < 0, theirs.layout.max_score
     whole = with_room(bank, theirs.labels[fresh].tolist(), own[fresh], theirs.codes[fresh])
@@ -311,5 +300,4 @@ def merged(bank: Bank, new: Bank, responses: Responses, salt: Any = None) -> Ban
         ),
         data=(*bank.data, dataset),
         population=bank.population or new.population,
-        people=replace(new.people, hashes=np.concatenate([bank.people.hashes, new.people.hashes])),
     )

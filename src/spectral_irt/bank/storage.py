@@ -1,10 +1,10 @@
 """A bank on disk: a folder with Parquet tables and `bank.json`, which names each table and its checksum.
 
-Tables have a piece of their checksum in their name, so a new bank never writes over the tables of the old one;
-`bank.json` is put in place last, in one step. Whatever happens in between, the folder holds the old bank, whole, or
-the new one. One writer at a time replaces a bank, and only the bank that it had read: a lock file is held meanwhile,
-and a process that dies gives its lock back with its files, so that one left behind locks nobody out. Nothing is ever
-unpickled.
+Tables have a piece of their checksum in their name, so a new bank never overwrites the tables of the old one;
+`bank.json` is put in place last, in one step: the folder always holds the old bank, whole, or the new one. One writer
+at a time replaces a bank, and only the bank that it had read; the lock of a process that dies is free. `items` has a
+row for every item, `categories` one for every category of every item (with the threshold below it, which the lowest
+does not have), `information` the lower half of the information matrix of all thresholds, or of its blocks.
 """
 
 from __future__ import annotations
@@ -17,33 +17,190 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.file_format import (
-    OLDEST,
-    TABLES,
-    VERSION,
-    SchemaError,
-    bank_of,
-    record_from_4,
-    record_of,
-    tables_from_4,
-    tables_of,
-)
+from spectral_irt.bank.bank import Bank, DataSet, Population
+from spectral_irt.bank.evidence import Evidence
+from spectral_irt.calibration import Calibration, Provenance, Scale
+from spectral_irt.conditional.information import block_diagonal
+from spectral_irt.data import Finding
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import Labels, label_array, readable
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
 from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, uninterrupted, written
+from spectral_irt.tables import plain
 
+VERSION = 6
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
-OURS = re.compile(rf"({'|'.join(TABLES)}|users|step_information)\.[0-9a-f]{{12}}\.parquet|\.[0-9a-f-]+\.partial")
 LOCK = ".lock"
 PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
 PAUSE = 0.02
 TRIES = 20  # at reading a bank that others keep replacing meanwhile
+
+TABLES: dict[str, dict[str, Any]] = {
+    "items": {
+        **dict.fromkeys(("item", "label", "status"), pl.String),
+        **dict.fromkeys(("difficulty", "se", "information"), pl.Float64),
+        **dict.fromkeys(("n", "score", "link_group"), pl.Int64),
+        "anchored": pl.Boolean,
+    },
+    "categories": {
+        **dict.fromkeys(("item", "category"), pl.Int32),
+        "n": pl.Int64,
+        **dict.fromkeys(("code", "threshold", "se", "information", "prior_mean", "prior_gradient"), pl.Float64),
+    },
+    "information": {"row": pl.Int32, "column": pl.Int32, "value": pl.Float64},
+}
+MAY_BE_EMPTY = ("difficulty", "se", "code", "threshold", "prior_mean")
+OF_THRESHOLDS = ("threshold", "se", "information", "prior_mean", "prior_gradient")  # empty in the lowest category
+OURS = re.compile(rf"({'|'.join(TABLES)})\.[0-9a-f]{{12}}\.parquet|\.[0-9a-f-]+\.partial")
+
+
+# ----------------------------------------------------------------------------------------- a bank as tables
+
+
+def encoded(labels: Labels) -> list[str]:
+    """Each label as JSON text: numbers stay numbers, and any text comes back unchanged."""
+    strange = [label for label in labels.tolist() if not isinstance(label, str | int | float | None)]
+    if strange:
+        raise BankError(
+            f"the label {strange[0]!r} is a {type(strange[0]).__name__}; a bank keeps labels that are text or numbers. "
+            "Name the items by text."
+        )
+    return [json.dumps(label) for label in labels.tolist()]
+
+
+def record_of(bank: Bank) -> dict[str, Any]:
+    """All of the bank that is not in tables, in JSON's own types."""
+    source, kept = bank.calibration.provenance, bank.evidence
+    record = {
+        "package_version": source.version,
+        "estimator": source.estimator,
+        "settings": dict(source.settings),
+        "scale": asdict(bank.scale),
+        "prior": {"precision": kept.prior_precision, "offsets": kept.offset_precision},
+        "population": None if bank.population is None else asdict(bank.population),
+        "counts": {"items": bank.n_items, "persons": bank.n_persons, "responses": int(bank.n.sum())},
+        "data": [asdict(data) for data in bank.data],
+        "findings": [finding.to_dict() for finding in bank.findings],
+    }
+    return plain(record)
+
+
+def tables_of(bank: Bank) -> dict[str, pl.DataFrame]:
+    made, kept, layout = bank.calibration, bank.evidence, bank.calibration.layout
+    item = np.repeat(np.arange(made.n_items), layout.max_score + 1)
+    category = np.arange(len(item)) - (layout.first + np.arange(made.n_items))[item]
+    values = (made.thresholds, made.threshold_se, kept.information, kept.prior_mean, kept.prior_gradient)
+    of_thresholds = {name: np.full(len(item), np.nan) for name in OF_THRESHOLDS}
+    for column, each in zip(of_thresholds.values(), values, strict=True):
+        column[category > 0] = each
+    tables: dict[str, dict[str, Any]] = {
+        "items": {
+            "item": readable(made.labels),
+            "label": encoded(made.labels),
+            "difficulty": made.difficulty,
+            "se": made.se,
+            "status": [str(word) for word in made.status],
+            "n": made.n,
+            "score": made.score,
+            "information": made.item_information,
+            "anchored": made.anchored,
+            "link_group": kept.link_group,
+        },
+        "categories": {
+            "item": item,
+            "category": category,
+            "code": made.codes[item, category],
+            "n": np.nan_to_num(made.category_n[item, category]).astype(np.int64),
+            **of_thresholds,
+        },
+    }
+    matrix = kept.matrix if kept.blocks is None else block_diagonal(layout, kept.blocks)
+    if matrix is not None:  # its lower half, without zeros
+        row, column = matrix.nonzero()
+        lower = row >= column
+        row, column = row[lower], column[lower]
+        tables["information"] = {"row": row, "column": column, "value": np.asarray(matrix[row, column])}
+    return {
+        name: pl.DataFrame(
+            {column: pl.Series(columns[column], dtype=kind, nan_to_null=True) for column, kind in TABLES[name].items()}
+        )
+        for name, columns in tables.items()
+    }
+
+
+def _information(entries: pl.DataFrame, layout: Thresholds) -> tuple[Floats | None, Floats | None]:
+    """The information matrix; or the items' blocks of it, where there is nothing between items."""
+    row, column, value = (entries[name].to_numpy() for name in ("row", "column", "value"))
+    if not layout.binary and (layout.item[row] == layout.item[column]).all():
+        blocks = np.zeros((layout.n_items, layout.widest, layout.widest))
+        item, one, other = layout.item[row], layout.level[row] - 1, layout.level[column] - 1
+        blocks[item, one, other] = blocks[item, other, one] = value
+        return None, blocks
+    matrix = np.zeros((layout.n_entries, layout.n_entries))
+    matrix[row, column] = matrix[column, row] = value
+    return matrix, None
+
+
+def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
+    """The bank of a record and tables. That nothing was changed since it was written the checksums have shown."""
+    for name, table in tables.items():
+        full = table.filter(table["category"] > 0) if name == "categories" else table
+        empty = [column for column in TABLES[name] if column not in MAY_BE_EMPTY and full[column].null_count()]
+        if dict(sorted(table.schema.items())) != dict(sorted(TABLES[name].items())) or empty:
+            raise ValueError(f"table {name!r} is not as it should be")
+    people = record["population"]
+    number_of = np.bincount(tables["categories"]["item"].to_numpy())
+    layout = Thresholds.ones(len(number_of)) if (number_of == 2).all() else Thresholds(number_of.astype(np.int64) - 1)
+    matrix, blocks = _information(tables["information"], layout) if "information" in tables else (None, None)
+    items = {name: tables["items"][name].to_numpy() for name in TABLES["items"]}
+    rows = {name: tables["categories"][name].to_numpy() for name in TABLES["categories"]}
+    codes, number = (np.full((layout.n_items, layout.widest + 1), np.nan) for _ in range(2))
+    codes[rows["item"], rows["category"]], number[rows["item"], rows["category"]] = rows["code"], rows["n"]
+    per_threshold = {name: rows[name][rows["category"] > 0].astype(float) for name in OF_THRESHOLDS}
+    status = np.array(tables["items"]["status"].to_list(), dtype=object)
+    anchored, se = items["anchored"], items["se"].astype(float)
+    return Bank(
+        calibration=Calibration(
+            labels=label_array([json.loads(text) for text in tables["items"]["label"]]),
+            thresholds=per_threshold["threshold"],
+            threshold_se=per_threshold["se"],
+            layout=layout,
+            location_se=None if layout.binary else se,
+            category_n=number,
+            codes=codes,
+            status=status,
+            n=items["n"],
+            score=items["score"],
+            item_information=items["information"],
+            scale=Scale(**record["scale"]),
+            findings=tuple(Finding(**{**one, "items": tuple(one["items"])}) for one in record["findings"]),
+            provenance=Provenance(record["estimator"], record["settings"], version=record["package_version"]),
+            further={"anchored": anchored} if anchored.any() else {},
+        ),
+        evidence=Evidence(
+            per_threshold["information"],
+            per_threshold["prior_mean"],
+            per_threshold["prior_gradient"],
+            items["link_group"],
+            float(record["prior"]["precision"]),
+            float(record["prior"]["offsets"]),
+            matrix,
+            blocks,
+        ),
+        data=tuple(DataSet(**data) for data in record["data"]),
+        population=None if people is None else Population(**people),
+        origin=origin,
+    )
+
 
 # ---------------------------------------------------------------------------------------------- saving
 
@@ -53,7 +210,11 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     target = Path(folder)
     remove_leftovers(target)
     new = not is_bank(target)
-    tables = {name: _parquet(frame) for name, frame in tables_of(bank).items()}
+    tables: dict[str, bytes] = {}
+    for name, frame in tables_of(bank).items():
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        tables[name] = buffer.getvalue()
     files = {name: {"file": f"{name}.{_sha(each)[:12]}.parquet", "sha256": _sha(each)} for name, each in tables.items()}
     manifest, seal = _sealed({"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": files})
     contents = {files[name]["file"]: content for name, content in tables.items()}
@@ -63,7 +224,8 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
         with locked(target, tell=tell), uninterrupted():
             if new and is_bank(target):
                 raise OutputError(f"the bank {str(target)!r} has just been written by another program, and stays.")
-            _check_not_stale(bank, target)
+            if bank.origin is not None and bank.origin[0] == str(target.resolve()):
+                _check_not_stale(bank.origin[1], target)
             _replace(target, contents, manifest)
             written.append(target)
     except BaseException as error:
@@ -102,20 +264,15 @@ def is_bank(target: Path) -> bool:
     return True
 
 
-def _check_not_stale(bank: Bank, target: Path) -> None:
-    """A bank that was read here, or saved here, replaces only that very bank."""
-    if bank.origin is None or bank.origin[0] != str(target.resolve()):
-        return
-    try:
-        now = json.loads((target / MANIFEST).read_text(encoding="utf-8")).get("sha256")
-    except FileNotFoundError:
-        return
-    if now != bank.origin[1]:
-        raise StaleBankError(
-            f"the bank {str(target)!r} has changed since it was loaded: somebody else has saved it meanwhile, and what "
-            "they added would be lost. Load it again and repeat the update, or save to another folder. The bank that "
-            "is there is unchanged."
-        )
+def _check_not_stale(seal: str, target: Path) -> None:
+    """A bank that was loaded from here, or saved here, replaces only that very bank."""
+    with suppress(FileNotFoundError):
+        if json.loads((target / MANIFEST).read_text(encoding="utf-8")).get("sha256") != seal:
+            raise StaleBankError(
+                f"the bank {str(target)!r} has changed since it was loaded: another program has saved it meanwhile, "
+                "and what it added would be lost. Load it again and repeat the update, or save to another folder. The "
+                "bank that is there is unchanged."
+            )
 
 
 def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
@@ -157,18 +314,8 @@ def _sha(content: bytes) -> str:
 
 def _sealed(record: Mapping[str, Any]) -> tuple[bytes, str]:
     """The record as JSON with a checksum of everything else in it, and that. ASCII only: labels survive any editor."""
-    seal = _sha(_canonical(record))
+    seal = _sha(json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii"))
     return (json.dumps({**record, "sha256": seal}, indent=2, allow_nan=False) + "\n").encode("ascii"), seal
-
-
-def _canonical(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 # --------------------------------------------------------------------------------------- one writer at a time
@@ -186,8 +333,9 @@ def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             lock_file(file)
-            if _is(file, path):
-                break
+            with suppress(FileNotFoundError):  # the writer before may have removed the file that this one opened
+                if os.path.samestat(os.fstat(file), os.stat(path)):
+                    break
         except OSError as error:
             if error.errno not in BUSY:
                 break  # a file system without locks: the comparison before replacing must do
@@ -215,14 +363,6 @@ def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[
                 path.unlink()
 
 
-def _is(file: int, path: Path) -> bool:
-    """Whether this open file is still the one of that name: the writer before may have removed it."""
-    try:
-        return os.path.samestat(os.fstat(file), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
 # --------------------------------------------------------------------------------------------- loading
 
 
@@ -232,35 +372,25 @@ def load(folder: str | Path) -> Bank:
     for k in range(TRIES):
         record, seal = _manifest(place)
         try:
-            return _understood(place, record, seal)
-        except _MissingTable:
+            tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
+            return bank_of(record, tables, (str(place.resolve()), seal))
+        except FileNotFoundError as error:
             if k == TRIES - 1 or _manifest(place)[1] == seal:
-                raise
+                raise BankError(
+                    f"the bank {str(place)!r} is not complete: {Path(error.filename).name!r} is missing. Restore it "
+                    "from a copy, or calibrate again."
+                ) from error
             # otherwise it has been replaced between two looks: look again
-    raise AssertionError
-
-
-class _MissingTable(BankError):
-    """A table that the manifest names is not there."""
-
-
-def _understood(place: Path, record: dict[str, Any], seal: str) -> Bank:
-    old = record["format_version"] == 4
-    try:
-        record = record_from_4(record) if old else record
-        tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
-        return bank_of(record, tables_from_4(tables) if old else tables, (str(place.resolve()), seal))
-    except BankError:
-        raise
-    except SchemaError as error:
-        raise BankError(f"the bank {str(place)!r} {error}. Restore it from a copy, or calibrate again.") from error
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader
+        except BankError:
             raise
-        raise BankError(
-            f"the bank {str(place)!r} cannot be understood ({type(error).__name__}: {str(error)[:200]}). Restore it "
-            "from a copy, or calibrate again."
-        ) from error
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader
+                raise
+            raise BankError(
+                f"the bank {str(place)!r} cannot be understood ({type(error).__name__}: {str(error)[:200]}). Restore "
+                "it from a copy, or calibrate again."
+            ) from error
+    raise AssertionError
 
 
 def _manifest(place: Path) -> tuple[dict[str, Any], str]:
@@ -280,15 +410,15 @@ def _manifest(place: Path) -> tuple[dict[str, Any], str]:
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise BankError(f"{str(place)!r} is not a bank of spectral-irt: its {MANIFEST} says something else.")
     version = record.get("format_version")
-    if type(version) is not int or not OLDEST <= version <= VERSION:
+    if version != VERSION:
         raise BankError(
             f"the bank {str(place)!r} has format version {repr(version)[:20]}, and this version of spectral-irt reads "
-            f"versions {OLDEST} to {VERSION}. Load it with the version that made it "
+            f"version {VERSION}. Load it with the version that made it "
             f"({str(record.get('package_version'))[:20]}), or calibrate again."
         )
     seal = record.pop("sha256", None)
     try:
-        if seal != _sha(_canonical(record)):
+        if seal != _sealed(record)[1]:
             raise _damaged(path)
     except (ValueError, RecursionError) as error:  # NaN, which JSON does not have
         raise _damaged(path) from error
@@ -302,10 +432,8 @@ def _table(place: Path, entry: Mapping[str, str]) -> pl.DataFrame:
         raise BankError(f"the bank {str(place)!r} names {name!r}, which lies outside its folder; it is not used.")
     try:
         content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise _MissingTable(
-            f"the bank {str(place)!r} is not complete: {name!r} is missing. Restore it from a copy, or calibrate again."
-        ) from error
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise BankError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
     if _sha(content) != entry["sha256"]:

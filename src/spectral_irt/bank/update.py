@@ -16,16 +16,6 @@ from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.build import with_room
 from spectral_irt.bank.components import groups_of, numbered_from, on_scale, parts_before, parts_of
 from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
-from spectral_irt.bank.recognition import (
-    NO_RECOGNITION,
-    Hashes,
-    Salt,
-    check_usable,
-    checked_salt,
-    nobody,
-    refuse_again,
-    without_repeats,
-)
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.information import Point
@@ -36,32 +26,27 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import check_option, listed
+from spectral_irt.errors import BankError, DesignError, check_option, listed
 from spectral_irt.estimators.spectral_errors import between_parts
 from spectral_irt.text import count
 
-REPEATS = ("error", "skip", "keep")
+REPEATS = ("error", "skip")
 NEWTON_STEPS = 25
 SETTLED = 1e-3  # standard errors
 WEAK = 1.5  # variance of an item over 1 / information from which its ties are weak
-OUTDATED = ("regularization", "weak_links", "known_persons", "repeated_persons", "new_items", "no_recognition")
+OUTDATED = ("regularization", "weak_links", "new_items")
 
 
-def update(bank: Bank, responses: Any, *, repeats: str = "error", salt: Any = None, threads: int | None = None) -> Bank:
+def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int | None = None) -> Bank:
     """The bank after these answers; items it does not have are taken to be like those that their people met.
 
     Parameters
     ----------
     responses : Responses, array or dataframe
         New answers. At least one item must be of the bank.
-    repeats : "error", "skip" or "keep"
-        What to do with people who are in the bank already with the very same answers: refuse the update (default),
-        leave these people out, or count them again. Without a salt nobody is recognized. Data that are in the bank as a
-        whole (of 30 people or more, or with a salt) are refused, and left out by "skip"; where nothing is left, the
-        bank itself comes back.
-    salt : bytes or path, optional
-        The secret by which the bank recognizes people; see `to_bank`. A bank that has one asks for it, unless
-        repeats="keep".
+    repeats : "error" or "skip"
+        Data (of 30 people or more) that are in the bank already, as a whole: an error (default), or the bank comes back
+        as it is. Single people are not recognized.
     threads : int, optional
 
     Notes
@@ -71,36 +56,37 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", salt: Any = No
     share no people with the others, directly or through others, is infinite, and a finding names them.
     """
     check_option("repeats", repeats, REPEATS)
-    secret = checked_salt(bank, salt, repeats)
-    given = bank.read(responses)
-    dataset, answers = DataSet.of(given, "update", secret), given
-    old = dataset.is_in(bank, given)
+    answers = bank.read(responses)
+    dataset = DataSet.of(answers, "update")
+    old = dataset.in_bank(bank)
     if old is not None and repeats == "skip":
         return bank
     if old is not None:
-        refuse_again(old, answers.source, "The bank is unchanged.")
-    hashes, fresh = nobody(), np.ones(answers.n_persons, dtype=bool)
-    findings = [NO_RECOGNITION]
-    if secret is not None:
-        hashes = secret.fingerprints(answers)
-        fresh, findings = without_repeats(bank, answers, hashes, repeats)
-    if not fresh.all():
-        answers, hashes = answers.take_persons(fresh), hashes[fresh]
-        if not answers.n_responses:  # all that there is has been counted
-            return bank
-        dataset = replace(dataset, persons=answers.n_persons, responses=answers.n_responses)
-    check_usable(bank, answers)
-
+        dataset.refuse_again(old, "The bank is unchanged.")
+    _check_usable(bank, answers)
     new = positions(answers.items, bank.items) < 0
     whole = with_room(
         bank, answers.items[new].tolist(), answers.thresholds.max_score[new], answers.category_codes()[new]
     )
     aligned = whole.align(answers)
     job = _Job(whole, aligned if threads is None else aligned.using(LocalEngine(threads)))
-    updated = job.finish(job.solved(), dataset, hashes, secret, findings)
-    if secret is not None:
-        secret.keep()
-    return updated
+    return job.finish(job.solved(), dataset)
+
+
+def _check_usable(bank: Bank, answers: Responses) -> None:
+    if not answers.n_responses:
+        raise DesignError(f"{answers.source}: there is no new response to add. The bank is unchanged.")
+    place = positions(answers.items, bank.items)
+    if not (bank.calibration.known[place] & (place >= 0) & (answers.item_counts > 0)).any():
+        raise BankError(
+            f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
+            f"{listed(bank.items[bank.calibration.known])}; the new answers say nothing on its scale. Check the labels."
+        )
+    if not answers.informative.any():
+        raise DesignError(
+            f"{answers.source}: everybody has the lowest or the highest score (all answers right or all wrong), which "
+            "carries no information about difficulty. The bank is unchanged."
+        )
 
 
 class _Job:
@@ -193,15 +179,13 @@ class _Job:
 
     # --------------------------------------------------------------------------------- what comes out
 
-    def finish(
-        self, state: Quadratic, dataset: DataSet, hashes: Hashes, secret: Salt | None, findings: list[Finding]
-    ) -> Bank:
+    def finish(self, state: Quadratic, dataset: DataSet) -> Bank:
         """The new bank: scale kept, standard errors, counts, status."""
         bank, made, item, anchored = self.bank, self.made, self.item, self.made.anchored
         here = self._with(state, None, state.beta)
         drift = self._drift(state.beta)[item]
         variance, of_locations = self._variance(here)
-        findings = [*findings, *self._findings(here, variance, state.gradient)]
+        findings = self._findings(here, variance, state.gradient)
         outdated = (*OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
         found = np.where(self.active[item], state.beta - drift, np.nan)
         information, location_se = here.data, None
@@ -232,7 +216,6 @@ class _Job:
                 None if state.information.ndim == 2 or self.layout.binary else state.information,
             ),
             data=(*bank.data, dataset),
-            people=bank.people.and_more(hashes, secret),
         )
 
     def _drift(self, beta: Floats) -> Floats:

@@ -18,7 +18,7 @@ from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.linking import told_errors
 from spectral_irt.bank.score import score as score_with
-from spectral_irt.cli.data import refuse_bank_place, refuse_salt_place, save_bank
+from spectral_irt.cli.data import refuse_bank_place, save_bank
 from spectral_irt.cli.fit_options import Ability, Seed, ability_and_draws
 from spectral_irt.cli.help import output_at, place, with_options
 from spectral_irt.cli.models import SHORTLIST, score_models
@@ -190,18 +190,12 @@ def update(
     files: Files,
     output: Annotated[Path | None, output_at("DIR", "Write the new bank there and keep the old one.")] = None,
     repeats: Annotated[
-        Literal["error", "skip", "keep"],
+        Literal["error", "skip"],
         own(
-            help="People who are in the bank with the very same answers: refuse (default), leave out, or count again. "
-            "They are recognized with --salt-file only. With skip, a bank to which nothing is new stays as it is."
+            help="The very same data as before: error (default), or skip, which leaves the bank as it is. Single "
+            "people are not recognized."
         ),
     ] = "error",
-    salt_file: Annotated[
-        Path | None,
-        own(
-            metavar="FILE", help="File with a secret that lets updates recognize returning people; created if missing."
-        ),
-    ] = None,
 ) -> None:
     """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
 
@@ -218,13 +212,12 @@ def update(
     if output is not None:
         refuse_bank_place(output)
     refuse_inputs([place], reading.inputs(files))
-    refuse_salt_place(salt_file, bank, place)
     before = Bank.load(bank)
     with Progress() as progress:
         responses = reading.read_for_bank(before, files, recoding, progress, call.machine)
         while True:
             progress.say("updating the bank")
-            after = before.update(responses, repeats=repeats, salt=salt_file, threads=call.machine.threads)
+            after = before.update(responses, repeats=repeats, threads=call.machine.threads)
             if after is before and output is None:
                 break
             try:
@@ -233,8 +226,7 @@ def update(
             except StaleBankError:  # another update was quicker: ours comes after it
                 progress.say("the bank has changed meanwhile; reading it again")
                 before = Bank.load(bank)
-    fresh = [one for one in after.findings if one not in before.findings or one.code == "no_recognition"]
-    findings = [*responses.notes, *fresh]
+    findings = [*responses.notes, *(one for one in after.findings if one not in before.findings)]
 
     def record() -> dict[str, Any]:
         sizes = {

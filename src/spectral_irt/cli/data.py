@@ -168,16 +168,6 @@ def refuse_bank_place(folder: Path) -> None:
     is_bank(folder)
 
 
-def refuse_salt_place(salt: Path | None, *banks: Path | None) -> None:
-    """An error when the salt would be in a bank: who gets the bank must not get the salt."""
-    for bank in banks:
-        if salt is not None and bank is not None and salt.resolve().is_relative_to(bank.resolve()):
-            raise OptionError(
-                f"the salt file {str(salt)!r} lies in the bank {str(bank)!r}, and would be given away with it; keep it "
-                "elsewhere."
-            )
-
-
 def save_bank(bank: Bank, folder: Path) -> None:
     """Write the bank there; who has to wait for another writer is told so."""
     with Progress() as progress:

@@ -1,4 +1,4 @@
-"""`spectral-irt export`: a calibration for other programs; and `simulate-cat`: how long an adaptive test takes."""
+"""`spectral-irt export`: a calibration for other programs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,19 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import polars as pl
 import typer
-from rich.text import Text
 
 from spectral_irt.analysis.folder import PROGRAM, RECORD
-from spectral_irt.analysis.record import finding_record, record_head
+from spectral_irt.analysis.record import record_head
 from spectral_irt.bank import Bank
-from spectral_irt.bank.adaptive import simulate_cat as run_adaptive
 from spectral_irt.bank.export import PROGRAMS, WINSTEPS_STYLES, adaptive_text, ifile, pfile, sfile_text, winsteps_text
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.cli.help import output_at, place, with_options
-from spectral_irt.cli.options import Call, own
-from spectral_irt.cli.terminal import Mode, Progress, say_written
+from spectral_irt.cli.options import own
+from spectral_irt.cli.terminal import Mode, say_written
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ReadError
-from spectral_irt.files import all_or_nothing, naming, write_each
-from spectral_irt.tables import unguarded, write_csv
-from spectral_irt.terminal import console, say
+from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.tables import unguarded
 
 LABELS = {"item": pl.String, "person": pl.String, "status": pl.String}
 
@@ -154,54 +151,3 @@ def _of_tables(record: Any, tables: Any) -> Calibration:
         further={"anchored": items["status"] == "anchored"},
         **more,
     )
-
-
-@with_options(Mode)
-def simulate_cat(
-    bank: Annotated[Path, own("--bank", parser=place, metavar="DIR", help="The bank.")],
-    mode: Mode,
-    call: Call,
-    persons: Annotated[int, own(metavar="NUMBER", min=1, help="Simulated people; 1000.")] = 1000,
-    se: Annotated[float, own("--se", metavar="NUMBER", help="Stop at this standard error, in logits; 0.3.")] = 0.3,
-    max_items: Annotated[int, own(metavar="NUMBER", min=1, help="Items at most; 50.")] = 50,
-    min_items: Annotated[int, own(metavar="NUMBER", min=1, help="Items at least; 1.")] = 1,
-    seed: Annotated[int, own(metavar="NUMBER", min=0, help="Seed of the people and their answers; 0.")] = 0,
-    output: Annotated[Path | None, output_at("FILE", "The people as CSV.")] = None,
-) -> None:
-    """Run an adaptive test over a bank with simulated people: how long it takes and how well it measures.
-
-    spectral-irt export writes the items of a bank for programs that give adaptive tests.
-
-    \b
-    Examples
-      spectral-irt simulate-cat --bank mybank --se 0.3 --max-items 40
-    """
-    mode.begin()
-    known = Bank.load(bank)
-    with Progress() as progress:
-        progress.say("adaptive tests")
-        found = run_adaptive(known, persons, se=se, max_items=max_items, min_items=min_items, seed=seed)
-    writers: dict[Path, Any] = {} if output is None else {output: lambda path: write_csv(path, found.columns())}
-    for to, path in call.exports.items():
-        text = adaptive_text(known, to)
-        writers[path] = lambda draft, text=text: draft.write_text(text, encoding="utf-8", newline="\n")
-    write_each(writers, inputs=[bank])
-
-    def show() -> None:
-        say(console(), Text(found.sentence))
-        say_written(writers)
-
-    def record() -> dict[str, Any]:
-        told = {
-            "items": {
-                "mean": float(found.length.mean()),
-                "min": int(found.length.min()),
-                "max": int(found.length.max()),
-            },
-            "rmse": float(np.sqrt(np.mean((found.ability - found.truth) ** 2))),
-            "se": float(np.sqrt(np.mean(found.se**2))),
-        }
-        findings = [finding_record(finding) for finding in found.findings]
-        return {**record_head(), "bank": str(bank), "persons": persons, **told, "findings": findings}
-
-    mode.end(show, record, found.findings)

@@ -19,8 +19,7 @@ from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.bank import AnchoredRasch, Bank, to_bank
 from spectral_irt.bank.anchors import anchored_to
 from spectral_irt.bank.build import merged
-from spectral_irt.bank.recognition import NO_RECOGNITION
-from spectral_irt.cli.data import groups_of, refuse_bank_place, refuse_salt_place, save_bank
+from spectral_irt.cli.data import groups_of, refuse_bank_place, save_bank
 from spectral_irt.cli.export import exported_text, refuse_style
 from spectral_irt.cli.options import Call, Categories, Reading, changed, with_sheet
 from spectral_irt.cli.terminal import Progress
@@ -140,10 +139,6 @@ class FitJob:
                 "--title and --author are for a report; say where with --report FILE.",
             ),
             (any(checked[0]) and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
-            (
-                results.salt_file and results.bank is None,
-                "--salt-file is for a bank; say where to keep it with --bank DIR.",
-            ),
             (
                 output is not None and output.suffix.lower() in (".html", ".htm", ".csv", ".json", ".parquet"),
                 f"-o names a folder, or a workbook that ends in .xlsx, and is {str(output)!r}.",
@@ -311,7 +306,7 @@ class FitJob:
         # Those of --group are compared, or the only column of --group-file.
         compared = {name: of[name] for name in of if name in (results.group or []) or not self._columns()}
         described = {name: of[name] for name in of if name in compared or name == by}
-        parts = study.parts(
+        return study.parts(
             persons=True if persons is None and "pfile" in exports else persons,
             fit=True if fit is None and (sets or "ifile" in exports) else fit,
             writing=results.output is not None or results.report is not None,
@@ -327,8 +322,6 @@ class FitJob:
             draws=results.draws()[1] or 5,
             seed=results.seed or 0,
         )
-        silent = results.bank is not None and results.salt_file is None
-        return replace(parts, notes=(*parts.notes, NO_RECOGNITION)) if silent else parts
 
     # -------------------------------------------------------------------------------------- the files
 
@@ -356,7 +349,6 @@ class FitJob:
                     "one of them. Nothing was written."
                 )
             refuse_bank_place(results.bank)
-            refuse_salt_place(results.salt_file, results.bank)
         return places, stale
 
     def _wanted_tables(self) -> list[str]:
@@ -440,10 +432,10 @@ class FitJob:
 
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
         calibration = study.calibration.replace(findings=study.findings(parts))
-        bank = to_bank(calibration, study.responses, self.results.salt_file)
+        bank = to_bank(calibration, study.responses)
         if self._enlarged is None:
             return bank
-        return merged(self._enlarged, bank, study.responses, self.results.salt_file)
+        return merged(self._enlarged, bank, study.responses)
 
     @functools.cached_property
     def _enlarged(self) -> Bank | None:

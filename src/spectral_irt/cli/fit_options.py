@@ -201,14 +201,6 @@ class Results:
         Path | None,
         results(parser=place, metavar="DIR", help="Keep the calibration for score, update, link and --anchors."),
     ] = None
-    salt_file: Annotated[
-        Path | None,
-        results(
-            metavar="FILE",
-            help="With --bank: file with a secret that lets later updates recognize returning people; created if "
-            "missing. Without it the bank keeps nothing about single people.",
-        ),
-    ] = None
     scale: Annotated[
         str | None,
         results(

@@ -54,7 +54,6 @@ FURTHER = {
     "compare": ("compare:compare", "several estimators on the same data"),
     "pack": ("data:pack", "answers in a file that opens at once"),
     "simulate": ("simulate:simulate", "draw answers under a Rasch model"),
-    "simulate-cat": ("export:simulate_cat", "how long an adaptive test with a bank takes"),
     "help": ("main:help_on", f"by topic: {', '.join(TOPICS)}"),
 }
 COMMANDS = {**MAIN, **FURTHER}
@@ -319,7 +318,6 @@ OLD: dict[str, dict[str, str]] = {
     "link": {"--table": "--common-items {}"},
     "leaderboard shortlist": {"--by": "--subject {}"},
     "shortlist": {"--items": "--size {}"},
-    "simulate-cat": {"--people": "--persons {}", "--most": "--max-items {}", "--least": "--min-items {}"},
 }
 EXPORTS = ("--ifile", "--sfile", "--pfile", "--catsim", "--adaptivetesting", "--jscat", "--mirtcat")
 OLD_VALUES = {("--orient", "items"): "items-in-rows", ("--orient", "persons"): "auto"}
@@ -340,7 +338,7 @@ def in_new_words(args: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     rest = [*args]
     while rest:
         flag, equals, value = rest.pop(0).partition("=")
-        exported = command in ("fit", "simulate-cat") and flag in EXPORTS
+        exported = command == "fit" and flag in EXPORTS
         if not exported and flag not in table:
             out.append(f"{flag}{equals}{value}")
             continue

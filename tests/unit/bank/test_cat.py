@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.bank.adaptive import next_item, simulate_cat
+from spectral_irt.bank.adaptive import next_item
 from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.export import adaptive_text
-from spectral_irt.cli.main import main
 from spectral_irt.errors import BankError, OptionError
 
 
@@ -47,18 +45,6 @@ def test_nothing_is_left_and_answers_that_mean_nothing(bank: Bank) -> None:
         next_item(bank, {bank.items[0]: 2})
 
 
-def test_a_run_measures_as_well_as_it_says(bank: Bank) -> None:
-    run = simulate_cat(bank, 800, se=0.5, max_items=40, population=(0.0, 1.0), seed=3)
-    error = np.sqrt(np.mean((run.ability - run.truth) ** 2))
-    # Posterior means err by their posterior standard deviations on average; 800 people: 2.5%.
-    assert error == pytest.approx(np.sqrt(np.mean(run.se**2)), rel=0.08)
-    assert np.all((run.se <= 0.5) | (run.length == 40))
-    assert run.length.max() <= 40
-    assert run.exposure.sum() == pytest.approx(run.length.mean())
-    short = simulate_cat(bank, 50, se=None, max_items=7, seed=1)
-    assert set(short.length.tolist()) == {7}
-
-
 def test_the_items_for_other_programs(bank: Bank) -> None:
     rows = json.loads(adaptive_text(bank, "jscat"))
     assert rows[0]["difficulty"] == pytest.approx(bank.difficulty[0])
@@ -68,26 +54,6 @@ def test_the_items_for_other_programs(bank: Bank) -> None:
     assert float(first.split(",")[2]) == pytest.approx(-bank.difficulty[0])
     assert adaptive_text(bank, "adaptivetesting").splitlines()[0] == "ids,a,b,c,d"
     assert adaptive_text(bank, "catsim").startswith("item,a,b,c,d")
-
-
-def test_from_the_shell(bank: Bank, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bank.save(tmp_path / "bank")
-    people, items = tmp_path / "people.csv", tmp_path / "items.json"
-    asked = [
-        "simulate-cat",
-        "--bank",
-        str(tmp_path / "bank"),
-        "--persons",
-        "20",
-        "-o",
-        str(people),
-        "--jscat",
-        str(items),
-    ]
-    assert main(asked) == 0
-    assert "20 simulated people" in capsys.readouterr().out
-    assert people.exists()
-    assert items.exists()
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +79,6 @@ def test_an_item_with_several_thresholds_is_asked_where_its_answer_varies_most(o
     assert found.item == max(told, key=lambda item: told[item])
     with pytest.raises(OptionError, match="an answer is 4; it is one of 0, 1, 2, 3"):
         next_item(ordered, {ordered.items[0]: 4})
-    run = simulate_cat(ordered, 600, se=0.4, population=(0.0, 1.0), seed=3)
-    assert np.sqrt(np.mean((run.ability - run.truth) ** 2)) == pytest.approx(np.sqrt(np.mean(run.se**2)), rel=0.1)
 
 
 def test_programs_that_know_right_and_wrong_only_say_so(ordered: Bank) -> None:
@@ -141,6 +105,3 @@ def test_items_on_another_scale_are_not_asked() -> None:
     both = next_item(bank, {7: 1, 8: 0, 0: 1})
     assert "Answers to 0 do not count" in both.findings[0].sentence
     assert both.ability == next_item(bank, {7: 1, 8: 0}).ability
-    run = simulate_cat(bank, 20, se=None, max_items=10)
-    assert set(run.length.tolist()) == {6}
-    assert not run.exposure[6:].any()

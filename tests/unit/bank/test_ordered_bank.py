@@ -10,7 +10,7 @@ import pytest
 
 from spectral_irt import Bank, ConditionalPartialCredit, SpectralPartialCredit, simulate
 from spectral_irt.bank import link, to_bank
-from spectral_irt.bank.adaptive import next_item, simulate_cat
+from spectral_irt.bank.adaptive import next_item
 from spectral_irt.bank.anchors import anchored_to, as_anchors
 from spectral_irt.bank.covariance import errors_of_bank, threshold_labels
 from spectral_irt.bank.export import ifile, pfile, sfile_text
@@ -224,7 +224,6 @@ def test_groups_that_nothing_links_stay_apart(tmp_path):
     home = set(bank.items[bank.evidence.link_group == 0].tolist())
     assert next_item(bank, {}).item in home
     assert next_item(bank, {}).findings
-    assert not simulate_cat(bank, 10).exposure[bank.evidence.link_group == 1].any()
     still = bank.update(two_groups(400, 22))
     assert np.isinf(still.se).sum() == 3
     assert still.evidence.link_group.tolist() == bank.evidence.link_group.tolist()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from changed_bank import changed
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, storage
 from spectral_irt.bank.evidence import Evidence
-from spectral_irt.bank.file_format import decoded, encoded
-from spectral_irt.bank.recognition import KnownPeople, in_no_order
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.labels import label_array
@@ -32,8 +29,7 @@ from spectral_irt.errors import BankError, OutputError
 @pytest.fixture(scope="module")
 def bank() -> Bank:
     data = simulate.rasch(200, 12, design="sampled", p=0.3, seed=1).responses
-    bank = Bank.from_fit(SpectralRasch().fit(data), data, b"a secret of sixteen bytes or more")
-    bank = replace(bank, people=replace(bank.people, hashes=in_no_order(bank.people.hashes)))
+    bank = Bank.from_fit(SpectralRasch().fit(data), data)
     difficulty, se = bank.difficulty.copy(), bank.se.copy()
     difficulty[3], se[3] = np.nan, np.nan
     finding = Finding("a", "note", 'one "two" ü', "do", (1, "x"))
@@ -46,7 +42,7 @@ def assert_same(a: Any, b: Any) -> None:
         if isinstance(one, np.ndarray):
             assert one.dtype == other.dtype, column.name
             np.testing.assert_array_equal(one, other, err_msg=column.name)
-        elif isinstance(one, Calibration | Evidence | KnownPeople):
+        elif isinstance(one, Calibration | Evidence):
             assert_same(one, other)
         elif isinstance(one, Thresholds):
             assert np.array_equal(one.max_score, other.max_score)
@@ -59,15 +55,9 @@ def test_everything_comes_back(bank: Bank, tmp_path: Path) -> None:
     assert_same(bank, Bank.load(folder))
     assert_same(bank, Bank.load(str(folder)))
     manifest = json.loads((folder / "bank.json").read_text())
-    assert manifest["format_version"] == 5
+    assert manifest["format_version"] == 6
     assert manifest["data"][0]["digest"] == bank.data[0].digest
-    assert sorted(path.name.split(".")[0] for path in folder.iterdir()) == [
-        "bank",
-        "categories",
-        "information",
-        "items",
-        "persons",
-    ]
+    assert {path.name.split(".")[0] for path in folder.iterdir()} == {"bank", "categories", "information", "items"}
     import polars as pl
 
     table = pl.read_parquet(folder / manifest["tables"]["items"]["file"])
@@ -99,8 +89,7 @@ def test_labels_of_strange_kinds_are_refused() -> None:
     strange = np.empty(1, dtype=object)
     strange[0] = ("a", 1)
     with pytest.raises(BankError, match="is a tuple"):
-        encoded(strange)
-    assert decoded(encoded(np.array([1, 2]))).dtype == np.int64
+        storage.encoded(strange)
 
 
 # ------------------------------------------------------------------------------------------------- damage
@@ -110,7 +99,7 @@ def saved(bank: Bank, tmp_path: Path) -> Path:
     return bank.save(tmp_path / "bank")
 
 
-@pytest.mark.parametrize("table", ["items", "persons", "categories", "information"])
+@pytest.mark.parametrize("table", ["items", "categories", "information"])
 def test_a_changed_table_is_found(bank: Bank, tmp_path: Path, table: str) -> None:
     folder = saved(bank, tmp_path)
     path = next(folder.glob(f"{table}.*.parquet"))
@@ -142,7 +131,7 @@ def test_another_version(bank: Bank, tmp_path: Path) -> None:
     path = folder / "bank.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "format_version": 99}))
-    with pytest.raises(BankError, match="format version 99, and this version of spectral-irt reads versions 4 to 5"):
+    with pytest.raises(BankError, match="format version 99, and this version of spectral-irt reads version 6"):
         Bank.load(folder)
 
 
@@ -178,13 +167,13 @@ def test_a_bank_replaces_a_bank_and_leaves_no_litter(bank: Bank, tmp_path: Path)
     other = changed(bank, thresholds=bank.difficulty + 1)
     other.save(folder)
     assert_same(other, Bank.load(folder))
-    assert len(list(folder.iterdir())) == 5
+    assert len(list(folder.iterdir())) == 4
     other.save(folder)  # the very same again
     assert_same(other, Bank.load(folder))
     assert [path.name for path in tmp_path.iterdir()] == ["bank"]
 
 
-@pytest.mark.parametrize("step", range(1, 12))
+@pytest.mark.parametrize("step", range(1, 10))
 def test_a_crash_at_any_step_leaves_the_old_bank_whole(
     bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
@@ -202,17 +191,17 @@ def test_a_crash_at_any_step_leaves_the_old_bank_whole(
 
         return call
 
-    other = changed(bank, thresholds=bank.difficulty + 1, people=replace(bank.people, hashes=bank.people.hashes[:50]))
+    other = changed(bank, thresholds=bank.difficulty + 1)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", failing(os.fsync))
         patch.setattr(os, "replace", failing(os.replace))
-        if step <= 10:  # four tables and the manifest, each flushed and moved
+        if step <= 8:  # three tables and the manifest, each flushed and moved
             with pytest.raises(OutputError, match="The bank that was there is unchanged"):
                 other.save(folder)
         else:
             other.save(folder)
-    assert_same(bank if step <= 10 else other, Bank.load(folder))
-    assert len(list(folder.iterdir())) == 5
+    assert_same(bank if step <= 8 else other, Bank.load(folder))
+    assert len(list(folder.iterdir())) == 4
 
 
 @pytest.mark.slow
@@ -232,17 +221,17 @@ made = bank.calibration.replace(thresholds=bank.difficulty + 1)
 replace(bank, calibration=made).save({str(folder)!r})
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
-    assert len(list(folder.iterdir())) == 8  # the new table is there, and nobody reads it; a lock that locks nobody out
+    assert len(list(folder.iterdir())) == 7  # the new table is there, and nobody reads it; a lock that locks nobody out
     assert_same(bank, Bank.load(folder))
     other = changed(bank, thresholds=bank.difficulty + 1)
     other.save(folder)
     assert_same(other, Bank.load(folder))
-    assert len(list(folder.iterdir())) == 5  # what was left behind is gone
+    assert len(list(folder.iterdir())) == 4  # what was left behind is gone
 
 
 def test_a_damaged_bank_is_replaced_by_a_whole_one(bank: Bank, tmp_path: Path) -> None:
     folder = saved(bank, tmp_path)
-    next(folder.glob("persons.*.parquet")).write_bytes(b"damaged")
+    next(folder.glob("information.*.parquet")).write_bytes(b"damaged")
     bank.save(folder)
     assert_same(bank, Bank.load(folder))
 
@@ -267,36 +256,3 @@ def test_other_files_are_not_written_over(bank: Bank, tmp_path: Path) -> None:
         bank.save(tmp_path / "thesis.doc" / "bank")
     (tmp_path / "empty").mkdir()
     assert_same(bank, Bank.load(bank.save(tmp_path / "empty")))
-
-
-# ------------------------------------------------------------------------------------------ the format before
-
-BEFORE = Path(__file__).parents[2] / "reference" / "banks"
-
-
-def test_a_bank_of_the_format_before_is_read_and_updated(tmp_path: Path) -> None:
-    """Two groups of right and wrong items that share no people, with a salt and a scale."""
-    folder = tmp_path / "bank"
-    shutil.copytree(BEFORE / "v4_right_wrong", folder)
-    old = Bank.load(folder)
-    np.testing.assert_allclose(old.difficulty[:4], [-0.157418, -0.157384, -0.157424, 0.236067], atol=1e-6)
-    assert old.evidence.link_group.tolist() == [0] * 5 + [1] * 4
-    assert old.status.tolist() == ["ok"] * 5 + ["unlinked"] * 4
-    assert np.isinf(old.se).tolist() == [False] * 5 + [True] * 4
-    np.testing.assert_allclose(old.evidence.prior_gradient[:2], [-0.72065, -0.72091], atol=1e-5)
-    np.testing.assert_allclose(old.evidence.prior_mean[:2], [0.0473, 0.0473], atol=1e-4)
-    assert (old.n_persons, len(old.people), old.evidence.matrix is not None) == (80, 80, True)
-    more = replace(simulate.rasch(100, 9, seed=3).responses, items=old.items)
-    updated = old.update(more, salt=b"a secret of sixteen bytes or more")
-    again = Bank.load(updated.save(folder))
-    assert_same(again.calibration, updated.calibration)
-    np.testing.assert_array_equal(again.evidence.prior_gradient, updated.evidence.prior_gradient)
-    assert not list(folder.glob("users.*"))
-    assert np.isfinite(updated.se).all()
-
-
-def test_a_bank_of_ordered_answers_of_the_format_before_is_read() -> None:
-    old = Bank.load(BEFORE / "v4_ordered")
-    assert old.calibration.layout.max_score.tolist() == [2, 1, 3, 2, 1, 2]
-    assert abs(old.difficulty.mean()) < 1e-9
-    assert old.calibration.codes[0].tolist()[:3] == [0, 1, 2]
