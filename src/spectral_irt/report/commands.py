@@ -15,10 +15,7 @@ from spectral_irt.report.blocks import within
 ANSWERS = "answers.csv"  # where the files are not known
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
 # Options whose value is a file or a folder: a report says its name alone.
-PLACES = (
-    *("-o", "--output", "--key", "--group-file", "--anchors", "--bank", "--salt-file", "--spill", "--plots"),
-    "--report",
-)
+PLACES = (*("-o", "--output", "--key", "--group-file", "--anchors", "--bank", "--spill", "--plots"), "--report")
 
 
 def fit_command(record: Mapping[str, Any]) -> str:
