@@ -30,7 +30,6 @@ _NAMES = {
     "estimators.spectral_fit": "spectral_fit",
     "estimators.variational": "VariationalRasch",
     "inference.groups.likelihood_ratio": "andersen martin_loef",
-    "inference.groups.model_tests": "wald_by_item",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
     "persons": "",
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.variational import VariationalRasch as VariationalRasch
     from spectral_irt.inference.groups.likelihood_ratio import andersen as andersen
     from spectral_irt.inference.groups.likelihood_ratio import martin_loef as martin_loef
-    from spectral_irt.inference.groups.model_tests import wald_by_item as wald_by_item
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
     from spectral_irt.reading import read as read

@@ -11,7 +11,7 @@ from spectral_irt import ConditionalPartialCredit, ConditionalRasch, Conditional
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data.design import estimable
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
+from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
 from spectral_irt.inference.groups.dif import differential
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.hausman import hausman
@@ -83,9 +83,9 @@ def test_what_is_done_for_several_thresholds_is_right_for_one(answers: Responses
     np.testing.assert_allclose(general.thresholds, groups.thresholds[0], atol=1e-8)
     np.testing.assert_allclose(general.covariance, groups.covariances[0], atol=1e-8)
     np.testing.assert_allclose(general.loglik, groups.loglik[0])
-    where, covariance = locations(first, np.zeros(12))
-    np.testing.assert_allclose(where, groups.difficulty[0], atol=1e-8)
-    np.testing.assert_allclose(covariance, groups.covariances[0], atol=1e-8)
-    likelihood = ExactLikelihood(first)
-    exact = likelihood.information(where, exact=True)
-    np.testing.assert_allclose(exact @ covariance, np.eye(12) - 1 / 12, atol=1e-8)
+    for design, shape in ((None, None), (np.eye(12), np.zeros(12))):
+        found = by_newton(first, GroupModel(shape=shape), design, "")
+        np.testing.assert_allclose(found.thresholds, groups.difficulty[0], atol=1e-8)
+        np.testing.assert_allclose(found.covariance, groups.covariances[0], atol=1e-8)
+    exact = ExactLikelihood(first).information(found.thresholds, exact=True)
+    np.testing.assert_allclose(exact @ found.covariance, np.eye(12) - 1 / 12, atol=1e-8)

@@ -16,13 +16,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt import datasets
+from spectral_irt import ConditionalRasch, datasets
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.likelihood_ratio import andersen, martin_loef
-from spectral_irt.inference.groups.model_tests import compare_groups, wald_by_item
+from spectral_irt.inference.groups.model_tests import compare_groups
 from spectral_irt.persons import abilities
 
 HERE = Path(__file__).parent
@@ -99,7 +99,8 @@ def test_andersen_says_why_where_erm_gave_up():
 @pytest.mark.parametrize("name", ["test15", "missing12", "booklets24"])
 def test_wald(name):
     theirs = reference(name)["eRm_Waldtest_median"]
-    ours = wald_by_item(answers(name), "median")
+    data = answers(name)
+    ours = ConditionalRasch().fit(data).analyse(data).model_test("median")
     assert ours.groups.items.tolist() == theirs["item"]
     np.testing.assert_allclose(ours.z, theirs["z"], rtol=0, atol=Z)
     np.testing.assert_allclose(ours.columns["p"], theirs["p"], rtol=0, atol=Z)

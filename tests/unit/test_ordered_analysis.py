@@ -157,9 +157,8 @@ def test_others_are_scored_by_labels_and_codes():
 
 
 def test_what_is_for_right_and_wrong_answers_refuses(study):
-    for name in ("distractors", "item_restscore"):
-        with pytest.raises(OptionError, match=f"{name} is for right and wrong answers"):
-            getattr(study, name)()
+    with pytest.raises(OptionError, match="distractors is for right and wrong answers"):
+        study.distractors()
     assert not hasattr(study, "nothing_of_the_kind")
     with pytest.raises(OptionError, match="category_probability"):
         study.calibration.probability([0.0])

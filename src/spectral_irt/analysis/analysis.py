@@ -31,7 +31,6 @@ from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, score_s
 from spectral_irt.inference.items.categories import category_columns
 from spectral_irt.inference.items.classical import ItemAnalysis, item_analysis, item_analysis_columns, reversed_findings
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
-from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ranks.items import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.scores.equating import Equating, equate_forms
@@ -203,12 +202,6 @@ class Analysis(AnalysisOfRatings):
     def _classical(self) -> ItemAnalysis:
         """The classical statistics of every item as arrays."""
         return item_analysis(self.responses, self.calibration.thresholds)
-
-    @tabled
-    def item_restscore(self, *, sample: int | None = None, seed: int = 0) -> Columns:
-        """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma as a table."""
-        self._right_or_wrong("item_restscore")
-        return restscore_columns(self.calibration, self.responses, sample=sample, seed=seed)
 
     @tabled
     @once("categories")

@@ -16,9 +16,9 @@ from spectral_irt import (
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
 from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.inference.groups import calibrations
-from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
+from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
 from spectral_irt.inference.groups.grouping import by_label, divide
-from spectral_irt.inference.groups.model_tests import joint_statistic, score_split, wald_by_item
+from spectral_irt.inference.groups.model_tests import joint_statistic
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 
 LEVEL = (0.03, 0.07)  # where the share of rejections at 5% must lie
@@ -119,15 +119,6 @@ def test_z_is_antisymmetric_in_the_groups():
     assert one.statistic == pytest.approx(other.statistic)
 
 
-@pytest.mark.slow
-def test_wald_by_item_is_score_split_of_a_conditional_fit():
-    data = simulate.rasch(500, 8, seed=6).responses
-    fit = ConditionalRasch(se="none").fit(data)
-    np.testing.assert_allclose(wald_by_item(data).z, score_split(fit.calibration_, data, "median").z)
-    table = wald_by_item(data).table()
-    assert table.columns == ["item", "contrast", "se", "z", "p", "p_holm", "p_bh"]
-
-
 def test_three_groups():
     data = simulate.rasch(900, 7, seed=7).responses
     found = SpectralRasch().fit(data).analyse(data).model_test(np.arange(900) % 3)
@@ -194,7 +185,7 @@ def test_score_split_rejects_unequal_slopes(n):
     assert np.mean(np.array(p) < 0.05) > 0.9
 
 
-def test_wald_by_item_of_several_thresholds():
+def test_wald_test_of_several_thresholds():
     answers = simulate.partial_credit(1600, 10, categories=4, seed=8).responses
     test = SpectralPartialCredit().fit(answers).analyse(answers).model_test("median")
     m = len(test.columns["item"])
@@ -285,12 +276,28 @@ def test_groups_are_calibrated_as_on_their_own():
 def test_locations_solve_the_conditional_equations():
     data = simulate.partial_credit(400, 5, categories=4, seed=2)
     shape = data.thresholds - np.repeat(np.linspace(-1, 1, 5), 3)  # wrong locations, right distances
-    found, covariance = locations(data.responses, shape)
-    again, _ = locations(data.responses, data.thresholds)
-    np.testing.assert_allclose(found, again, atol=1e-8)
-    se = np.sqrt(np.diag(covariance))
-    true = data.thresholds.reshape(5, 3).mean(axis=1)
-    assert np.abs((found - (true - true.mean())) / se).max() < 4
+    found, again = (
+        by_newton(data.responses, (model := GroupModel(shape=each)), model.design(data.responses), "")
+        for each in (shape, data.thresholds)
+    )
+    np.testing.assert_allclose(found.thresholds, again.thresholds, atol=1e-8)
+    true = data.thresholds - data.thresholds.mean()
+    assert np.abs((found.thresholds - true) / found.se).max() < 4
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_groups_with_many_patterns_of_missing_answers_are_calibrated_by_series(
+    held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = simulate.partial_credit(1500, 12, categories=4, design="sampled", p=0.85, seed=5)
+    model = GroupModel(shape=data.thresholds if held else None)
+    exact = by_newton(data.responses, model, model.design(data.responses), "")
+    monkeypatch.setattr(calibrations, "EXACT_WORK", 0.0)
+    series = by_newton(data.responses, model, model.design(data.responses), "")
+    assert exact.loglik is not None
+    assert series.loglik is None
+    assert np.abs((series.thresholds - exact.thresholds) / exact.se).max() < 0.01
+    np.testing.assert_allclose(series.se, exact.se, rtol=0.02)
 
 
 def test_groups_without_common_items_say_so():

@@ -1,8 +1,8 @@
 """The same items calibrated in each group of people on its own: what every comparison of groups starts from.
 
 In a group the thresholds are A eta: all of them free (A is the identity), a rating scale, or one location for each item
-with the distances of its thresholds held. Always by conditional maximum likelihood, which the spectral estimator of
-right and wrong answers comes to, at a fraction of the time.
+with the distances of its thresholds held. Always by conditional maximum likelihood, exact where patterns of answers are
+few, else by series, as the spectral estimator of right and wrong answers comes to it.
 """
 
 from __future__ import annotations
@@ -14,28 +14,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.errors import free_inverse
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
-from spectral_irt.conditional.newton import newton
+from spectral_irt.conditional.newton import CLOSE, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import components, estimable
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
-from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.estimators.estimate import centered
 from spectral_irt.estimators.rating_scale import scalable, scale_design
 from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.numerics import centered_inverse
 from spectral_irt.text import count, count_are
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
-NEWTON_STEPS = 60
+NEWTON_STEPS = 100
 EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), by series
-SETTLED, SETTLED_SERIES = 1e-9, 1e-6  # largest derivative of the log-likelihood
+SETTLED = 1e-9  # largest derivative of the exact log-likelihood
 
 Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
 
@@ -46,13 +49,13 @@ class GroupCalibrations:
 
     Attributes
     ----------
-    names, sizes, informative : tuple of str, int arrays
-        The groups, their people, and how many of these have a score between the lowest and the highest on these items.
+    names, sizes : tuple of str, int array
+        The groups, and how many people they have.
     everyone : Responses
         The people of all groups together, and only the items compared.
     left_out : labels
         Items without finite thresholds in some group.
-    thresholds, threshold_se : groups x thresholds
+    thresholds : groups x thresholds
         The mean location is zero in each group.
     covariances : tuple of thresholds x thresholds, empty for many items
     difficulty, se : groups x items
@@ -67,11 +70,9 @@ class GroupCalibrations:
 
     names: tuple[str, ...]
     sizes: NDArray[np.int64]
-    informative: NDArray[np.int64]
     everyone: Responses
     left_out: NDArray[Any]
     thresholds: Floats
-    threshold_se: Floats
     covariances: tuple[Floats, ...]
     difficulty: Floats
     se: Floats
@@ -152,12 +153,14 @@ class GroupModel:
     Of right and wrong answers the `estimator` makes the difference, and the rest none. Items of a rating scale
     (`scales`: item to scale) have the distances of their thresholds in common; without it every threshold is free. With
     a `shape`, thresholds that are NaN for items to be left out, only locations are estimated, and the distances of an
-    item's thresholds are held, so that a category that a group did not use does no harm.
+    item's thresholds are held, so that a category that a group did not use does no harm. `exact` asks for exact sums
+    whatever they cost, and the log-likelihood with them.
     """
 
     estimator: Comparable = field(default_factory=ConditionalRasch)
     scales: Mapping[Any, Any] | None = None
     shape: Floats | None = None
+    exact: bool = False
 
     def of_items(self, layout: Thresholds, items: Ints) -> GroupModel:
         """The same for some of the items."""
@@ -171,12 +174,6 @@ class GroupModel:
         if self.scales is not None:
             return scale_design(layout, responses.items, self.scales).matrix
         return (layout.item[:, None] == np.arange(layout.n_items)).astype(float)
-
-    @property
-    def method(self) -> str:
-        """The estimator and its errors in words."""
-        by = "conditional maximum likelihood" if isinstance(self.estimator, ConditionalRasch) else "spectral"
-        return f"{by}, information"
 
 
 def model_like(calibration: Calibration) -> GroupModel:
@@ -214,26 +211,12 @@ def estimator_like(calibration: Calibration) -> Comparable:
 
 
 class _Fit(NamedTuple):
-    """Thresholds of one group; no covariance where items are too many, nor a likelihood of other than conditional."""
+    """Thresholds of one group; no covariance where items are too many, nor a likelihood of other than exact."""
 
     thresholds: Floats
     se: Floats
     covariance: Floats | None
     loglik: float | None
-
-
-def _fit(part: Responses, model: GroupModel, design: Floats | None, name: str) -> _Fit:
-    if part.thresholds.binary:
-        return _by_estimator(part, model.estimator)
-    if model.shape is not None:
-        where, covariance = locations(part, model.shape, name)
-        item = part.thresholds.item
-        covariance = covariance[np.ix_(item, item)]
-        held = model.shape + (where - part.thresholds.mean(model.shape))[item]
-        return _Fit(held, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, None)
-    found = conditional_thresholds(part, design)
-    assert found.covariance is not None
-    return _Fit(found.thresholds, np.sqrt(np.maximum(np.diag(found.covariance), 0)), found.covariance, found.loglik)
 
 
 def _by_estimator(part: Responses, make: Comparable) -> _Fit:
@@ -246,28 +229,32 @@ def _by_estimator(part: Responses, make: Comparable) -> _Fit:
     return _Fit(fit.difficulty_, se, covariance, fit.calibration_.provenance.loglik)
 
 
-def locations(responses: Responses, shape: Floats, name: str = "") -> tuple[Floats, Floats]:
-    """Locations of the items, mean zero, and their covariance, by conditional maximum likelihood.
-
-    The thresholds of an item keep the distances that they have in `shape`.
-    """
-    layout = responses.thresholds
-    exact = ExactLikelihood(responses)
+def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: str) -> _Fit:
+    """Thresholds A eta of one group by Newton steps, with the inverse of their information."""
+    layout, fixed = part.thresholds, None
+    exact = ExactLikelihood(part)
     affordable = exact.exact_is_affordable(EXACT_WORK)
-    likelihood: Any = exact if affordable else Likelihood(responses, shape, fine=True)
-    m = layout.n_items
-    design = np.column_stack([layout.item[:, None] == np.arange(m), shape])  # the shape itself is fixed, times one
-    start, fixed = np.append(np.zeros(m), 1.0), np.append(np.zeros(m, dtype=bool), True)
-    goal = max(SETTLED if affordable else SETTLED_SERIES, exact.rounding * layout.widest)
-    found = newton(likelihood, start, design=design, fixed=fixed, tol=goal, max_evaluations=NEWTON_STEPS)
-    if np.abs(found.leveled(found.pull())).max() > goal:
+    start = start_thresholds(part) if model.shape is None else model.shape
+    likelihood: Any = exact if affordable or model.exact else Likelihood(part, start)
+    a, eta = design, start
+    if model.shape is not None:  # the shape is one more column, times one
+        a = np.column_stack([layout.item[:, None] == np.arange(layout.n_items), start])
+        eta, fixed = np.append(np.zeros(layout.n_items), 1.0), np.arange(layout.n_items + 1) == layout.n_items
+    elif a is not None:
+        eta = parameters(sparse.csr_array(a), start)
+    goal = max(SETTLED, exact.rounding * (1.0 if design is None else float(np.abs(design).sum(axis=0).max())))
+    how: dict[str, Any] = {"tol": goal if likelihood is exact else None, "max_evaluations": NEWTON_STEPS}
+    found = newton(likelihood, eta, design=a, fixed=fixed, **how)
+    if found.move > CLOSE:
         raise DesignError(
-            f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer "
-            "or larger groups."
+            f"{part.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "
+            "larger groups."
         )
     information = exact.information(found.beta, exact=True) if affordable else found.point.dense()
-    where = layout.mean(found.beta)
-    return where - where.mean(), centered_inverse(design[:, :m].T @ information @ design[:, :m])
+    thresholds, covariance = centered(layout, found.beta, free_inverse(found, information))
+    assert covariance is not None
+    loglik = found.point.loglik if likelihood is exact else None
+    return _Fit(thresholds, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, loglik)
 
 
 # ------------------------------------------------------------------------------------------ all groups
@@ -292,23 +279,24 @@ def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> G
     everyone = responses.take_persons(split.group >= 0).take_items(kept)
     groups = [group.take_items(kept) for group in groups]
     design = model.design(everyone)
-    fits = [_fit(group, model, design, name) for group, name in zip(groups, split.names, strict=True)]
-    covariances = tuple(fit.covariance for fit in fits if fit.covariance is not None)
+    fits = [
+        _by_estimator(group, model.estimator) if layout.binary else by_newton(group, model, design, name)
+        for group, name in zip(groups, split.names, strict=True)
+    ]
+    by = "conditional maximum likelihood" if isinstance(model.estimator, ConditionalRasch) else "spectral"
     thresholds, se = np.array([fit.thresholds for fit in fits]), np.array([fit.se for fit in fits])
     found = GroupCalibrations(
         names=split.names,
         sizes=split.sizes,
-        informative=np.array([int(group.informative.sum()) for group in groups]),
         everyone=everyone,
         left_out=responses.items[~kept],
         thresholds=thresholds,
-        threshold_se=se,
-        covariances=covariances,
+        covariances=tuple(fit.covariance for fit in fits if fit.covariance is not None),
         difficulty=thresholds,
         se=se,
         loglik=tuple(fit.loglik for fit in fits if fit.loglik is not None),
         design=design,
-        method=model.method,
+        method=f"{by}, information",
     )
     if layout.binary:
         return found

@@ -82,7 +82,7 @@ def andersen(
     if model == "rasch":
         data.right_and_wrong_only()
     data = data if threads is None else data.using(LocalEngine(threads))
-    tested = GroupModel(scales=scales_of(None, data.items) if model == "rsm" else None)
+    tested = GroupModel(scales=scales_of(None, data.items) if model == "rsm" else None, exact=True)
     by_ability = isinstance(split, str) and split == "ability"
     thresholds = _together(data, tested)[0] if by_ability else None
     groups = calibrate_groups(data, divide(data, split, difficulty=thresholds), tested)
@@ -101,7 +101,7 @@ def andersen(
         df=df,
         p=float(chi2_tail(max(statistic, 0.0), df)),
         compared=str(groups),
-        columns={**columns, "se": groups.threshold_se.ravel()},
+        columns={**columns, "se": np.sqrt([np.diag(one) for one in groups.covariances]).ravel()},
         frame_kind=data.frame_kind,
         findings=groups.findings,
         loglik=loglik,

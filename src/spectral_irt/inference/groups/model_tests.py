@@ -30,13 +30,11 @@ import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
-from spectral_irt.data import Finding, Responses, as_responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import DesignError, listed
-from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
+from spectral_irt.inference.groups.calibrations import EXACT_WORK, GroupCalibrations, calibrate_groups, model_like
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.results import EACH, Result, benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.numerics import symmetric
@@ -44,7 +42,6 @@ from spectral_irt.tables import Columns
 from spectral_irt.text import p_value
 
 LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
-EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), matched information
 DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
@@ -73,22 +70,13 @@ class WaldTest(Result):
 
 
 def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
-    """Are items as hard for people of high score as for people of low score? A test of the model for spectral fits.
-
-    With several thresholds an item: do they lie alike for these people?
+    """Are items as hard for people of high score as for people of low score; or do all their thresholds lie alike?
 
     Keeps its level with answers that are missing by chance or by form, of different levels too, and has the power of
     Andersen's test against unequal discriminations. Where what a person was asked depends on the answers (adaptive and
     two-stage tests, stopping after so many wrong), it rejects a true model far too often: `python
-    benchmarks/model_test_level.py`.
-
-    Parameters
-    ----------
-    calibration, responses
-        The data that were calibrated, in the order of the calibration's items.
-    split : "ability", "median", "mean", "scores", or labels
-        See `divide`. "ability" (default) is "median" on complete data, and fair to people who answered few or hard
-        items on any other.
+    benchmarks/model_test_level.py`. `split` is that of `divide`: "ability" is "median" on complete data, and fair to
+    people who answered few or hard items on any other. Of a conditional fit it is `eRm::Waldtest`.
 
     Examples
     --------
@@ -101,24 +89,6 @@ def score_split(calibration: Calibration, responses: Responses, split: Any = "ab
     return compare_groups(calibrate_groups(responses, groups, model_like(calibration)))
 
 
-def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None = None) -> WaldTest:
-    """Wald's test of each item by conditional maximum likelihood, as `eRm::Waldtest` computes it.
-
-    z_i = (difficulty in the second group - in the first) / sqrt(se_1i^2 + se_2i^2).
-
-    Examples
-    --------
-    >>> from spectral_irt import datasets
-    >>> wald_by_item(datasets.load_lsat(), "mean").z.round(2).tolist()
-    [0.15, -0.3, -0.26, 0.1, 0.15]
-    """
-    data = as_responses(responses)
-    data.right_and_wrong_only()
-    make = ConditionalRasch(threads=threads)
-    difficulty = make.fit(data).difficulty_ if isinstance(split, str) and split == "ability" else None
-    return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), GroupModel(make)))
-
-
 def compare_groups(groups: GroupCalibrations) -> WaldTest:
     """Wald's statistic of all thresholds together and of those of each item, from their covariances in each group."""
     n_groups, layout = len(groups.names), groups.layout
@@ -127,8 +97,10 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
         item_statistic = weighted_spread(groups.difficulty, groups.se**2)
     else:
         item_df = (n_groups - 1) * layout.max_score
-        item_statistic = np.array([_of_item(groups, i) for i in range(layout.n_items)])
-    item_p = chi2_tail(item_statistic, item_df)
+        ends = [slice(first, first + k) for first, k in zip(layout.first, layout.max_score, strict=True)]
+        parts = [(groups.thresholds[:, own], [one[own, own] for one in groups.covariances]) for own in ends]
+        item_statistic = np.array([joint_statistic(*part) for part in parts])
+    item_p, df = chi2_tail(item_statistic, item_df), (n_groups - 1) * groups.n_parameters
     columns: Columns = {"item": groups.items}
     if n_groups == 2:
         contrast, se = groups.difficulty[1] - groups.difficulty[0], np.hypot(*groups.se)
@@ -138,9 +110,7 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
     if not layout.binary:
         columns["df"] = item_df
     columns |= {"p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)}
-    df = (n_groups - 1) * groups.n_parameters
-    statistic = _joint(groups)
-    findings = groups.findings
+    statistic, findings = _joint(groups), groups.findings
     if np.isnan(statistic):
         many = f"The {layout.n_items:,} items were compared one by one and not all at once, because there are so many."
         judge = "Judge by the adjusted p-values of the items (p_holm, p_bh)."
@@ -156,13 +126,6 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
         z=columns.get("z", np.full(layout.n_items, np.nan)),
         groups=groups,
     )
-
-
-def _of_item(groups: GroupCalibrations, item: int) -> float:
-    """The statistic of the thresholds of one item."""
-    first = groups.layout.first[item]
-    mine = slice(first, first + groups.layout.max_score[item])
-    return joint_statistic(groups.thresholds[:, mine], [one[mine, mine] for one in groups.covariances])
 
 
 def _joint(groups: GroupCalibrations) -> float:
@@ -224,11 +187,6 @@ class RaoTest(Result):
 def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     """Rao's score test between the less and the more able half, for up to some hundreds of items.
 
-    Parameters
-    ----------
-    calibration, responses
-        The responses in the order of the calibration's items.
-
     References
     ----------
     Glas & Verhelst (1995), in Fischer & Molenaar, Rasch Models, ch. 5; Rao (1948).
@@ -259,7 +217,7 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
         points: list[Any] = [one.at(beta) for one in found]
         information = [one.information(beta, exact=True) for one in found]
     else:
-        points = [Likelihood(half, beta, fine=True).at(beta) for half in halves]
+        points = [Likelihood(half, beta).at(beta) for half in halves]
         information = [point.dense() for point in points]
     score = [-point.gradient for point in points]  # observed less expected
     if design is not None:
@@ -268,7 +226,9 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     u, w = score[0] - part @ (score[0] + score[1]), information[0] - part @ information[0]
     # A parameter that one half says next to nothing about is not compared.
     kept = np.minimum(np.diag(information[0]), np.diag(information[1])) >= LEAST
-    total = _totals(layout, design)
+    total = (np.arange(layout.n_items)[:, None] == layout.item).astype(float)  # items x parameters: all its thresholds
+    if design is not None:
+        total = np.eye(layout.n_items, design.shape[1])  # the first columns of a rating scale are the locations
     enough = (total[:, kept] != 0).any(axis=1)
     if kept.sum() < 2 or enough.sum() < 2:
         raise few
@@ -290,13 +250,6 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
         z=z,
         sizes=sizes,
     )
-
-
-def _totals(layout: Thresholds, design: Floats | None) -> Any:
-    """Items x parameters: what moves all thresholds of an item, in terms of the parameters."""
-    if design is not None:
-        return np.eye(layout.n_items, design.shape[1])  # the first columns of a rating scale are the locations
-    return (np.arange(layout.n_items)[:, None] == layout.item).astype(float)
 
 
 def _unequal_halves(p: float, z: Floats, labels: Floats) -> tuple[Finding, ...]:
