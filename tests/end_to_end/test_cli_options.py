@@ -207,7 +207,7 @@ def test_a_screen_of_help(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         done = cli(*([name] if name else []), "--help")
         assert (done.code, done.err) == (0, "")
         assert done.out.count("\n") <= 45, name
-    assert len(flags_of("fit")) <= 51  # 48, and --facet, --title, --author
+    assert len(flags_of("fit")) <= 52  # 48, and --facet, --item-covariates, --title, --author
     said = cli("fit", "--help").out
     first = "-o --key --group --items --ignore --missing --model --report --plots --scale --anchors --bank --sheet"
     assert all(re.search(rf"^  {flag}[ ,]", said, re.MULTILINE) for flag in first.split())

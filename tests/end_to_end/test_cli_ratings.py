@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import spectral_irt as si
+from ratings import simulated
 from spectral_irt import datasets
 
 
@@ -78,3 +80,43 @@ def test_bad_ratings_are_named_by_row_and_column(cli, tmp_path, rows, says):
     assert done.code == 2
     assert says in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_properties_of_items_have_effects_and_a_test(cli, tmp_path):
+    reference = Path(__file__).parents[1] / "reference"
+    gold, answers = json.loads((reference / "lltm12.json").read_text()), reference / "lltm12.csv"
+    items = answers.read_text().splitlines()[0].replace('"', "").split(",")
+    pl.DataFrame({"item": items, **gold["design"]}).write_csv(tmp_path / "properties.csv")
+    done = cli("fit", str(answers), "--item-covariates", str(tmp_path / "properties.csv"), "-o", str(tmp_path / "out"))
+    assert done.code == 0, done.err
+    found = pl.read_csv(tmp_path / "out" / "covariates.csv")
+    np.testing.assert_allclose(found["effect"], gold["eta"], atol=1e-5)
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["covariates"]["df"] == gold["df"]
+    assert "likelihood ratio test against free items (chi2 = 8.9, df = 8" in " ".join(done.out.split())
+    again = cli("fit", str(answers), "-o", str(tmp_path / "out"))
+    assert again.code == 0
+    assert not (tmp_path / "out" / "covariates.csv").exists()  # of the earlier run
+
+
+def test_findings_about_ratings_name_items_and_count_people_with_one_rater():
+    rows = [(s, i, r, (s + r + k) % 4 if i == "a" else 2 * ((s * k + r) % 3)) for k, i in enumerate("abc")
+            for s in range(30) for r in {s % 3, (s + s // 10) % 3}]  # fmt: skip
+    table = pl.DataFrame(rows, schema=["student", "item", "rater", "x"], orient="row")
+    responses = si.read(table, person="student", response="x", facets="rater", ordered=True)
+    (collapsed,) = (one for one in responses.notes if one.code == "categories_collapsed")
+    assert collapsed.items == ("b", "c")
+    fit = si.SpectralPartialCredit().fit(responses)
+    found = {one.code: one for one in fit.analyse(responses).findings()}
+    assert "10 of 30 people have ratings of one rater only" in found["one_rater"].sentence
+    assert set(found["thresholds_out_of_order"].items) <= {"a", "b", "c"}
+
+
+def test_a_category_that_nobody_used_leaves_thresholds_to_the_prior():
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 40, 3, 4, seed=2)
+    person, item, x = responses.answers()
+    item, rater = (responses.facets.codes[item, k] for k in (0, 1))
+    table = {"student": person, "item": item, "rater": rater, "x": np.where((item == 0) & (x == 1), 2, x)}
+    kept = si.read(pl.DataFrame(table), person="student", response="x", facets="rater", ordered=True, unused="keep")
+    fit = si.SpectralPartialCredit().fit(kept)
+    assert not [one for one in fit.findings_ if one.code == "not_converged"]
+    assert np.abs(fit.calibration_.facets.items.thresholds).max() < 6

@@ -55,7 +55,8 @@ def run_all(cli: Cli, lsat: Path) -> None:
     done("fit", "booklets.csv", "-o", "booklets")
     done("fit", lsat, "-o", "plain", "--anchors", "bank")
     Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
-    done("fit", lsat, "-o", "keyed", "--key", "key.csv")
+    Path("properties.csv").write_text("item,length\n" + "".join(f"item{k},{k % 3}\n" for k in range(1, 6)))
+    done("fit", lsat, "-o", "keyed", "--key", "key.csv", "--item-covariates", "properties.csv")
     done("score", lsat, "--bank", "bank", "-o", "scored")
     done("link", "bank", "bank", "--common-items", "link.csv", "--equate", "equating.csv", "-o", "linked")
     done("compare", lsat, "-o", "compared.csv", "--estimators", "cml,jml")
@@ -83,7 +84,7 @@ def run_all(cli: Cli, lsat: Path) -> None:
 @pytest.mark.slow
 def test_every_column_field_and_head_is_described(cli: Cli, lsat: Path, heads: set[str]) -> None:
     run_all(cli, lsat)
-    given = {"people.csv", "booklets.csv", "key.csv", lsat.name}
+    given = {"people.csv", "booklets.csv", "key.csv", "properties.csv", lsat.name}
     tables = [path for path in Path().rglob("*.csv") if path.name not in given and "runs" not in path.parts]
     assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
     names = {name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")}

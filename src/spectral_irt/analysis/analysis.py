@@ -17,6 +17,8 @@ from spectral_irt.analysis.record import fit_record
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
+from spectral_irt.estimators.by_name import named
+from spectral_irt.estimators.linear_fit import Explained, explain_items
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
@@ -35,6 +37,7 @@ from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ranks.items import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Reliability, reliability
+from spectral_irt.reading.attributes import read_item_properties
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -320,6 +323,34 @@ class Analysis(AnalysisOfRatings):
         how: dict[str, Any] = {"min_people": min_people, "sample": sample, "seed": seed}
         return local_dependence(self.calibration, self.responses, **how)
 
+    @of_items
+    @tabled
+    def item_covariates(self, properties: Any) -> Columns:
+        """What properties of items add to their difficulty: the linear logistic test model, `property, level, effect`,
+        `se, z, p`.
+
+        `properties` is a file with a row for each item and a column `item`, or maps each property to a mapping from
+        item to value. Numbers have an effect for one unit, words one each, with mean zero. The standard errors assume
+        that nothing else makes items differ; `summary()` has the test against free items.
+        """
+        return self._explained(properties).effects
+
+    @once("properties of items")
+    def _explained(self, properties: Any) -> Explained:
+        if (
+            named(self.calibration.provenance.estimator)[0] == "rsm"
+            or is_adaptive(self.calibration)
+            or self.weights is not None
+        ):
+            raise OptionError(
+                "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "
+                "weight."
+            )
+        if isinstance(properties, str | Path):
+            about = read_item_properties(str(properties))
+            properties = {name: dict(zip(about.labels, values, strict=True)) for name, values in about.items()}
+        return explain_items(self.responses, properties)
+
     # ------------------------------------------------------------------------------------ ranks and scale
 
     def covariance(self) -> Floats | None:
@@ -409,6 +440,8 @@ class Analysis(AnalysisOfRatings):
         found += self._facet_findings()
         for one in self._grouped(parts).values():
             found += one.findings
+        if parts.covariates is not None:
+            found += self._explained(parts.covariates).findings
         return tuple(found)
 
     def tables(self, parts: Parts | None = None) -> dict[str, Columns]:

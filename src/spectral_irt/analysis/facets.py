@@ -24,6 +24,7 @@ from spectral_irt.inference.facets import (
     fair_average,
     interactions,
     item_facet_fit,
+    one_only,
     separation,
 )
 from spectral_irt.tables import Columns
@@ -154,6 +155,8 @@ def findings(study: AnalysisOfRatings) -> list[Finding]:
     said = []
     for name in study.facets:
         said += facet_findings(study._facet_columns(name), name)
+        one = one_only(study.responses, name)
+        said += [] if one is None else [one]
         found = study._interactions(name, None)
         sure = np.flatnonzero(found["p_holm"] < CERTAIN)
         if len(sure):
@@ -197,7 +200,7 @@ def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
     for name, found in (study._facet_record() or {}).items():
         table = study._facet_columns(name)
         low, high = np.nanmin(table["severity"]), np.nanmax(table["severity"])
-        text = f"{count(found['levels'], 'level')}, severity {low:z.2f} to {high:z.2f} logits"
+        text = f"{count(found['levels'], name)}, severity {low:z.2f} to {high:z.2f} logits"
         if found["reliability"] is not None:
             text += f", reliability {found['reliability']:.2f}, separation {found['separation']:.2f}"
         if "agreement" in found:

@@ -30,7 +30,8 @@ PEOPLE = "persons"
 OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
 TABLES = (
     *("items", "thresholds", PEOPLE, *OF_PEOPLE, "groups", "cuts"),
-    *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "ranking"),
+    *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
+    "ranking",
 )
 # What a fit may write.
 RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)
@@ -81,6 +82,8 @@ class Parts:
         Names of groupings to the group of every person, for the mean ability of each group.
     cuts, cut_raw : tuple of float, bool
         Where people are divided into classes, on the scale of report, or in raw scores.
+    covariates : optional
+        Properties of items, for `Analysis.item_covariates`.
     notes : tuple of Finding
         What to say about what was left out.
     """
@@ -100,6 +103,7 @@ class Parts:
     described: Mapping[str, Any] = field(default_factory=dict)
     cuts: tuple[float, ...] = ()
     cut_raw: bool = False
+    covariates: Any = None
     notes: tuple[Finding, ...] = ()
 
 
@@ -158,6 +162,8 @@ def result_tables(study: Analysis, parts: Parts) -> dict[str, Columns]:
         by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
         if by_threshold:
             tables["dif_thresholds"] = _contrasts(by_threshold, "by_threshold")
+    if parts.covariates is not None:
+        tables["covariates"] = columns_of(study.item_covariates, parts.covariates)
     if parts.top is not None:
         tables["ranking"] = columns_of(study.ranking, parts.rank_by, parts.top)
     return tables

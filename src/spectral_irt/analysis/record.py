@@ -89,6 +89,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": compared if len(compared) > 1 else compared[0] if compared else None,
         "facets": study._facet_record(),
+        "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
 

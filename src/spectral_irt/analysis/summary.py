@@ -120,7 +120,7 @@ def _show_facets(out: Screen, study: Analysis) -> None:
         cells = [[f"{value:{form.get(key, 'z.2f')}}" for value in table[key][some].tolist()] for key in keys]
         say(out, plain_table(heads, [[str(label) for label in table[name][some]], *cells], out.width, whole=out.whole))
         if len(some) < len(order):
-            say(out, Text(f"{len(order) - len(some):,} levels in between are not shown.", style="dim"))
+            say(out, Text(f"{count(len(order) - len(some), name)} in between are not shown.", style="dim"))
         say(out)
 
 
@@ -141,6 +141,8 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     if parts.fit:
         lines.append(("fit", study.checks(parts).sentence()))
     lines += facet_lines(study)
+    if parts.covariates is not None:
+        lines.append(("covariates", study._explained(parts.covariates).sentence))
     for column, dif in study._grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))

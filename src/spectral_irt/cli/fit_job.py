@@ -117,6 +117,7 @@ class FitJob:
             "--report": results.report, "--plots": results.plots, "--bank": results.bank, "--anchors": results.anchors,
             "--rank": top, "--clustered-by": self.method.clustered_by, "--bootstrap": any(checked[0]),
             "--design adaptive": self.method.design == "adaptive", "an export": exports,
+            "--item-covariates": results.item_covariates,
             f"--estimator {self.method.estimator}": self.method.estimator != "spectral",
         }  # fmt: skip
         unlike = [name for name, said in beside.items() if said]
@@ -319,6 +320,7 @@ class FitJob:
             described={} if persons is False else described,
             cuts=results.cuts(),
             cut_raw=results.cut_raw,
+            covariates=results.item_covariates,
             draws=results.draws()[1] or 5,
             seed=results.seed or 0,
         )
@@ -328,7 +330,7 @@ class FitJob:
     def _inputs(self) -> list[str]:
         """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
         results = self.results
-        others = [with_sheet(results.group_file)[0]]
+        others = [with_sheet(results.group_file)[0], results.item_covariates]
         if results.bank is None or results.anchors is None or Path(results.anchors).resolve() != results.bank.resolve():
             others.append(results.anchors)
         return [*self.reading.inputs(self.files), *(str(path) for path in others if path is not None)]
@@ -359,7 +361,7 @@ class FitJob:
         unwanted = {"persons": no_persons, **dict.fromkeys(OF_PEOPLE, no_persons), "item_fit": no_fit, "curves": no_fit}
         unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank is None}
         unwanted |= {"cuts": not results.cuts(), "groups": not known or no_persons}
-        unwanted |= {"distractors": self.reading.key is None}
+        unwanted |= {"distractors": self.reading.key is None, "covariates": results.item_covariates is None}
         facets = [file_name(name) for name in self.method.facet]
         by = [f"{one}_{file_name(other)}" for one in facets for other in ("interactions", *(results.group or []))]
         return [*(table for table in TABLES if not unwanted.get(table)), *facets, *by]

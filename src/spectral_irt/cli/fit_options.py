@@ -271,6 +271,14 @@ class Results:
             "difficulty, or item, category and threshold.",
         ),
     ] = None
+    item_covariates: Annotated[
+        str | None,
+        results(
+            metavar="FILE",
+            help="A table with a row for each item and a column for each of its properties: covariates.csv, what each "
+            "property adds to the difficulty (linear logistic test model), and a test against free items.",
+        ),
+    ] = None
     bootstrap: Annotated[
         str | None,
         method(

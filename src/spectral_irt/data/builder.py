@@ -163,11 +163,11 @@ class ResponsesBuilder:
         items: Labels,
         person_at: NDArray[np.int32] | None = None,
         item_at: NDArray[np.int32] | None = None,
-        groups: Ints | None = None,
+        of: tuple[Labels, Ints] | None = None,
         report: Callable[[float], None] = lambda share: None,
     ) -> Responses:
         """All answers; `person_at` and `item_at` are the final codes of people and items, by those of the pieces, and
-        items of one of the `groups` have the same categories."""
+        `of` are the things rated and the one of each item: it has the same categories whoever rates."""
         self.check.check(self.source)
         self.check.check_key(items)
         if self._blocks and not len(self._pile):
@@ -177,8 +177,8 @@ class ResponsesBuilder:
             used = None if self._binary else Used(self.scoring.bits)
             sums, settled, final = self._sums(person_at, len(persons), used), None, None
             if used is not None:
-                table = used.of_items(item_at) if groups is None else used_by_group(used.of_items(item_at), groups)
-                settled = settle(table, items, self.scoring, self.source)
+                table = used.of_items(item_at) if of is None else used_by_group(used.of_items(item_at), of[1])
+                settled = settle(table, items, self.scoring, self.source, None if of is None else of[0][of[1]])
                 final = used.renaming(settled, item_at)
             pieces = self._final_rows(person_at, item_at, sums, final)
             made = packed(pieces, sums[0], persons, items, self.scoring, self.duplicates, self.source, settled, report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -109,19 +109,22 @@ class Settled:
     notes: tuple[Finding, ...]
 
 
-def settle(used: NDArray[np.bool_], items: Labels, scoring: Scoring, source: str) -> Settled:
+def settle(
+    used: NDArray[np.bool_], items: Labels, scoring: Scoring, source: str, names: Labels | None = None
+) -> Settled:
     """Categories from 0 to the K of each item, from items x values that somebody used.
 
     What becomes of values that nobody used is said by `unused`: "collapse", the answers to the item are numbered anew
     without them, with a finding; "error"; or "keep", an item has every category that somebody used for any item of its
-    group. Answers of which nobody said what they are stay right and wrong where none is above 1.
+    group; `names` is what messages call the items. Answers of which nobody said what they are stay right and wrong
+    where none is above 1.
     """
     if scoring.undecided and not used[:, 2:].any():
         return Settled(np.tile(np.arange(2, dtype=np.uint8), (len(items), 1)), Thresholds.ones(len(items)), None, ())
     used, value = _turned(used, items, scoring)
     width = used.shape[1]
     low = int(used.any(axis=0).argmax())
-    names = np.array(items.tolist(), dtype=object)
+    names = np.array((items if names is None else names).tolist(), dtype=object)
     if scoring.unused == "keep":  # an item has the categories of its group, from the lowest of these to the highest
         used = used_by_group(used, _groups_of(items, scoring.groups))
     n_used = used.sum(axis=1)
@@ -129,10 +132,11 @@ def settle(used: NDArray[np.bool_], items: Labels, scoring: Scoring, source: str
     lowest = used.argmax(axis=1)
     highest = np.where(answered, width - 1 - used[:, ::-1].argmax(axis=1), 0)
     gaps = answered & ((lowest > 0) | (n_used < highest + 1)) & ~((n_used == 1) & (highest <= 1))
+    without = list(dict.fromkeys(names[gaps].tolist()))
     if gaps.any() and scoring.unused == "error":
         k = int(np.flatnonzero(gaps)[0])
         raise ResponseValueError(
-            f"{source}: {_items(gaps)} categories that nobody used: {listed(names[gaps])} (the first was answered "
+            f"{source}: {_items(without)} categories that nobody used: {listed(without)} (the first was answered "
             f"{listed(np.flatnonzero(used[k]).tolist())}). Number the categories from 0 without gaps, or say "
             "`unused='collapse'`."
         )
@@ -140,16 +144,24 @@ def settle(used: NDArray[np.bool_], items: Labels, scoring: Scoring, source: str
     if gaps.any():
         if not np.any(gaps & (highest - lowest + 1 > n_used)) and len(set(lowest[answered].tolist())) == 1:
             said = f"The lowest category is {low}; it counts as 0, the next as 1, and so on."
-            found = (Finding("categories_shifted", "note", said, "Scores are counted from 0.", tuple(names.tolist())),)
+            found = (
+                Finding(
+                    "categories_shifted",
+                    "note",
+                    said,
+                    "Scores are counted from 0.",
+                    tuple(dict.fromkeys(names.tolist())),
+                ),
+            )
         else:
             found = (
                 Finding(
                     "categories_collapsed",
                     "warning",
-                    f"{_items(gaps)} categories that nobody used: {listed(names[gaps])}. The answers are numbered anew "
+                    f"{_items(without)} categories that nobody used: {listed(without)}. The answers are numbered anew "
                     "without them.",
                     "A threshold that nobody stands beside cannot be estimated; check the categories of these items.",
-                    tuple(names[gaps].tolist()),
+                    tuple(without),
                 ),
             )
     rank = np.cumsum(used, axis=1) - 1
@@ -187,8 +199,8 @@ def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[N
     return wide, value
 
 
-def _items(chosen: NDArray[np.bool_]) -> str:
-    number = int(chosen.sum())
+def _items(chosen: Sequence[Any]) -> str:
+    number = len(chosen)
     return f"{number:,} item{' has' if number == 1 else 's have'}"
 
 

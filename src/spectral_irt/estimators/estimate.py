@@ -147,8 +147,11 @@ def convergence(
 
 
 def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
-    """The finding that a threshold lies below the one before it, if any does."""
-    layout, beta = responses.thresholds, found.thresholds
+    """The finding that a threshold lies below the one before it, if any does; of ratings, by item."""
+    layout, beta, se, labels = responses.thresholds, found.thresholds, found.se, responses.items
+    if found.facets is not None:
+        items = found.facets.items
+        layout, beta, se, labels = items.layout, items.thresholds, items.threshold_se, items.labels
     if layout.binary:
         return ()
     upper = np.flatnonzero(layout.below)
@@ -156,14 +159,14 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     disordered = distance < 0
     if not disordered.any():
         return ()
-    if found.covariance is not None:
+    if found.covariance is not None and found.facets is None:
         c = found.covariance
         variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
     else:
-        variance = found.se[upper] ** 2 + found.se[upper - 1] ** 2
+        variance = se[upper] ** 2 + se[upper - 1] ** 2
     beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
-    items = responses.items[np.unique(layout.item[upper[disordered]])]
-    sure = responses.items[np.unique(layout.item[upper[beyond]])]
+    items = labels[np.unique(layout.item[upper[disordered]])]
+    sure = labels[np.unique(layout.item[upper[beyond]])]
     many = f"{len(items):,} items have" if len(items) != 1 else "1 item has"
     chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
     return (

@@ -167,10 +167,12 @@ class _Columns:
             raise OptionError(
                 f"the design names {name!r}, which is no column of the answers; there are {listed(there)}."
             )
-        of_item, absent = self.properties[name], [i for i in facets.items.tolist() if i not in self.properties[name]]
-        if absent:
+        known = {item: value for item, value in self.properties[name].items() if value is not None and value == value}
+        place = positions(facets.items, known)
+        if (place < 0).any():
+            absent = facets.items[place < 0]
             raise OptionError(f"the property {name!r} is not known of {len(absent):,} items: {listed(absent)}.")
-        values = [of_item[item] for item in facets.items.tolist()]
+        values = [list(known.values())[k] for k in place.tolist()]
         try:
             return facets.items, facets.item, np.array(values, dtype=np.float64)[facets.item]
         except (TypeError, ValueError):

@@ -6,12 +6,15 @@ ratings: abilities drop out, whoever rated whom.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import chdtrc, ndtr
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION
@@ -24,11 +27,14 @@ from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import FacetMeasures, Measures
 from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.errors import DesignError, listed
+from spectral_irt.errors import DesignError, OptionError, first_of, listed
 from spectral_irt.estimators.base import Tell
-from spectral_irt.estimators.estimate import Estimate, convergence, person_weights
+from spectral_irt.estimators.conditional import conditional_thresholds
+from spectral_irt.estimators.estimate import Estimate, convergence, keep_estimable, person_weights
 from spectral_irt.estimators.linear_design import ITEMS, DesignMatrix, LinearDesign, Normalization
+from spectral_irt.text import p_value
 
+SURE = 0.05  # of a test
 EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digit
 
 
@@ -53,7 +59,10 @@ def linear_fit(
     levels, subset = made.open_directions(parts[layout.item])
     normal = Normalization.of(made, levels, subset)
     exact = each is None and responses.n_responses <= EXACT_ANSWERS
-    start = np.where(made.fixed, made.value, parameters(a, _pooled(responses, made)))
+    below, above = _beside(responses, made)
+    place = made.real.first[made.facets.item][layout.item] + layout.level - 1  # of its item's threshold, for each row
+    pooled = np.log((below + 0.5) / (above + 0.5))[place]
+    start = np.where(made.fixed, made.value, parameters(a, pooled))
     likelihood = ExactLikelihood(responses) if exact else Likelihood(responses, a @ start, weights=each)
     ridge, tied = _ridge(responses, made, regularization, likelihood, start)
     fixed = made.fixed if made.fixed.any() else None
@@ -77,14 +86,113 @@ def linear_fit(
     return result.estimate(responses)
 
 
-def _pooled(responses: Responses, made: DesignMatrix) -> Floats:
-    """Where the steps begin: thresholds of the items by how often each category was chosen, whoever rated."""
-    layout, counts = responses.thresholds, np.nan_to_num(responses.category_counts)
-    total = np.zeros((made.real.n_items, counts.shape[1]))
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """The linear logistic test model: what properties add to the difficulty of items, beside items that are free.
+
+    `effects` has the columns `property, level, effect, se, z, p`: logits for one unit of a number, or for each word
+    (mean zero). `chi2` is twice the gain in log-likelihood of free items, `explained` the squared correlation of both
+    kinds of difficulty.
+    """
+
+    effects: dict[str, NDArray[Any]]
+    n_items: int
+    loglik: float
+    loglik_free: float
+    df: int
+    explained: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Of fit.json."""
+        chi2 = max(2 * (self.loglik_free - self.loglik), 0.0)
+        own = {name: getattr(self, name) for name in ("n_items", "loglik", "loglik_free", "df", "explained")}
+        return own | {"chi2": chi2, "p": float(chdtrc(self.df, chi2)) if self.df else None}
+
+    @property
+    def sentence(self) -> str:
+        """The first effects, how much they explain, and the test."""
+        named = zip(*(self.effects[key].tolist() for key in ("property", "level", "effect", "se")), strict=True)
+        shown = [
+            f"{name}{f' {level}' if level else ''} {effect:+.2f} (SE {se:.2f})" for name, level, effect, se in named
+        ]
+        test = self.to_dict()
+        against = "" if test["p"] is None else f" (chi2 = {test['chi2']:.1f}, df = {self.df}, {p_value(test['p'])})"
+        return (
+            f"{first_of(shown)}; they explain {self.explained:.0%} of the variance of {self.n_items:,} difficulties, "
+            f"likelihood ratio test against free items{against}."
+        )
+
+    @property
+    def findings(self) -> list[Finding]:
+        p = self.to_dict()["p"]
+        if p is None or p >= SURE:
+            return []
+        return [
+            Finding(
+                "covariates_incomplete",
+                "note",
+                f"The properties explain {self.explained:.0%} of the variance of difficulties, but free items fit "
+                f"better ({p_value(p)}).",
+                "Items differ for other reasons too, of which the standard errors of the effects know nothing: read "
+                "them as a description of these items.",
+            )
+        ]
+
+
+def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, Any]]) -> Explained:
+    """How far properties say how hard items are, by conditional likelihood; offsets of thresholds are free.
+
+    Only items with a finite estimate of their own count, so that both likelihoods are of the same answers.
+    """
+    kept = keep_estimable(responses)
+    rest, names = kept.responses, list(properties)
+    terms = {
+        " ".join(re.split(r"[+:\s]+", str(name))): properties[name] for name in names
+    }  # as a formula can name them
+    design = LinearDesign("+".join(terms), terms)
+    made = design.of(rest)
+    levels, subset = made.open_directions(np.zeros(rest.thresholds.n_entries, dtype=np.int64))
+    lost = [
+        name
+        for name, term in zip(names, made.terms, strict=False)
+        if (np.abs(levels[term.columns]).max(initial=0) > 1e-6 if term.weight is None else subset[term.name].any())
+    ]
+    if lost:
+        raise OptionError(
+            f"the properties {listed(lost)} cannot be told apart: one is the same for all items, or a sum of the "
+            "others. Leave some of them out."
+        )
+    df = rest.thresholds.n_entries - 1 - (made.matrix.shape[1] - levels.shape[1])
+    if df < 0:
+        raise OptionError(f"there are too few items ({rest.n_items:,}) for {len(names):,} properties.")
+    found: DesignResult = linear_fit(rest, design, regularization=0, se="information").extra["design"]
+    beta, free = made.matrix @ found.eta, conditional_thresholds(rest, se="none")
+    exact = ExactLikelihood(rest)
+    columns: dict[str, list[Any]] = {"property": [], "level": [], "effect": [], "se": []}
+    for name, term in zip(names, found.design.terms, strict=False):
+        columns["property"] += [name] * term.size
+        columns["level"] += [""] if term.weight is None else term.labels.tolist()
+        columns["effect"] += found.eta[term.columns].tolist()
+        columns["se"] += found.se[term.columns].tolist()
+    effects = {
+        key: np.array(values, dtype=object if key in ("property", "level") else float)
+        for key, values in columns.items()
+    }
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effects["z"] = effects["effect"] / effects["se"]
+    effects["p"] = 2 * ndtr(-np.abs(effects["z"]))
+    locations = (rest.thresholds.mean(beta), rest.thresholds.mean(free.thresholds))
+    return Explained(
+        effects, rest.n_items, exact.at(beta).loglik, free.loglik, df, float(np.corrcoef(*locations)[0, 1] ** 2)
+    )
+
+
+def _beside(responses: Responses, made: DesignMatrix) -> tuple[Floats, Floats]:
+    """How many ratings are in the category below and in that above each threshold of the items, whoever rated."""
+    counts, real = np.nan_to_num(responses.category_counts), made.real
+    total = np.zeros((real.n_items, counts.shape[1]))
     np.add.at(total, made.facets.item, counts)
-    real = made.real
-    odds = np.log((total[real.item, real.level - 1] + 0.5) / (total[real.item, real.level] + 0.5))
-    return odds[real.first[made.facets.item][layout.item] + layout.level - 1]
+    return total[real.item, real.level - 1], total[real.item, real.level]
 
 
 def _ridge(
@@ -96,13 +204,17 @@ def _ridge(
     passed, most = a.T @ likelihood.passed, a.T @ (met * 1.0)
     plain = np.concatenate([np.full(term.size, term.weight is not None or term.interaction) for term in made.terms])
     tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
+    for term in made.terms:
+        if term.level is not None and term.weight is not None:  # the threshold beside a category that nobody used
+            tied[term.columns] &= np.minimum(*_beside(responses, made)) > 0
     if not isinstance(regularization, str) and regularization == 0:
         loose = plain & ~tied & ~made.fixed
         if loose.any():
             names = np.concatenate([term.labels for term in made.terms])[loose]
             raise DesignError(
                 f"{responses.source}: without a prior no finite value exists where all ratings are the lowest or all "
-                f"are the highest: {listed(names)}. Leave out `regularization=0`, or drop them."
+                f"are the highest, or beside a category that nobody used: {listed(dict.fromkeys(names.tolist()))}. "
+                "Leave out `regularization=0`, or drop them."
             )
         return None, tied
     alpha = None if isinstance(regularization, str) else float(regularization)
@@ -232,10 +344,10 @@ class DesignResult:
                 Finding(
                     "disjoint_subsets",
                     "warning",
-                    f"The levels of {name!r} fall into {n:,} subsets that nothing links: {shown}"
+                    f"The {name}s fall into {n:,} subsets that nothing links: {shown}"
                     f"{' | ...' if n > 4 else ''}. Each subset has a mean of zero of its own; values of different "
                     "subsets cannot be compared.",
-                    "Have some people rated by members of two subsets, anchor one level of each subset, or analyze "
+                    f"Have some people rated by members of two subsets, anchor one {name} of each subset, or analyze "
                     "each subset by itself.",
                     tuple(outside.tolist()),
                 )

@@ -189,7 +189,31 @@ def facet_findings(table: Columns, name: str) -> list[Finding]:
     return found
 
 
+def one_only(responses: Responses, name: str) -> Finding | None:
+    """The finding that people were rated by one rater only."""
+    assert responses.facets is not None
+    labels, code = responses.facets.column(name)
+    met = np.asarray(responses.entries.gather(_met, responses.thresholds, code, len(labels)))
+    n, rated = int(np.sum(met == 1)), int(np.sum(met > 0))
+    if not n or len(labels) < 2:
+        return None
+    return Finding(
+        "one_rater",
+        "warning" if n > rated / 2 else "note",
+        f"{n:,} of {rated:,} people {'has' if n == 1 else 'have'} ratings of one {name} only: they do not tell how "
+        f"severe that {name} is, and their own measures rest on it.",
+        f"Have people rated by two {name}s or more where severities matter.",
+    )
+
+
 # ----------------------------------------------------------------------------------------------- sums
+
+
+def _met(block: Block, layout: Thresholds, code: Ints, n_levels: int) -> Ints:
+    """How many levels of a facet each person met."""
+    indptr, items, _ = answered_items(block, layout)
+    person = np.repeat(np.arange(block.n_persons, dtype=np.int64), np.diff(indptr))
+    return np.bincount(np.unique(person * n_levels + code[items]) // n_levels, minlength=block.n_persons)
 
 
 def _facets(calibration: Calibration) -> Facets:

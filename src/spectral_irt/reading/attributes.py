@@ -274,8 +274,8 @@ def _as_numbers(values: pl.Series) -> np.ndarray[Any, Any]:
 class PersonColumns:
     """What columns say about people, as it comes by; a long table says it with every answer."""
 
-    def __init__(self, names: Sequence[str], source: str) -> None:
-        self.names, self.source = tuple(dict.fromkeys(map(str, names))), source
+    def __init__(self, names: Sequence[str], source: str, whom: tuple[str, str] = ("person", "people")) -> None:
+        self.names, self.source, self.whom = tuple(dict.fromkeys(map(str, names))), source, whom
         self._parts: list[pl.DataFrame] = []
         self._waiting = self._settled = 0
 
@@ -305,19 +305,19 @@ class PersonColumns:
         columns = {}
         for k, name in enumerate(self.names):
             known = seen.select(LABEL, pl.col(f"c{k}").alias("value")).drop_nulls().unique(maintain_order=True)
-            known = _settled(known, name, self.source)
+            known = _settled(known, name, self.source, self.whom)
             values = np.empty(known.height, dtype=object)
             values[:] = known["value"].to_list()
             columns[name] = People(known[LABEL].to_numpy(), {name: values}).of(persons)[name]
         return People(persons, columns, self.source)
 
 
-def _settled(known: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
+def _settled(known: pl.DataFrame, name: str, source: str, whom: tuple[str, str]) -> pl.DataFrame:
     twice = known.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
     if len(twice):
         raise OptionError(
-            f"{source}: {len(twice):,} {'person has' if len(twice) == 1 else 'people have'} more than one value in the "
-            f"column {name!r}: {listed(twice.to_list())}. Give each person one."
+            f"{source}: {len(twice):,} {f'{whom[0]} has' if len(twice) == 1 else f'{whom[1]} have'} more than one "
+            f"value in the column {name!r}: {listed(twice.to_list())}. Give each {whom[0]} one."
         )
     if all_whole(known["value"]):
         return known.with_columns(pl.col("value").cast(pl.Int64))
@@ -354,14 +354,35 @@ def read_people(
         if label in places:
             name = names[places.index(label)]
             raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
-        labels: dict[str, None] = {}
-        for piece, _ in table.pieces([label, *places]):
-            own, *values = piece.get_columns()
-            about.add(own, values)
-            labels |= dict.fromkeys(own.cast(pl.String).drop_nulls())
-        return about.people(np.array(list(labels), dtype=object))
+        return _rows_about(table, label, places, about)
 
     return read_one(path, "a table of people", read, sheet=sheet, sheet_option="group_sheet", encoding=encoding)
+
+
+def read_item_properties(path: str, *, sheet: str | int | None = None) -> People:
+    """All columns of a table with a row for each item, which its column `item` names, or else the first."""
+    from spectral_irt.reading.formats import read_one
+
+    def read(table: Table) -> People:
+        names = [str(name) for name in table.columns]
+        label = names.index("item") if "item" in names else 0
+        places = [k for k in range(len(names)) if k != label]
+        if not places:
+            raise OptionError(f"{table.name} has no column beside {names[0]!r}; each property of items is a column.")
+        return _rows_about(
+            table, label, places, PersonColumns([names[k] for k in places], table.name, ("item", "items"))
+        )
+
+    return read_one(path, "a table of items", read, sheet=sheet, sheet_option="item_covariates")
+
+
+def _rows_about(table: Table, label: int, places: list[int], about: PersonColumns) -> People:
+    labels: dict[str, None] = {}
+    for piece, _ in table.pieces([label, *places]):
+        own, *values = piece.get_columns()
+        about.add(own, values)
+        labels |= dict.fromkeys(own.cast(pl.String).drop_nulls())
+    return about.people(np.array(list(labels), dtype=object))
 
 
 def _label_column(table: Table, columns: Sequence[str], person: str | None) -> int:

@@ -334,10 +334,10 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
     builder.check.check(options.source)
     items, item_at = data.numbering("item")
-    facets, groups = data.facets(items), None
-    if facets is not None:  # an item has the same categories whoever rates
-        items, groups = facets.labels(), facets.item
+    facets, of = data.facets(items), None
+    if facets is not None:
+        items, of = facets.labels(), (facets.items, facets.item)
     persons, person_at = data.numbering("person")
     report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
-    responses = builder.responses(persons, items, person_at, item_at, groups, report)
+    responses = builder.responses(persons, items, person_at, item_at, of, report)
     return replace(responses, frame_kind=options.frame_kind, facets=facets)

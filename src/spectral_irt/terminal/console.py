@@ -63,7 +63,7 @@ def show_source(out: Console, responses: Responses) -> None:
     head, items = Text(printable(responses.source), style="bold"), f"{responses.n_items:,} {responses.words[1]}"
     if responses.facets is not None:
         named = zip(responses.facets.levels[1:], responses.facets.names[1:], strict=True)
-        more = [f"{count(len(levels), 'level')} of {name}" for levels, name in named]
+        more = [count(len(levels), name) for levels, name in named]
         items = f"{len(responses.facets.items):,} {responses.words[1]}, {', '.join(map(printable, more))}"
     head.append(
         f"  {responses.n_persons:,} {responses.words[0]}, {items}, {responses.n_responses:,} {what}", style="not bold"

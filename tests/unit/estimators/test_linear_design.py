@@ -13,11 +13,12 @@ import pytest
 
 import spectral_irt as si
 from ratings import ratings, simulated
+from spectral_irt import simulate
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.conditional.linear import linked_parts, subsets, unidentified
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.estimators.linear_fit import linear_fit
+from spectral_irt.estimators.linear_fit import explain_items, linear_fit
 
 REFERENCE = Path(__file__).parents[2] / "reference"
 
@@ -52,8 +53,28 @@ def test_properties_of_items_are_those_of_erm():
     np.testing.assert_allclose(found.eta, gold["eta"], atol=1e-5)
     np.testing.assert_allclose(found.se, gold["se"], atol=1e-5)
     assert estimate.loglik == pytest.approx(gold["loglik"], abs=1e-5)
-    free = si.ConditionalRasch().fit(responses)
-    assert 2 * (free.loglik_ - estimate.loglik) == pytest.approx(gold["lr"], abs=1e-4)
+    explained = explain_items(responses, properties)
+    assert explained.effects["property"].tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(explained.effects["effect"], gold["eta"], atol=1e-5)
+    np.testing.assert_allclose(explained.effects["se"], gold["se"], atol=1e-5)
+    test = explained.to_dict()
+    assert (test["chi2"], test["df"]) == (pytest.approx(gold["lr"], abs=1e-4), gold["df"])
+
+
+def test_words_have_effects_of_mean_zero_and_what_cannot_be_told_apart_is_named():
+    responses = simulate.partial_credit(300, 8, categories=3, seed=1).responses
+    kind = {item: "ab"[k % 2] for k, item in enumerate(responses.items)}
+    length = {item: k // 2 for k, item in enumerate(responses.items)}
+    found = explain_items(responses, {"kind": kind, "length + 1": length})
+    assert found.effects["level"].tolist() == ["a", "b", ""]
+    assert found.effects["effect"][:2].sum() == pytest.approx(0, abs=1e-9)
+    assert found.df == 6 - 1  # of 16 thresholds, 8 offsets are free in both
+    with pytest.raises(OptionError, match="'same' cannot be told apart"):
+        explain_items(responses, {"kind": kind, "same": dict.fromkeys(kind, 1)})
+    with pytest.raises(OptionError, match="cannot be told apart"):
+        explain_items(responses, {"kind": kind, "again": kind})
+    with pytest.raises(OptionError, match="'kind' is not known of 1 items"):
+        explain_items(responses, {"kind": {**kind, responses.items[0]: None}})
 
 
 # ------------------------------------------------------------------------------------- what is identified
