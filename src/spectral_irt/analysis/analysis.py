@@ -37,7 +37,6 @@ from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ranks.items import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Reliability, reliability
-from spectral_irt.reading.attributes import read_item_properties
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -347,6 +346,8 @@ class Analysis(AnalysisOfRatings):
                 "weight."
             )
         if isinstance(properties, str | Path):
+            from spectral_irt.reading.attributes import read_item_properties
+
             about = read_item_properties(str(properties))
             properties = {name: dict(zip(about.labels, values, strict=True)) for name, values in about.items()}
         return explain_items(self.responses, properties)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import chdtrc, ndtr
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION
@@ -104,6 +103,8 @@ class Explained:
 
     def to_dict(self) -> dict[str, Any]:
         """Of fit.json."""
+        from scipy.special import chdtrc
+
         chi2 = max(2 * (self.loglik_free - self.loglik), 0.0)
         own = {name: getattr(self, name) for name in ("n_items", "loglik", "loglik_free", "df", "explained")}
         return own | {"chi2": chi2, "p": float(chdtrc(self.df, chi2)) if self.df else None}
@@ -144,6 +145,8 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
 
     Only items with a finite estimate of their own count, so that both likelihoods are of the same answers.
     """
+    from scipy.special import ndtr
+
     kept = keep_estimable(responses)
     rest, names = kept.responses, list(properties)
     terms = {
