@@ -152,7 +152,7 @@ def test_records_and_files(studies, tmp_path):
     assert (records[0]["model"], records[1]["model"]) == ("rasch", "pcm")
     assert records[0]["estimator"] == records[1]["estimator"] == "cml"
     for study, folder in ((one, "a"), (other, "b"), (beside, "c")):
-        study.write(tmp_path / folder)
+        study.write(tmp_path / folder, every=True)
     names = [path.name for path in sorted((tmp_path / "a").iterdir())]
     assert names == [path.name for path in sorted((tmp_path / "b").iterdir())]
     assert {*names, "thresholds.csv", "curves.csv"} == {path.name for path in (tmp_path / "c").iterdir()}

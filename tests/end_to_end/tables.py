@@ -12,7 +12,7 @@ import numpy as np
 Rows = list[dict[str, Any]]
 
 # What `fit -o` writes of a complete test without a key.
-TABLES = ["items", "persons", "scores", "unexpected", "item_fit", "item_analysis"]
+TABLES = ["items", "persons", "scores"]
 WRITTEN = [*(f"{table}.csv" for table in TABLES), "fit.json"]
 
 

@@ -25,7 +25,7 @@ def test_with_a_key_every_option_is_written_and_a_wrong_key_is_said(cli: Cli) ->
     names = [f"q{k + 1}" for k in range(12)]
     pl.DataFrame({"id": np.arange(400), **dict(zip(names, chosen.T.tolist(), strict=True))}).write_csv("answers.csv")
     pl.DataFrame({"item": names, "key": ["A"] * 7 + ["C"] + ["A"] * 4}).write_csv("key.csv")
-    done = cli("fit", "answers.csv", "--key", "key.csv", "--blanks", "not-reached=wrong", "-o", "out")
+    done = cli("fit", "answers.csv", "--key", "key.csv", "--blanks", "not-reached=wrong", "-o", "out", "--all")
     assert done.code == 0, done.err
     assert "The key of 1 item is probably wrong. 'q8': the key is 'C', but the" in " ".join(done.out.split())
     assert "Cells that count as wrong, as asked: 90 not-reached" in " ".join(done.out.split())
@@ -40,7 +40,7 @@ def test_with_a_key_every_option_is_written_and_a_wrong_key_is_said(cli: Cli) ->
     record = json.loads(Path("out/fit.json").read_text(encoding="utf-8"))
     assert record["input"]["reading"]["not_reached"] == "wrong"
     assert "distractors.csv" in record["outputs"]
-    assert cli("fit", "answers.csv", "--correct", "A", "-o", "out").code == 0  # no key: the table is stale
+    assert cli("fit", "answers.csv", "--correct", "A", "-o", "out", "--all").code == 0  # no key: the table is stale
     assert not Path("out/distractors.csv").exists()
     bad = cli("fit", "answers.csv", "--key", "key.csv", "--blanks", "omitted=zero")
     assert bad.code == 2

@@ -86,7 +86,7 @@ def test_a_workbook_and_pictures(fit, tmp_path):
     assert {path.stem for path in (tmp_path / "p").iterdir()} == {
         *("wright", "items", "fit", "information", "scores", "icc", "categories")
     }
-    fit(REFERENCE / "scale8.csv", "-o", tmp_path / "out", "--plots", tmp_path / "p")  # again: replaced
+    fit(REFERENCE / "scale8.csv", "-o", tmp_path / "out", "--all", "--plots", tmp_path / "p")  # again: replaced
     assert len(list((tmp_path / "p").iterdir())) == 14
     for name in ("items", "thresholds", "persons", "item_fit"):
         sheet = pl.read_excel(tmp_path / "r.xlsx", sheet_name=name, engine="openpyxl")

@@ -121,7 +121,7 @@ def test_a_person_without_answers_is_kept(cli: Cli) -> None:
 
 
 def test_parquet_has_every_table(cli: Cli, lsat: Path) -> None:
-    assert cli("fit", lsat, "-o", "out", "--parquet", "--rank", 2, "--scale", "500,100").code == 0
+    assert cli("fit", lsat, "-o", "out", "--all", "--parquet", "--rank", 2, "--scale", "500,100").code == 0
     for name in ("items", "persons", "item_fit", "ranking"):
         table = pl.read_parquet(f"out/{name}.parquet")
         assert table.equals(pl.read_csv(f"out/{name}.csv", schema=table.schema)), name
@@ -130,7 +130,7 @@ def test_parquet_has_every_table(cli: Cli, lsat: Path) -> None:
 def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
     done = cli("fit", lsat, "-o", "out", "--skip", "persons,fit")
     assert done.code == 0
-    assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv"]
+    assert sorted(os.listdir("out")) == ["fit.json", "items.csv"]
     assert "reliability" not in done.out
     found = record()
     for name in ("persons", "reliability", "item_fit", "model_test"):
@@ -147,14 +147,14 @@ def test_large_data_are_analyzed_only_when_something_is_written(
 
 
 def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cli("fit", lsat, "-o", "out")
+    cli("fit", lsat, "-o", "out", "--all")
     monkeypatch.setattr(folder, "LONG", 10)
-    done = cli("fit", lsat, "-o", "out")
+    done = cli("fit", lsat, "-o", "out", "--all")
     assert "Say --skip none to have it all the same" in " ".join(done.out.split())
     left = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "item_analysis.csv", "fit.json"]
     assert sorted(os.listdir("out")) == sorted(left)  # the old item_fit.csv is stale
     assert record()["outputs"] == left
-    assert cli("fit", lsat, "-o", "out", "--skip", "none").code == 0
+    assert cli("fit", lsat, "-o", "out", "--skip", "none", "--all").code == 0
     assert Path("out/item_fit.csv").exists()
 
 
@@ -171,9 +171,15 @@ def test_somebody_elses_file_in_a_directory_of_results_stays(cli: Cli, lsat: Pat
 
 
 def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Path) -> None:
-    done = cli("fit", school, "-o", "out", "--ignore", "sex", "--ignore", "age")
+    done = cli("fit", school, "-o", "out", "--all", "--ignore", "sex", "--ignore", "age")
     assert done.code == 0
     rows = read_csv("out/item_fit.csv")
+    items = read_csv("out/items.csv")  # has what the terminal shows
+    assert list(items[0])[9:] == [*folder.OF_FIT, "item_rest", "misfit"]
+    assert all(
+        row[name] == item[name] for row, item in zip(rows, items, strict=True) for name in (*folder.OF_FIT, "misfit")
+    )
+    assert [row["item_rest"] for row in items] == [row["item_rest"] for row in read_csv("out/item_analysis.csv")]
     data = read(school, ignore=["sex", "age"])
     expected = columns_of(SpectralRasch().fit(data).analyse(data).item_fit)
     assert list(rows[0]) == list(expected)
@@ -193,7 +199,7 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Pat
 @pytest.mark.slow
 def test_bootstrap_limits(cli: Cli, school: Path) -> None:
     options = ("--ignore", "sex", "--ignore", "age", "--bootstrap")
-    done = cli("fit", school, "-o", "out", *options, "40:500")
+    done = cli("fit", school, "-o", "out", "--all", *options, "40:500")
     assert done.code == 0
     rows = read_csv("out/item_fit.csv")
     assert {"infit_conditional_low", "infit_conditional_high", "infit_conditional_p", "misfit"} <= set(rows[0])

@@ -46,7 +46,7 @@ def test_the_standard_set_is_written_the_same_each_time(cli: Cli, lsat: Path) ->
         assert len(data) < 400_000
     again = cli("fit", lsat, "--plots", "deep/pictures", "-o", "deep/pictures")  # beside the tables, over the old ones
     assert again.code == 0
-    tables = {"items.csv", "persons.csv", "scores.csv", "item_fit.csv", "fit.json"}
+    tables = {"items.csv", "persons.csv", "scores.csv", "fit.json"}
     assert {*NAMES, *tables} <= set(names("deep/pictures"))
     assert {name for name in names("deep/pictures") if name.endswith((".svg", ".png"))} == set(NAMES)
     assert all(contents()[name] == data for name, data in first.items())

@@ -46,7 +46,7 @@ def test_an_ordinary_test_is_shown_whole_with_its_fit(cli: Cli) -> None:
     lines = out.splitlines()
     first = next(k for k, line in enumerate(lines) if line.startswith("item ")) + 1
     assert [line.split()[0] for line in lines[first : first + 30]] == [item for _, item in table]
-    head, *rows = rows_of(Path("out/item_fit.csv"))
+    head, *rows = rows_of(Path("out/items.csv"))
     fit = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
     for line in lines[first : first + 30]:
         own = fit[line.split()[0]]
@@ -139,7 +139,7 @@ def test_demo_shows_its_command_and_finds_both_faults(cli: Cli) -> None:
     assert "misfits beyond chance: underfit 'density'" in text
     assert "Results are in results: items.csv, persons.csv, scores.csv, " in text
     assert "'density': the key is 'B', but the 371 people who chose 'C' are abler" in text
-    assert "groups.csv, item_fit.csv, item_analysis.csv, distractors.csv, dif.csv and fit.json." in text
+    assert "groups.csv, dif.csv and fit.json." in text
     assert len(rows_of(Path("results/items.csv"))) == 31
     command = text[text.index("spectral-irt fit") : text.index(" quiz.csv 800 people")]
     before = {path.name: path.read_bytes() for path in Path("results").glob("*.csv")}

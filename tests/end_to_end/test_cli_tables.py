@@ -46,7 +46,9 @@ def school(tmp_path: Path) -> Path:
 
 
 def test_scores_groups_and_cuts_are_written_and_shown(cli: Cli, school: Path) -> None:
-    done = cli("fit", school, "--group", "sex", "--scale", "500,100", "--cut", "450,550", "-o", "out", "--parquet")
+    done = cli(
+        "fit", school, "--group", "sex", "--scale", "500,100", "--cut", "450,550", "-o", "out", "--all", "--parquet"
+    )
     assert (done.code, done.err) == (0, "")
     for name in ("scores", "unexpected", "groups", "cuts"):
         assert pl.read_parquet(f"out/{name}.parquet").columns == list(read_csv(f"out/{name}.csv")[0])
@@ -73,7 +75,7 @@ def test_scores_groups_and_cuts_are_written_and_shown(cli: Cli, school: Path) ->
     assert "all classes 400 1.00" in text
 
     assert cli("fit", school, "--skip", "persons", "-o", "out").code == 0
-    left = ["fit.json", "item_analysis.csv", "item_fit.csv", "items.csv"]  # the others are stale
+    left = ["fit.json", "items.csv"]  # the others are stale
     assert sorted(os.listdir("out")) == left
 
 
@@ -102,7 +104,7 @@ def test_booklets_have_a_table_each_and_adaptive_tests_none(cli: Cli, tmp_path: 
     items = [f"q{k + 1:02}" for k in range(16)]
     booklets = right.copy()
     booklets[:150, 10:], booklets[150:, :6] = np.nan, np.nan
-    done = cli("fit", table_of(tmp_path / "booklets.csv", booklets, items), "-o", "two", "--cut", "0.3")
+    done = cli("fit", table_of(tmp_path / "booklets.csv", booklets, items), "-o", "two", "--all", "--cut", "0.3")
     assert done.code == 0
     rows = read_csv("two/forms.csv")
     assert [row["item"] for row in rows if row["form"] == "form 1"] == items[:10]

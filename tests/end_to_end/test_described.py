@@ -48,15 +48,15 @@ def run_all(cli: Cli, lsat: Path) -> None:
     halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))
     Path("people.csv").write_text(f"person,half\n{halves}")
     options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
-    done("fit", lsat, "-o", "all", "--cut", "450", *options)
+    done("fit", lsat, "-o", "all", "--all", "--cut", "450", *options)
     rows = [",".join(str((k >> j) % 2) for j in range(6)) for k in range(64)]
     booklets = "".join(f"{k},{'' if k % 3 else ','}{row}{',' if k % 3 else ''}\n" for k, row in enumerate(rows))
     Path("booklets.csv").write_text(f"person,q1,q2,q3,q4,q5,q6,q7\n{booklets}")
-    done("fit", "booklets.csv", "-o", "booklets")
+    done("fit", "booklets.csv", "-o", "booklets", "--all")
     done("fit", lsat, "-o", "plain", "--anchors", "bank")
     Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
     Path("properties.csv").write_text("item,length\n" + "".join(f"item{k},{k % 3}\n" for k in range(1, 6)))
-    done("fit", lsat, "-o", "keyed", "--key", "key.csv", "--item-covariates", "properties.csv")
+    done("fit", lsat, "-o", "keyed", "--all", "--key", "key.csv", "--item-covariates", "properties.csv")
     done("score", lsat, "--bank", "bank", "-o", "scored")
     done("link", "bank", "bank", "--common-items", "link.csv", "--equate", "equating.csv", "-o", "linked")
     done("compare", lsat, "-o", "compared.csv", "--estimators", "cml,jml")
@@ -72,7 +72,7 @@ def run_all(cli: Cli, lsat: Path) -> None:
     ordered = ["--model", "pcm", "--persons", 200, "--items", 5]
     done("simulate", *ordered, "--seed", 2, "-o", "ordered.csv", "--truth", "steps.csv")
     options = ["--scale", "500,100", "--rank", "--bank", "points", "--bootstrap", 40, "--group-file", "people.csv"]
-    done("fit", "ordered.csv", "-o", "ordered", *options)
+    done("fit", "ordered.csv", "-o", "ordered", "--all", *options)
     done("fit", "ordered.csv", "-o", "held", "--anchors", "points")
     done("score", "ordered.csv", "--bank", "points", "-o", "points.csv")
     done("link", "points", "points", "--common-items", "link_ordered.csv")

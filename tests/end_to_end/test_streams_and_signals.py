@@ -243,7 +243,7 @@ def test_a_kill_is_cleaned_up_by_the_next_run(place: Path) -> None:
         assert all(f"-{living.pid}-" in name for name in names if name.endswith(".partial"))
         living.terminate()
         living.communicate()
-    written = ["fit.json", "item_analysis.csv", "item_fit.csv", "items.csv", "persons.csv", "scores.csv"]
+    written = ["fit.json", "items.csv", "persons.csv", "scores.csv"]
     assert sorted(os.listdir(place / "out")) == written
 
 

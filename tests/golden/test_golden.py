@@ -27,7 +27,7 @@ RENAMED: dict[str, str] = {"p_value": "p_correct", "user": "person"}  # columns 
 @pytest.fixture(scope="module", params=RUNS)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     out = tmp_path_factory.mktemp(request.param)
-    assert main(["fit", *RUNS[request.param], "-o", str(out / "results")]) == 0
+    assert main(["fit", *RUNS[request.param], "--all", "-o", str(out / "results")]) == 0
     return HERE / request.param, out / "results"
 
 

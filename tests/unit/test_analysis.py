@@ -205,10 +205,10 @@ def test_the_summary_is_what_the_command_prints(
 
 
 def test_write_writes_what_the_command_writes(answers: str) -> None:
-    assert main(["fit", answers, "-o", "command", "--rank", "3", "--parquet"]) == 0
+    assert main(["fit", answers, "-o", "command", "--rank", "3", "--parquet", "--all"]) == 0
     responses = si.read(answers)
     study = si.SpectralRasch().fit(responses).analyse(responses)
-    paths = study.write("python", study.parts(writing=True, top=3), parquet=True)
+    paths = study.write("python", study.parts(writing=True, top=3), parquet=True, every=True)
     names = sorted(path.name for path in Path("command").iterdir())
     assert sorted(path.name for path in paths) == sorted(path.name for path in Path("python").iterdir()) == names
     assert {"items.csv", "persons.csv", "item_fit.csv", "ranking.csv", "items.parquet", "fit.json"} <= set(names)

@@ -180,7 +180,7 @@ def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
 
 
 def test_files(study, tmp_path):
-    written = study.write(tmp_path / "out")
+    written = study.write(tmp_path / "out", every=True)
     names = ["items", "thresholds", "persons", "scores", "unexpected", "item_fit", "curves", "item_analysis"]
     assert [path.name for path in written] == [*(f"{name}.csv" for name in names), "fit.json"]
     assert len(pl.read_csv(tmp_path / "out" / "thresholds.csv")) == 11

@@ -445,9 +445,9 @@ class Analysis(AnalysisOfRatings):
             found += self._explained(parts.covariates).findings
         return tuple(found)
 
-    def tables(self, parts: Parts | None = None) -> dict[str, Columns]:
-        """The tables that are written, by the names of their files."""
-        return result_tables(self, parts or self.parts(writing=True))
+    def tables(self, parts: Parts | None = None, *, every: bool = True) -> dict[str, Columns]:
+        """The tables by the names of their files: every one, or those that `write` writes by default."""
+        return result_tables(self, parts or self.parts(writing=True), every)
 
     def record(self, parts: Parts | None = None) -> dict[str, Any]:
         """What was computed, how, and what came of it: the content of `fit.json`."""
@@ -459,9 +459,15 @@ class Analysis(AnalysisOfRatings):
 
         return summary_text(self, parts or self.parts(), width)
 
-    def write(self, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False) -> list[Path]:
-        """Write the tables and `fit.json` to a folder as CSV (and Parquet), or to a workbook ("results.xlsx")."""
-        return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)
+    def write(
+        self, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False, every: bool = False
+    ) -> list[Path]:
+        """Write the results to a folder as CSV (and Parquet), or to a workbook ("results.xlsx").
+
+        Items, people, scores, what `parts` asks for (groups, cuts, ranks) and `fit.json`; with `every`, and always in a
+        workbook, also the further statistics of items and people (`item_fit`, `item_analysis`, `distractors`, ...).
+        """
+        return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet, every=every)
 
     def report(
         self,

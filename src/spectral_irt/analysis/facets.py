@@ -129,7 +129,7 @@ def of_items(method: Callable[P, R]) -> Callable[P, R]:
     return asked
 
 
-def facet_tables(study: AnalysisOfRatings, parts: Parts) -> dict[str, Columns]:
+def facet_tables(study: AnalysisOfRatings, parts: Parts, every: bool) -> dict[str, Columns]:
     """The tables of ratings by the names of their files."""
     found, scale = study.calibration.facets, study.calibration.scale
     assert found is not None
@@ -137,7 +137,7 @@ def facet_tables(study: AnalysisOfRatings, parts: Parts) -> dict[str, Columns]:
     if not found.items.layout.binary:
         tables["thresholds"] = with_measures(found.items.threshold_columns(), "threshold", scale)
     if parts.persons:
-        people = study._people_tables(parts)
+        people = study._people_tables(parts, every)
         persons = people["persons"]
         persons["fair_average"] = fair_average(study.calibration, np.asarray(persons["ability"], dtype=float))
         tables |= {name: table for name, table in people.items() if name not in ("scores", "forms")}

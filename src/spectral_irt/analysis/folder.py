@@ -28,6 +28,11 @@ PROGRAM = "spectral-irt"
 RECORD = "fit.json"
 PEOPLE = "persons"
 OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
+MORE = ("forms", "unexpected", "item_fit", "curves", "item_analysis", "distractors")  # files that must be asked for
+OF_FIT = (
+    *("infit", "infit_z", "outfit", "outfit_z", "infit_conditional", "infit_conditional_z"),
+    *("outfit_conditional", "outfit_conditional_z", "point_measure"),
+)  # what of the fit is among the items, before `item_rest` and `misfit`
 TABLES = (
     *("items", "thresholds", PEOPLE, *OF_PEOPLE, "groups", "cuts"),
     *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
@@ -134,24 +139,32 @@ def affordable(
     return Parts(persons=persons, fit=fit, item_analysis=by_default, notes=notes, **asked)
 
 
-def result_tables(study: Analysis, parts: Parts) -> dict[str, Columns]:
-    """The tables of an analysis by the names of their files, in the order of `TABLES`."""
+def result_tables(study: Analysis, parts: Parts, every: bool = True) -> dict[str, Columns]:
+    """The tables of an analysis by the names of their files, in the order of `TABLES`; `MORE` only with `every`."""
     calibration, categories = study.calibration, not study.responses.thresholds.binary
     if calibration.facets is not None:
         from spectral_irt.analysis.facets import facet_tables
 
-        return facet_tables(study, parts)
+        return facet_tables(study, parts, every)
     scale = calibration.scale
-    tables = {"items": with_measures(calibration.item_columns(), "difficulty", scale)}
+    items, fit = calibration.item_columns(), {}
+    if parts.fit:
+        fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
+        items |= {name: fit[name] for name in OF_FIT}
+    if parts.item_analysis:
+        items["item_rest"] = study._classical().item_rest
+    if parts.fit:
+        items["misfit"] = fit["misfit"]
+    tables = {"items": with_measures(items, "difficulty", scale)}
     if categories:
         tables["thresholds"] = with_measures(calibration.threshold_columns(), "threshold", scale)
     if parts.persons:
-        tables |= study._people_tables(parts)
-    if parts.fit:
-        tables["item_fit"] = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
+        tables |= study._people_tables(parts, every)
+    if parts.fit and every:
+        tables["item_fit"] = fit
         if categories and (curves := study._curves()):
             tables["curves"] = curves
-    if parts.item_analysis:
+    if parts.item_analysis and every:
         tables["item_analysis"] = study._item_analysis(discrimination=parts.fit)
         refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
         if has_options(study.responses) and not categories and not refused:
@@ -178,14 +191,16 @@ def _contrasts(grouped: Mapping[str, Differential], which: str = "contrasts") ->
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool = False) -> list[Path]:
+def write_results(
+    study: Analysis, folder: Path, parts: Parts, *, parquet: bool = False, every: bool = False
+) -> list[Path]:
     """The tables of an analysis and its record, complete or not at all; their paths.
 
-    A folder that is called "results.xlsx" is a workbook.
+    A folder that is called "results.xlsx" is a workbook, with every table.
     """
     if parquet and is_workbook(folder):
         raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
-    tables, record = study.tables(parts), study.record(parts)
+    tables, record = study.tables(parts, every=every or is_workbook(folder)), study.record(parts)
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
     done: list[Path] = []
     with all_or_nothing(targets, stale=stale) as drafts:

@@ -314,11 +314,12 @@ class AnalysisOfPeople:
 
     # ---------------------------------------------------------------------------------------------- files
 
-    def _people_tables(self, parts: Parts) -> dict[str, Columns]:
+    def _people_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
         """The tables about people that go to files, by name; one without rows is left out."""
         tables = {"persons": columns_of(self.persons, draws=parts.draws, seed=parts.seed, given=parts.groups or None)}
         if parts.scores:
             tables["scores"] = columns_of(self.scores)
+        if parts.scores and every:
             forms = self.forms()
             if not (len(forms) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)

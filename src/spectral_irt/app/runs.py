@@ -152,7 +152,7 @@ class Job:
         words = self.choice.fit_words(self.columns, self.kind)
         if not self.checked or words != self._checked_with:
             await self.check()
-        words = [*words, *(["--list-persons"] if self.choice.list_persons else [])]
+        words = [*words, "--all", *(["--list-persons"] if self.choice.list_persons else [])]
         places = {"-o": "results", "--report": "report.html", "--bank": "bank"}
         done = await self._command("fit", self.name, words, places, "results/fit.json")
         for earlier in (self.results, self.scored):

@@ -103,7 +103,7 @@ def _calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]
     if to == "pfile" and "persons" not in tables:
         raise OptionError(f"{str(folder)!r} has no persons.csv; fit with -o, and without --skip persons.")
     ability = (record.get("persons") or {}).get("ability")
-    about = {"fit": tables.get("item_fit"), "persons": tables.get("persons"), "wle": ability == "wle"}
+    about = {"fit": tables.get("item_fit", tables["items"]), "persons": tables.get("persons"), "wle": ability == "wle"}
     return _of_tables(record, tables), {**about, "source": str(folder)}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.facets import file_name
-from spectral_irt.analysis.folder import OF_PEOPLE, RECORD, TABLES, result_paths, write_result
+from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, result_paths, write_result
 from spectral_irt.analysis.record import file_digests
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.bank import AnchoredRasch, Bank, to_bank
@@ -271,7 +271,8 @@ class FitJob:
             part_lines(study, parts)
             people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is shown or written
             study.findings(parts)
-            self.tables = study.tables(parts) if results.output is not None else {}
+            every = results.every_table or (results.output is not None and is_workbook(results.output))
+            self.tables = study.tables(parts, every=every) if results.output is not None else {}
             self.texts = {path: self._exported(kind, path, study) for kind, path in self.call.exports.items()}
             if results.plots is not None:
                 from spectral_irt.plots.all import Pictures
@@ -362,6 +363,8 @@ class FitJob:
         unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank is None}
         unwanted |= {"cuts": not results.cuts(), "groups": not known or no_persons}
         unwanted |= {"distractors": self.reading.key is None, "covariates": results.item_covariates is None}
+        if not results.every_table:
+            unwanted |= dict.fromkeys(MORE, True)
         facets = [file_name(name) for name in self.method.facet]
         by = [f"{one}_{file_name(other)}" for one in facets for other in ("interactions", *(results.group or []))]
         return [*(table for table in TABLES if not unwanted.get(table)), *facets, *by]

@@ -180,10 +180,18 @@ class Results:
             "-o",
             parser=place,
             metavar="DIR|FILE.xlsx",
-            help="Write all tables and a record, fit.json. Tables: items.csv, persons.csv, scores.csv, item_fit.csv, "
-            "item_analysis.csv and what else there is; a workbook has a sheet for each.",
+            help="Write items.csv, persons.csv, scores.csv, a record (fit.json), and the tables of --group, --cut and "
+            "--rank; a workbook has every table as a sheet.",
         ),
     ] = None
+    every_table: Annotated[
+        bool,
+        results(
+            "--all",
+            help="With -o: every table. Also item_fit.csv, item_analysis.csv, distractors.csv, forms.csv, curves.csv "
+            "and unexpected.csv.",
+        ),
+    ] = False
     report: Annotated[
         Path | None,
         results(parser=place, metavar="FILE.html", help="Write everything as one HTML page. It needs no network."),
@@ -229,7 +237,7 @@ class Results:
         list[str],
         results(
             metavar="persons,fit|none",
-            help="Leave out people (persons.csv, scores.csv) or the fit of items (item_fit.csv); none: compute them "
+            help="Leave out people (persons.csv, scores.csv) or the fit of items; none: compute them "
             "however long it takes.",
         ),
     ] = field(default_factory=list)

@@ -74,7 +74,7 @@ def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]
             "misfitting_items",
             "warning",
             f"{number:,} of {known:,} items {verb} beyond chance{drawn}: {'; '.join(parts)}.",
-            "Read these items; item_fit.csv has the numbers.",
+            "Read these items; items.csv has the numbers.",
             tuple(labels[flagged].tolist()),
         ),
     )

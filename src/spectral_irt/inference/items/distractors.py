@@ -195,7 +195,7 @@ def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple
             "wrong_key",
             "warning",
             f"{what}. {first_few(parts, ' items')}.",
-            "Check the key, correct it and calibrate again; distractors.csv has every option.",
+            "Check the key, correct it and calibrate again; distractors.csv (with --all) has every option.",
             tuple(labels),
         ),
     )
