@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spectral_irt.cli.help import TOPICS
-from spectral_irt.cli.main import COMMANDS, OLD, command_named, fit_options, in_new_words
+from spectral_irt.cli.main import COMMANDS, command_named, fit_options
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
@@ -111,65 +111,6 @@ def test_a_dry_run_refuses_what_a_fit_would_and_writes_nothing(cli: Cli, tmp_pat
         again = cli("fit", "a.csv", "--dry-run", *bad.split())
         assert again.code == 2, bad
         assert bad.split()[0] in again.err
-    old = cli("check", "a.csv", "--group", "sex")
-    assert (old.code, old.err) == (0, "note: check with --group is now fit --dry-run.\n")
-
-
-# ------------------------------------------------------------------------------ what options were called before
-
-GIVEN_NOW = {  # a line of before, and what it is now
-    "fit a.csv --user p --weight w --weighting pairs --se none": (
-        "fit a.csv --person p --survey-weight w --chain-weights pairs --set se=none"
-    ),
-    "fit --key k.xlsx a.csv --key-sheet=A --group-file g.xlsx --group-sheet B": (
-        "fit --key k.xlsx#A a.csv --group-file g.xlsx#B"
-    ),
-    "fit a.csv --order-by t --duplicates last --orient items": "fit a.csv --duplicates last:t --layout items-in-rows",
-    "fit a.csv --ability pv --draws 3 --bootstrap 40 --sample 500 --rank 9 --rank-by lower --cut-score 3,4": (
-        "fit a.csv --ability pv:3 --bootstrap 40:500 --rank 9:lower --cut raw:3,4"
-    ),
-    "fit a.csv --no-persons --no-fit --no-refine --assume-equal-means": (
-        "fit a.csv --skip persons --skip fit --set refine=false --set assume_equal_means=true"
-    ),
-    "fit --in-database duckdb:s.duckdb --table answers": "fit duckdb:s.duckdb#answers",
-    "score --sql q --database sqlite:s.db --bank b": "score --sql q sqlite:s.db --bank b",
-    "link a b --table t.csv": "link a b --common-items t.csv",
-    "leaderboard runs --by subject": "leaderboard runs --subject subject",
-    "simulate --persons 3 --items 4": "simulate --persons 3 --items 4",
-}
-
-
-@pytest.mark.parametrize("before", GIVEN_NOW)
-def test_old_names_are_understood_and_answered_by_the_new_ones(capsys: pytest.CaptureFixture[str], before: str) -> None:
-    now, exports = in_new_words(before.split())
-    assert (" ".join(now), exports) == (GIVEN_NOW[before], {})
-    notes = capsys.readouterr().err.splitlines()
-    flags = [word.partition("=")[0] for word in before.split() if word.startswith("--")]
-    assert len(notes) == sum(flag not in now for flag in flags)
-    assert all(note.startswith("note: --") for note in notes)
-    assert in_new_words([*before.split(), "-q"])[0] == [*now, "-q"]
-    assert capsys.readouterr().err == ""
-
-
-def test_what_is_old_is_no_option_any_more() -> None:
-    for commands, table in OLD.items():
-        for name in commands.split():
-            known = {flag for one in command_named(name).params for flag in one.opts}
-            new = {words.split()[0] for words in table.values() if words.startswith("--")}
-            assert not known & set(table), name
-            assert name == "check" or new <= known, name
-
-
-def test_files_for_other_programs_come_with_a_fit_once_more(cli: Cli, lsat: Path) -> None:
-    done = cli("fit", lsat, "--ifile", "i.csv", "--pfile", "p.csv", "--catsim", "c.csv")
-    assert (done.code, done.err.count("spectral-irt export --to")) == (0, 3)
-    assert cli("fit", lsat, "-o", "out", "-q").code == 0
-    for to in ("ifile", "pfile", "catsim"):
-        assert cli("export", "out", "--to", to, "-o", "new.csv").code == 0
-        assert Path("new.csv").read_bytes() == Path(f"{to[0]}.csv").read_bytes()
-    cases = {("--ifile", "i.xlsx"): "ends in none of .csv", ("--ifile", "a.csv", "--pfile", "a.csv"): "same file"}
-    for options, words in cases.items():
-        assert words in cli("fit", lsat, *options).err
 
 
 # ------------------------------------------------------------------------------------- misspelled options

@@ -34,15 +34,6 @@ def contents() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-# What is read, by the option that says so (None: the answers), and the outputs that might hit it.
-INPUTS = {
-    "answers": ("d.csv", []),
-    "key": ("key.csv", ["--key", "key.csv"]),
-    "group file": ("people.csv", ["--group-file", "people.csv"]),
-    "anchors": ("anchors.csv", ["--anchors", "anchors.csv"]),
-}
-
-
 def same(name: str, how: str) -> str:
     """Another name of the same file."""
     if how == "relative":
@@ -74,11 +65,6 @@ def refused(cli: Cli, command: list[str], name: str, ways: list[str]) -> None:
         assert contents() == before
         if Path(f"other{Path(name).suffix}").exists():
             Path(f"other{Path(name).suffix}").unlink()
-
-
-def test_fit(cli: Cli, files: None) -> None:
-    for name, says in INPUTS.values():
-        refused(cli, ["fit", "d.csv", *says, "--ifile"], name, NAMES)  # whose option is an old one, as in the next test
 
 
 def test_compare_and_score(cli: Cli, files: None) -> None:
@@ -133,15 +119,16 @@ def test_patterns_mean_their_files(cli: Cli, files: None) -> None:
 def test_a_folder_of_results(cli: Cli, files: None) -> None:
     assert cli("fit", "d.csv", "-o", "out").code == 0
     before = contents()
-    assert "being read" in cli("fit", "d.csv", "--anchors", "out/items.csv", "-o", "out").err
-    assert "being read" in cli("fit", "d.csv", "--group-file", "out/persons.csv", "--group", "n", "-o", "out").err
+    read = ["out/persons.csv", "d.csv --key out/items.csv", "d.csv --anchors out/items.csv"]
+    for words in [*read, "d.csv --group-file out/persons.csv --group n"]:
+        for folder in ("out", str(Path("out").absolute()), "sub/../out"):
+            Path("sub").mkdir(exist_ok=True)
+            assert "being read" in cli("fit", *words.split(), "-o", folder).err, words
     assert contents() == before
 
 
 def test_two_results_in_one_place(cli: Cli, files: None) -> None:
     Path("sub").mkdir()
-    done = cli("fit", "d.csv", "--ifile", "x.csv", "--catsim", "sub/../x.csv")
-    assert (done.code, "same file" in done.err) == (2, True)
     done = cli("simulate", "-o", "x.csv", "--items", 3, "--truth", "sub/../x.csv")
     assert (done.code, "same file" in done.err) == (2, True)
     assert not Path("x.csv").exists()

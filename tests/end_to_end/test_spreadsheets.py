@@ -40,9 +40,11 @@ def test_no_cell_of_ours_runs_and_every_label_comes_back(cli: Cli) -> None:
     assert set(read("answers.csv").items.tolist()) == set(ITEMS)
     sexes = "\n".join(f"{person},{'=f' if k % 2 else '-m'}" for k, person in enumerate(persons))
     Path("people.csv").write_text(f"person,sex\n{sexes}\n")
-    options = ["--rank", 3, "--group-file", "people.csv", "--ifile", "i.csv", "--pfile", "p.tsv", "--catsim", "c.csv"]
+    options = ["--rank", 3, "--group-file", "people.csv"]
     done = cli("fit", "answers.csv", "-o", "out", "--parquet", "--bank", "bank", *options)
     assert done.code == 0, done
+    for to, name in {"ifile": "i.csv", "pfile": "p.tsv", "catsim": "c.csv"}.items():
+        assert cli("export", "out", "--to", to, "-o", name).code == 0
     assert cli("score", "answers.csv", "--bank", "bank", "-o", "scores.csv").code == 0
     assert cli("fit", "answers.csv", "--bank", "bank2").code == 0
     assert cli("link", "bank", "bank2", "--common-items", "common.csv").code == 0

@@ -117,7 +117,6 @@ def test_places_that_are_empty(cli: Cli) -> None:
     for command in (
         "fit a.csv -o",
         "fit a.csv --bank",
-        "fit a.csv --ifile",
         "score a.csv --bank",
         "compare a.csv -o",
         "simulate --items 3 -o",
@@ -133,12 +132,12 @@ def test_places_that_are_empty(cli: Cli) -> None:
 def test_the_home_directory(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     Path("a.csv").write_text(ANSWERS)
-    assert cli("fit", "a.csv", "-o", "~/out", "--bank", "~/bank", "--ifile", "~/i.csv").code == 0
+    assert cli("fit", "a.csv", "-o", "~/out", "--bank", "~/bank").code == 0
     assert cli("score", "a.csv", "--bank", "~/bank", "-o", "~/s.csv").code == 0
     assert cli("fit", "a.csv", "--anchors", "~/out/items.csv").code == 0
     assert cli("fit", "a.csv", "--anchors", "~/bank").code == 0
     assert cli("simulate", "-o", "~/d.csv", "--items", 3).code == 0
-    assert sorted(os.listdir("home")) == ["bank", "d.csv", "i.csv", "out", "s.csv"]
+    assert sorted(os.listdir("home")) == ["bank", "d.csv", "out", "s.csv"]
     assert not Path("~").exists()
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import typer
 from rich.text import Text
 
 from spectral_irt.analysis.folder import result_paths
@@ -19,10 +18,10 @@ from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.linking import told_errors
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.cli.data import refuse_bank_place, save_bank
-from spectral_irt.cli.fit_options import Ability, Seed, ability_and_draws
-from spectral_irt.cli.help import output_at, place, with_options
+from spectral_irt.cli.fit_options import Abilities
+from spectral_irt.cli.help import argument, with_options
 from spectral_irt.cli.models import SHORTLIST, score_models
-from spectral_irt.cli.options import Call, Files, Reading, Recoding, mean_and_sd, own
+from spectral_irt.cli.options import Call, Files, Reading, Recoding, mean_and_sd, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import OptionError, OutputError, StaleBankError, printable
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
@@ -61,40 +60,22 @@ def _findings(findings: Iterable[Finding]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------- score
 
 
-@with_options(Reading, Recoding, Mode)
+@with_options(Reading, Recoding, Abilities, Mode)
 def score(
     reading: Reading,
     recoding: Recoding,
+    abilities: Abilities,
     mode: Mode,
     call: Call,
-    bank: Annotated[
-        Path,
-        own(
-            "--bank",
-            parser=place,
-            metavar="DIR",
-            help="The bank, as fit --bank made it; or the folder of a short list.",
-        ),
-    ],
     files: Files,
-    output: Annotated[
-        Path | None,
-        output_at(
-            "FILE|DIR", "The table as .csv, .parquet or .xlsx; or a directory for persons.csv and a record, score.json."
-        ),
-    ] = None,
-    ability: Ability = "wle",
-    seed: Seed = None,
-    population: Annotated[
-        str | None,
-        own(
-            metavar="MEAN,SD",
-            help="Population assumed for --ability eap and pv, in logits. By default that of the calibration.",
-        ),
-    ] = None,
-    ignore_unknown: Annotated[
-        bool, own("--ignore-unknown", help="Ignore answers to items that are not in the bank.")
-    ] = False,
+    bank: Path = own("DIR", "The bank, as fit --bank made it; or the folder of a short list.", required=True),
+    output: Path | None = output_at(
+        "FILE|DIR", "The table as .csv, .parquet or .xlsx; or a directory for persons.csv and a record, score.json."
+    ),
+    population: str | None = own(
+        "MEAN,SD", "Population assumed for --ability eap and pv, in logits. By default that of the calibration."
+    ),
+    ignore_unknown: bool = own("", "Ignore answers to items that are not in the bank.", default=False),
 ) -> None:
     """Score people with the items of a bank: ability with its standard error, and person fit.
 
@@ -107,9 +88,9 @@ def score(
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
     mode.begin()
-    how, draws = ability_and_draws(ability, seed)
+    how, draws = abilities.draws()
     if (bank / SHORTLIST).is_file():
-        refused = {"--ability": ability if ability != "wle" else None, "--population": population}
+        refused = {"--ability": None if how == "wle" else how, "--population": population}
         refused["--ignore-unknown"] = "" if ignore_unknown else None
         if unfit := [name for name, value in refused.items() if value is not None]:
             raise OptionError(f"{unfit[0]} is for a bank, and {str(bank)!r} is a short list of prompts; leave it out.")
@@ -131,7 +112,7 @@ def score(
         with Progress() as progress:
             responses = reading.read_for_bank(known, files, recoding, progress, call.machine)
             progress.say("abilities")
-            drawn = {"draws": draws or 5, "seed": seed or 0}
+            drawn = {"draws": draws or 5, "seed": abilities.seed or 0}
             found = score_with(known, responses, how, population=prior, ignore_unknown=ignore_unknown, **drawn)
 
         def record() -> dict[str, Any]:
@@ -182,20 +163,20 @@ def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, 
 
 @with_options(Reading, Recoding, Mode)
 def update(
-    bank: Annotated[Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="The bank.")],
+    bank: Path = argument("DIR", "The bank."),
+    *,
     reading: Reading,
     recoding: Recoding,
     mode: Mode,
     call: Call,
     files: Files,
-    output: Annotated[Path | None, output_at("DIR", "Write the new bank there and keep the old one.")] = None,
-    repeats: Annotated[
-        Literal["error", "skip"],
-        own(
-            help="The very same data as before: error (default), or skip, which leaves the bank as it is. Single "
-            "people are not recognized."
-        ),
-    ] = "error",
+    output: Path | None = output_at("DIR", "Write the new bank there and keep the old one."),
+    repeats: Literal["error", "skip"] = own(
+        "",
+        "The very same data as before: error (default), or skip, which leaves the bank as it is. Single people are not "
+        "recognized.",
+        default="error",
+    ),
 ) -> None:
     """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
 
@@ -277,27 +258,17 @@ def _show_update(before: Bank, after: Bank, responses: Responses, findings: list
 
 @with_options(Mode)
 def link(
-    a: Annotated[
-        Path, typer.Argument(parser=place, metavar="A", show_default=False, help="The bank whose scale it shall be.")
-    ],
-    b: Annotated[Path, typer.Argument(parser=place, metavar="B", show_default=False, help="The bank to bring there.")],
     mode: Mode,
-    output: Annotated[Path | None, output_at("DIR", "Write B on A's scale, as a bank.")] = None,
-    method: Annotated[
-        Literal["robust", "mean", "mean-sigma"],
-        own(help="Mean difference without drifted items (default), of all items, or with a slope."),
-    ] = "robust",
-    common_items: Annotated[
-        Path | None, own(parser=place, metavar="FILE", help="Write all common items: .csv, .parquet or .xlsx.")
-    ] = None,
-    equate: Annotated[
-        Path | None,
-        own(
-            parser=place,
-            metavar="FILE",
-            help="Write raw scores on all items of A, what they are on B, and back: .csv, .parquet or .xlsx.",
-        ),
-    ] = None,
+    a: Path = argument("A", "The bank whose scale is kept."),
+    b: Path = argument("B", "The bank to bring to that scale."),
+    output: Path | None = output_at("DIR", "Write B on A's scale, as a bank."),
+    method: Literal["robust", "mean", "mean-sigma"] = own(
+        "", "Mean difference without drifted items (default), of all items, or with a slope.", default="robust"
+    ),
+    common_items: Path | None = own("FILE", "Write all common items: .csv, .parquet or .xlsx."),
+    equate: Path | None = own(
+        "FILE", "Write raw scores on all items of A, what they are on B, and back: .csv, .parquet or .xlsx."
+    ),
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.text import Text
 
 from spectral_irt.analysis.record import finding_record, record_head
-from spectral_irt.cli.help import output_at, with_options
-from spectral_irt.cli.options import Call, Files, Reading, Recoding, own
+from spectral_irt.cli.help import with_options
+from spectral_irt.cli.options import Call, Files, Reading, Recoding, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import DesignError, OptionError, check_option, for_shell, printable
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, make_ordered
@@ -36,17 +36,14 @@ def compare(
     mode: Mode,
     call: Call,
     files: Files,
-    estimators: Annotated[
-        str | None,
-        own(
-            metavar="NAME,...",
-            help=f"Which estimators, in this order; all by default: {', '.join(METHODS)}; of answers in more than two "
-            f"categories {', '.join(OF_ORDERED)}.",
-        ),
-    ] = None,
-    holdout: Annotated[float, own(metavar="SHARE", help="Share of the people to predict; 0.2.")] = 0.2,
-    seed: Annotated[int, own(metavar="NUMBER", min=0, help="Seed of the random division of the people; 0.")] = 0,
-    output: Annotated[Path | None, output_at("FILE", "The table as CSV, or .parquet, .xlsx.")] = None,
+    estimators: str | None = own(
+        "NAME,...",
+        f"Which estimators, in this order; all by default: {', '.join(METHODS)}; of answers in more than two "
+        f"categories {', '.join(OF_ORDERED)}.",
+    ),
+    holdout: float = own("SHARE", "Share of the people to predict; 0.2.", default=0.2),
+    seed: int = own("NUMBER", "Seed of the random division of the people; 0.", min=0, default=0),
+    output: Path | None = output_at("FILE", "The table as CSV, or .parquet, .xlsx."),
 ) -> None:
     """Compare estimators: who predicts people it has not seen, who agrees with CML, and what each costs.
 
@@ -57,7 +54,7 @@ def compare(
     \b
     Examples
       spectral-irt compare answers.csv
-      spectral-irt compare ratings.parquet --above-mean wrong -o compared.csv
+      spectral-irt compare ratings.csv --threshold own-mean:wrong -o table.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
     mode.begin()

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from spectral_irt.analysis.record import counts_of, finding_record, record_head
 from spectral_irt.bank.storage import is_bank
-from spectral_irt.cli.help import output_at, with_options
-from spectral_irt.cli.options import Call, Categories, Files, Reading, changed, own
+from spectral_irt.cli.help import with_options
+from spectral_irt.cli.options import Call, Categories, Files, Reading, changed, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.data.packed_file import write_packed
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, printable
@@ -46,11 +46,9 @@ def pack(
     categories: Categories,
     mode: Mode,
     call: Call,
-    output: Annotated[Path, output_at("FILE.packed", "The packed file.")],
     files: Files,
-    group: Annotated[
-        list[str], own(metavar="COLUMN", help="A column about people to keep, for groups, clusters or weights.")
-    ] = [],  # noqa: B006
+    output: Path = output_at("FILE.packed", "The packed file.", required=True),
+    group: list[str] = own("COLUMN", "A column about people to keep, for groups, clusters or weights.", default=[]),
 ) -> None:
     """Read and score answers once, and keep them in a file that every command opens at once, whatever its size.
 
@@ -99,7 +97,7 @@ def in_database(job: FitJob, address: str) -> Iterator[FitJob]:
         raise OptionError(f"{address!r} is calibrated inside its database, and no file is read with it; name it alone.")
     settings, results = job.method.settings(), job.results
     foreign = [name for group, fit in IN_DATABASE.items() for name in changed(getattr(job, group)) if name not in fit]
-    foreign = [f"--{name.replace('_', '-')}" for name in [*foreign, *job.call.exports]]
+    foreign = [f"--{name.replace('_', '-')}" for name in foreign]
     foreign += [f"--set {name}" for name in settings if name not in IN_DATABASE_SETTINGS or settings[name] is True]
     foreign += ["--skip none"] if results.part("persons") or results.part("fit") else []
     if foreign:

@@ -6,19 +6,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-import typer
 
 from spectral_irt.analysis.folder import PROGRAM, RECORD
 from spectral_irt.analysis.record import record_head
 from spectral_irt.bank import Bank
 from spectral_irt.bank.export import PROGRAMS, WINSTEPS_STYLES, adaptive_text, ifile, pfile, sfile_text, winsteps_text
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.cli.help import output_at, place, with_options
-from spectral_irt.cli.options import own
+from spectral_irt.cli.help import argument, with_options
+from spectral_irt.cli.options import output_at, own
 from spectral_irt.cli.terminal import Mode, say_written
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ReadError
@@ -30,16 +29,12 @@ LABELS = {"item": pl.String, "person": pl.String, "status": pl.String}
 
 @with_options(Mode)
 def export(
-    source: Annotated[
-        Path,
-        typer.Argument(parser=place, metavar="DIR", show_default=False, help="A bank, or what 'fit -o DIR' wrote."),
-    ],
-    to: Annotated[
-        Literal["ifile", "sfile", "pfile", "catsim", "jscat", "mirtcat", "adaptivetesting"],
-        own(metavar="FORMAT", help="ifile, sfile, pfile, catsim, adaptivetesting, jscat or mirtcat."),
-    ],
-    output: Annotated[Path, output_at("FILE", "Where to write it.")],
     mode: Mode,
+    source: Path = argument("DIR", "A bank, or what 'fit -o DIR' wrote."),
+    to: Literal["ifile", "sfile", "pfile", "catsim", "jscat", "mirtcat", "adaptivetesting"] = own(
+        "FORMAT", "ifile, sfile, pfile, catsim, adaptivetesting, jscat or mirtcat.", required=True
+    ),
+    output: Path = output_at("FILE", "Where to write it.", required=True),
 ) -> None:
     """Write a calibration as a file for another program: Winsteps, catsim, jsCAT, mirtCAT or adaptivetesting.
 

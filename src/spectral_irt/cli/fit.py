@@ -79,7 +79,7 @@ def show(study: Analysis, parts: Parts, job: FitJob) -> None:
 
 def _say_where(out: Console, job: FitJob) -> None:
     results = job.results
-    further = [*job.call.exports.values(), results.report, results.plots, results.bank]
+    further = [results.report, results.plots, results.bank]
     places = [printable(path) for path in further if path is not None]
     if results.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.facets import file_name
 from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, result_paths, write_result
 from spectral_irt.analysis.record import file_digests
@@ -20,7 +19,6 @@ from spectral_irt.bank import AnchoredRasch, Bank, to_bank
 from spectral_irt.bank.anchors import anchored_to
 from spectral_irt.bank.build import merged
 from spectral_irt.cli.data import groups_of, refuse_bank_place, save_bank
-from spectral_irt.cli.export import exported_text, refuse_style
 from spectral_irt.cli.options import Call, Categories, Reading, changed, with_sheet
 from spectral_irt.cli.terminal import Progress
 from spectral_irt.errors import OptionError, OutputError
@@ -61,7 +59,7 @@ class FitJob:
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     tables: dict[str, Columns] = field(default_factory=dict)
-    texts: dict[Path, str] = field(default_factory=dict)  # the report, and files for other programs
+    page: str = ""  # the report
     left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
 
@@ -95,8 +93,6 @@ class FitJob:
                 raise OptionError(sentence)
         if self.categories.said:
             self._refuse_for_categories([name for name in changed(self.reading) if name in SCORED])
-        for path in self.call.exports.items():
-            refuse_style(*path)
         if self.results.report is not None:
             from spectral_irt.report.page import check_place
 
@@ -105,72 +101,63 @@ class FitJob:
 
     def _refusals(self) -> list[tuple[Any, str]]:
         """What does not go together, or could only fail after the work, or would do nothing; and what to say then."""
-        results, exports = self.results, self.call.exports
-        output = results.output
+        results, method = self.results, self.method
+        output, report, facet = results.output, results.report, method.facet
         no_persons, no_fit = results.part("persons") is False, results.part("fit") is False
-        ability, _ = results.draws()
-        top, by = results.ranked()
-        checked = results.simulated(), results.mean_and_sd()  # an error where they are not numbers
-        elsewhere = output or results.report or results.bank or results.cut or {"ifile", "pfile"} & set(exports)
-        unwanted = "--skip persons" if no_persons else "--skip fit"
+        (top, by), (sets, _) = results.ranked(), results.simulated()
+        results.mean_and_sd()  # an error where it is not two numbers
         beside = {
-            "--report": results.report, "--plots": results.plots, "--bank": results.bank, "--anchors": results.anchors,
-            "--rank": top, "--clustered-by": self.method.clustered_by, "--bootstrap": any(checked[0]),
-            "--design adaptive": self.method.design == "adaptive", "an export": exports,
-            "--item-covariates": results.item_covariates,
-            f"--estimator {self.method.estimator}": self.method.estimator != "spectral",
+            "--report": report, "--plots": results.plots, "--bank": results.bank, "--anchors": results.anchors,
+            "--rank": top, "--clustered-by": method.clustered_by, "--bootstrap": sets,
+            "--design adaptive": method.design == "adaptive", "--item-covariates": results.item_covariates,
+            f"--estimator {method.estimator}": method.estimator != "spectral",
         }  # fmt: skip
         unlike = [name for name, said in beside.items() if said]
-        listing = "say where with --report FILE" if results.report is None else "leave out --skip persons"
+        listing = "say where with --report FILE" if report is None else "leave out --skip persons"
+        unwanted = "--skip persons" if no_persons else "--skip fit"
+        endings = (".html", ".htm", ".csv", ".json", ".parquet")
+        in_rows = self._columns() and results.group_file is None and self.reading.layout == "items-in-rows"
         return [
-            (self.method.facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
-            (self.method.facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
+            (facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
+            (facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
             (results.cuts() and no_persons, "--cut is about people; leave out --skip persons."),
-            ("pfile" in exports and no_persons, "--pfile is a file of people; leave out --skip persons."),
+            (results.plots and (no_persons or no_fit), f"--plots shows people and item fit; leave out {unwanted}."),
             (
-                results.plots and (no_persons or no_fit),
-                f"--plots shows people and the fit of items; leave out {unwanted}.",
-            ),
-            (
-                results.list_persons and (results.report is None or no_persons),
+                results.list_persons and (report is None or no_persons),
                 f"--list-persons lists people in a report; {listing}.",
             ),
+            (sets and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
             (
-                (results.title or results.author) and results.report is None,
+                (results.title or results.author) and report is None,
                 "--title and --author are for a report; say where with --report FILE.",
             ),
-            (any(checked[0]) and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
             (
-                output is not None and output.suffix.lower() in (".html", ".htm", ".csv", ".json", ".parquet"),
+                output is not None and output.suffix.lower() in endings,
                 f"-o names a folder, or a workbook that ends in .xlsx, and is {str(output)!r}.",
             ),
             (top and output is None, "--rank writes a table beside items.csv; say where with -o DIR."),
             (
-                by == "lower" and self.method.settings().get("se") == "none",
+                by == "lower" and method.settings().get("se") == "none",
                 "--rank K:lower needs standard errors; leave out --set se=none.",
             ),
-            (results.scale and not elsewhere, "--scale is for what is written: -o DIR, --report or --bank."),
             (
-                ability != "wle" and no_persons and results.scale is None,
+                results.scale and not (output or report or results.bank or results.cut),
+                "--scale is for what is written: -o DIR, --report or --bank.",
+            ),
+            (
+                results.draws()[0] != "wle" and no_persons and results.scale is None,
                 "--ability is about people; leave it out, or leave out --skip persons.",
             ),
-            (
-                results.parquet and output is None,
-                "--parquet is about the tables that are written; say where with -o DIR.",
-            ),
+            (results.parquet and output is None, "--parquet is about the tables that -o DIR writes; say where."),
             (
                 results.parquet and output is not None and is_workbook(output),
                 "--parquet writes files to a folder, and -o names a workbook; say -o DIR instead.",
             ),
-            (
-                self._columns() and results.group_file is None and self.reading.layout == "items-in-rows",
-                "a group is named in a column, and with --layout items-in-rows a column is a person; use --group-file.",
-            ),
+            (in_rows, "with --layout items-in-rows a column is a person, and no group; use --group-file."),
         ]
 
-    def _refuse_for_categories(self, more: Sequence[str] = ()) -> None:
+    def _refuse_for_categories(self, said: Sequence[str] = ()) -> None:
         """An error where an option has no mathematics for answers in more than two categories: here, and only here."""
-        said = [*more, *(name for name in self.call.exports if name == "catsim")]
         if said:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in said)
             raise OptionError(
@@ -226,7 +213,7 @@ class FitJob:
 
     def _columns(self) -> list[str]:
         """The columns about people that are needed."""
-        return list(dict.fromkeys([*(self.results.group or []), *self.method.columns]))
+        return list(dict.fromkeys([*self.results.group, *self.method.columns]))
 
     def look(self, progress: Progress) -> Responses:
         """The answers, with everything refused that `fit` would refuse before it fits."""
@@ -239,8 +226,6 @@ class FitJob:
         if not responses.thresholds.binary:
             self._refuse_for_categories()
             return self.categories.model or "pcm"
-        if "sfile" in self.call.exports:
-            raise OptionError("--sfile is about thresholds, and these items are right or wrong; --ifile has them.")
         return self.categories.model or "rasch"
 
     # -------------------------------------------------------------------------------------- the work
@@ -273,7 +258,6 @@ class FitJob:
             study.findings(parts)
             every = results.every_table or (results.output is not None and is_workbook(results.output))
             self.tables = study.tables(parts, every=every) if results.output is not None else {}
-            self.texts = {path: self._exported(kind, path, study) for kind, path in self.call.exports.items()}
             if results.plots is not None:
                 from spectral_irt.plots.all import Pictures
 
@@ -282,12 +266,12 @@ class FitJob:
             if results.report is not None:
                 from spectral_irt.report.page import page_of
 
-                self.texts[results.report] = page_of(
-                    *(study, parts, self.record(study, parts)),
-                    title=results.title,
-                    author=results.author,
-                    list_persons=results.list_persons,
-                )
+                about: dict[str, Any] = {
+                    "title": results.title,
+                    "author": results.author,
+                    "list_persons": results.list_persons,
+                }
+                self.page = page_of(study, parts, self.record(study, parts), **about)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in study.calibration.findings):  # says the same, once
             for warning in heard:
@@ -298,19 +282,15 @@ class FitJob:
 
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
-        results, by, exports = self.results, self.method.population_by, self.call.exports
-        persons, fit, (sets, sample), (top, rank_by) = (
-            results.part("persons"),
-            results.part("fit"),
-            results.simulated(),
-            results.ranked(),
-        )
+        results, by = self.results, self.method.population_by
+        persons, fit, (sets, sample) = results.part("persons"), results.part("fit"), results.simulated()
+        top, rank_by = results.ranked()
         # Those of --group are compared, or the only column of --group-file.
-        compared = {name: of[name] for name in of if name in (results.group or []) or not self._columns()}
+        compared = {name: of[name] for name in of if name in results.group or not self._columns()}
         described = {name: of[name] for name in of if name in compared or name == by}
         return study.parts(
-            persons=True if persons is None and "pfile" in exports else persons,
-            fit=True if fit is None and (sets or "ifile" in exports) else fit,
+            persons=persons,
+            fit=True if fit is None and sets else fit,
             writing=results.output is not None or results.report is not None,
             bootstrap=sets or 0,
             sample=sample,
@@ -344,7 +324,7 @@ class FitJob:
         if results.output is not None:
             tables, stale = result_paths(results.output, self._wanted_tables(), parquet=results.parquet)
         report = [] if results.report is None else [results.report]
-        places = [*self.call.exports.values(), *report, *self._picture_places(), *tables]
+        places = [*report, *self._picture_places(), *tables]
         if results.bank is not None:
             if any(path.absolute().parent == results.bank.absolute() for path in places):
                 raise OutputError(
@@ -366,7 +346,7 @@ class FitJob:
         if not results.every_table:
             unwanted |= dict.fromkeys(MORE, True)
         facets = [file_name(name) for name in self.method.facet]
-        by = [f"{one}_{file_name(other)}" for one in facets for other in ("interactions", *(results.group or []))]
+        by = [f"{one}_{file_name(other)}" for one in facets for other in ("interactions", *results.group)]
         return [*(table for table in TABLES if not unwanted.get(table)), *facets, *by]
 
     def _picture_places(self) -> list[Path]:
@@ -378,8 +358,8 @@ class FitJob:
 
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
         with naming(target):
-            if target in self.texts:
-                draft.write_text(self.texts[target], encoding="utf-8", newline="")
+            if target == self.results.report:
+                draft.write_text(self.page, encoding="utf-8", newline="")
             elif (
                 self.pictures is not None and target.parent == self.results.plots and target.suffix in (".svg", ".png")
             ):
@@ -426,14 +406,6 @@ class FitJob:
         along = [] if self.results.group_file is not None else self._columns()
         more = {"people": along, "facets": list(self.method.facet)}
         return {**self.reading.said(self.files), **mine, **{name: value for name, value in more.items() if value}}
-
-    def _exported(self, kind: str, path: Path, study: Analysis) -> str:
-        """A file for another program."""
-        ability, (sets, sample) = self.results.draws()[0], self.results.simulated()
-        fit = columns_of(study.item_fit, bootstrap=sets or 0, sample=sample) if kind == "ifile" else None
-        persons = columns_of(study.persons, "eap" if ability == "pv" else None) if kind == "pfile" else None
-        about = {"fit": fit, "persons": persons, "wle": ability == "wle", "source": study.responses.source}
-        return exported_text(kind, path, calibration=study.calibration, about=about)
 
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
         calibration = study.calibration.replace(findings=study.findings(parts))

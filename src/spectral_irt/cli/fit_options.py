@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from spectral_irt.cli.help import place
 from spectral_irt.cli.options import columns, mean_and_sd, method, people, results
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.by_name import ABILITIES
@@ -15,79 +14,69 @@ from spectral_irt.estimators.by_name import ABILITIES
 SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")
 PARTS = ("persons", "fit")
 
-Ability = Annotated[
-    str,
-    people(
-        metavar="wle|ml|eap|pv[:DRAWS]",
-        help="How abilities are estimated: by Warm's weighted likelihood (default), maximum likelihood, or the mean "
-        "under a prior; pv:10 also draws 10 plausible values (5 by default), for statements about populations.",
-    ),
-]
-Seed = Annotated[
-    int | None,
-    people(metavar="NUMBER", min=0, help="Seed of plausible values; 0. The same seed gives the same values."),
-]
+
+@dataclass(frozen=True)
+class Abilities:
+    """How abilities are estimated."""
+
+    ability: str = people(
+        "wle|ml|eap|pv[:DRAWS]",
+        "How abilities are estimated: by Warm's weighted likelihood (default), maximum likelihood, or the mean under a "
+        "prior; pv:10 also draws 10 plausible values (5 by default), for statements about populations.",
+        default="wle",
+    )
+    seed: int | None = people("NUMBER", "Seed of plausible values; 0.", min=0)
+
+    def draws(self) -> tuple[str, int | None]:
+        """How abilities are estimated, and how many plausible values."""
+        name, colon, number = self.ability.partition(":")
+        if name not in ABILITIES or (colon and name != "pv"):
+            raise OptionError(
+                f"--ability is {self.ability!r}; it can be wle, ml, eap, pv or, with the number of draws, pv:10."
+            )
+        if self.seed is not None and name != "pv":
+            raise OptionError("--seed is about plausible values; say --ability pv, or leave it out.")
+        return name, _counts("--ability pv:", number, "10")[0] if colon else None
 
 
 @dataclass(frozen=True)
 class Method:
     """How a fit is to be done; None leaves a choice to the estimator."""
 
-    estimator: Annotated[
-        Literal["spectral", "paper", "cml", "mml", "jml", "pml", "vb", "choppin", "eigenvector"],
-        method(
-            metavar="NAME",
-            help="spectral (default); paper: the estimator of Nguyen & Zhang (2022) as printed; cml, mml, jml, pml: "
-            "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes, whose intervals are too "
-            "narrow; choppin; eigenvector.",
-        ),
-    ] = "spectral"
-    design: Annotated[
-        Literal["fixed", "adaptive"],
-        method(
-            help="adaptive: the answers so far decided which item came next, or when to stop (adaptive tests, routing, "
-            "stopping rules). Difficulties are then found by marginal maximum likelihood."
-        ),
-    ] = "fixed"
-    chain_weights: Annotated[
-        Literal["ability", "persons", "pairs"] | None,
-        method(help="How much each person counts in the Markov chain; ability by default, the most accurate."),
-    ] = None
-    facet: Annotated[
-        list[str],
-        columns(
-            metavar="COLUMN",
-            help="Ratings: this column says who rated, or when; repeatable. An answer is then given to an item and a "
-            "rater, and severities are estimated beside difficulties.",
-        ),
-    ] = field(default_factory=list)
-    set: Annotated[
-        list[str], method(metavar="NAME=VALUE", help=f"A setting of the method: {', '.join(SETTINGS)}; repeatable.")
-    ] = field(default_factory=list)
-    population_by: Annotated[
-        str | None,
-        people(
-            metavar="COLUMN",
-            help="With --design adaptive or --estimator mml: a mean and a standard deviation of ability for each value "
-            "of this column, such as the grade.",
-        ),
-    ] = None
-    clustered_by: Annotated[
-        str | None,
-        people(
-            metavar="COLUMN",
-            help="Standard errors that allow for answers that are alike within each value of this column, such as the "
-            "classroom.",
-        ),
-    ] = None
-    survey_weight: Annotated[
-        str | None,
-        people(
-            metavar="COLUMN",
-            help="People count by the numbers in this column, in difficulties, their errors, and mean, sd and "
-            "reliability of people.",
-        ),
-    ] = None
+    estimator: Literal["spectral", "paper", "cml", "mml", "jml", "pml", "vb", "choppin", "eigenvector"] = method(
+        "NAME",
+        "spectral (default); paper: the estimator of Nguyen & Zhang (2022) as printed; cml, mml, jml, pml: "
+        "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes, whose intervals are too "
+        "narrow; choppin; eigenvector.",
+        default="spectral",
+    )
+    design: Literal["fixed", "adaptive"] = method(
+        "",
+        "adaptive: the answers so far decided which item came next, or when to stop (adaptive tests, routing, stopping "
+        "rules). Difficulties are then estimated by marginal maximum likelihood.",
+        default="fixed",
+    )
+    chain_weights: Literal["ability", "persons", "pairs"] | None = method(
+        "", "How much each person counts in the Markov chain; ability by default, the most accurate."
+    )
+    facet: list[str] = columns(
+        "COLUMN",
+        "Ratings: this column says who rated, or when; repeatable. Severities are estimated beside difficulties.",
+        default=[],
+    )
+    set: list[str] = method("NAME=VALUE", f"A setting of the method: {', '.join(SETTINGS)}; repeatable.", default=[])
+    population_by: str | None = people(
+        "COLUMN",
+        "With --design adaptive or --estimator mml: a mean and a standard deviation of ability for each value of this "
+        "column, such as the grade.",
+    )
+    clustered_by: str | None = people(
+        "COLUMN",
+        "Standard errors that allow for answers that are alike within each value of this column, such as the class.",
+    )
+    survey_weight: str | None = people(
+        "COLUMN", "Weights of people, for difficulties, their errors, and mean, sd and reliability of people."
+    )
 
     def settled(self) -> Method:
         """The same, with the estimator that the design needs; an error where options do not go together."""
@@ -170,131 +159,79 @@ def _numbers(values: list[Any], column: str) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(Abilities):
     """What to compute and write beside the difficulties."""
 
-    output: Annotated[
-        Path | None,
-        results(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="DIR|FILE.xlsx",
-            help="Write items.csv, persons.csv, scores.csv, a record (fit.json), and the tables of --group, --cut and "
-            "--rank; a workbook has every table as a sheet.",
-        ),
-    ] = None
-    every_table: Annotated[
-        bool,
-        results(
-            "--all",
-            help="With -o: every table. Also item_fit.csv, item_analysis.csv, distractors.csv, forms.csv, curves.csv "
-            "and unexpected.csv.",
-        ),
-    ] = False
-    report: Annotated[
-        Path | None,
-        results(parser=place, metavar="FILE.html", help="Write everything as one HTML page. It needs no network."),
-    ] = None
-    plots: Annotated[
-        Path | None,
-        results(
-            parser=place,
-            metavar="DIR",
-            help="Write the standard figures as SVG and PNG. People and items, fit, curves, scores; options, with "
-            "--key.",
-        ),
-    ] = None
-    bank: Annotated[
-        Path | None,
-        results(parser=place, metavar="DIR", help="Keep the calibration for score, update, link and --anchors."),
-    ] = None
-    scale: Annotated[
-        str | None,
-        results(
-            metavar="MEAN,SD",
-            help="Report also on a scale, such as 500,100. These people have this mean and standard deviation on it.",
-        ),
-    ] = None
-    rank: Annotated[
-        str | None,
-        results(
-            metavar="K[:lower]",
-            help="Rank the items: ranking.csv, with the chance of being among the K hardest; 10. K:lower orders them "
-            "by the lower end of the 95% interval, to recommend, instead of by difficulty.",
-        ),
-    ] = None
-    list_persons: Annotated[
-        bool, results("--list-persons", help="With --report: list single people in it; by default nobody is named.")
-    ] = False
-    title: Annotated[str | None, results(metavar="TEXT", help="With --report: its title.")] = None
-    author: Annotated[str | None, results(metavar="TEXT", help="With --report: whose report it is.")] = None
-    parquet: Annotated[
-        bool,
-        results("--parquet", help="With -o: every table as Parquet as well. People on a cluster are in Parquet only."),
-    ] = False
-    skip: Annotated[
-        list[str],
-        results(
-            metavar="persons,fit|none",
-            help="Leave out people (persons.csv, scores.csv) or the fit of items; none: compute them "
-            "however long it takes.",
-        ),
-    ] = field(default_factory=list)
-    dry_run: Annotated[
-        bool, results("--dry-run", help="Read and check everything as for this fit, but fit and write nothing.")
-    ] = False
-    group: Annotated[
-        list[str] | None,
-        people(
-            metavar="COLUMN",
-            help="Compare groups of people (DIF); repeatable. Are items as hard for one group as for another of equal "
-            "ability: dif.csv; mean abilities: groups.csv.",
-        ),
-    ] = None
-    group_file: Annotated[
-        str | None,
-        people(
-            metavar="FILE[#SHEET]",
-            help="A table of people with the columns of --group, --population-by, --clustered-by and --survey-weight, "
-            "where the answers do not have them.",
-        ),
-    ] = None
-    ability: Ability = "wle"
-    seed: Seed = None
-    cut: Annotated[
-        str | None,
-        people(
-            metavar="[raw:]NUMBER,...",
-            help="Classify people at these points of the --scale (without one, of the logits), such as 450,550, or of "
-            "the raw score on the whole test, raw:20,25: cuts.csv, how many are in each class, and how accurate and "
-            "consistent that is.",
-        ),
-    ] = None
-    anchors: Annotated[
-        str | None,
-        method(
-            metavar="DIR|FILE",
-            help="Fix items at the difficulties of a bank or file. A file, CSV or workbook, has the columns item and "
-            "difficulty, or item, category and threshold.",
-        ),
-    ] = None
-    item_covariates: Annotated[
-        str | None,
-        results(
-            metavar="FILE",
-            help="A table with a row for each item and a column for each of its properties: covariates.csv, what each "
-            "property adds to the difficulty (linear logistic test model), and a test against free items.",
-        ),
-    ] = None
-    bootstrap: Annotated[
-        str | None,
-        method(
-            metavar="SETS[:PEOPLE]",
-            help="Critical values of the fit of each item from so many simulated data sets, as in 200; 200:5000 takes "
-            "5,000 people at random for it.",
-        ),
-    ] = None
+    output: Path | None = results(
+        "DIR|FILE.xlsx",
+        "Write items.csv, persons.csv, scores.csv, a record (fit.json), and the tables of --group, --cut and --rank; a "
+        "workbook has every table as a sheet.",
+        "--output",
+        "-o",
+    )
+    every_table: bool = results(
+        "",
+        "With -o: every table. Also item_fit.csv, item_analysis.csv, distractors.csv, forms.csv, curves.csv and "
+        "unexpected.csv.",
+        "--all",
+        default=False,
+    )
+    report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
+    plots: Path | None = results(
+        "DIR", "Write the standard figures as SVG and PNG. People and items, fit, curves, scores; with --key, options."
+    )
+    bank: Path | None = results("DIR", "Keep the calibration for score, update, link and --anchors.")
+    scale: str | None = results(
+        "MEAN,SD", "Report also on a scale, such as 500,100. These people have this mean and sd on it."
+    )
+    rank: str | None = results(
+        "K[:lower]",
+        "Rank the items: ranking.csv, with the chance of being among the K hardest; 10. K:lower orders them by the "
+        "lower end of the 95% interval, to recommend, instead of by difficulty.",
+    )
+    list_persons: bool = results("", "With --report: list single people in it; by default nobody is.", default=False)
+    title: str | None = results("TITLE", "With --report: its title.")
+    author: str | None = results("NAME", "With --report: whose report it is.")
+    parquet: bool = results(
+        "", "With -o: every table as Parquet as well. People on a cluster are in Parquet only.", default=False
+    )
+    skip: list[str] = results(
+        "persons,fit|none",
+        "Leave out people (persons.csv, scores.csv) or the fit of items; none: compute them however long it takes.",
+        default=[],
+    )
+    dry_run: bool = results("", "Read and check everything as for this fit, but fit and write nothing.", default=False)
+    group: list[str] = people(
+        "COLUMN",
+        "Compare groups of people (DIF); repeatable. Are items as hard for one group as for another of equal ability: "
+        "dif.csv; mean abilities: groups.csv.",
+        default=[],
+    )
+    group_file: str | None = people(
+        "FILE[#SHEET]",
+        "A table of people with the columns of --group, --population-by, --clustered-by and --survey-weight, where the "
+        "answers do not have them.",
+    )
+    cut: str | None = people(
+        "[raw:]NUMBER,...",
+        "Classify people at these points of the --scale (without one, of the logits), such as 450,550, or of the raw "
+        "score on the whole test, raw:20,25: cuts.csv, with accuracy and consistency.",
+    )
+    anchors: str | None = method(
+        "DIR|FILE",
+        "Fix items at the difficulties of a bank or file. A file, CSV or workbook, has the columns item and "
+        "difficulty, or item, category and threshold.",
+    )
+    item_covariates: str | None = results(
+        "FILE",
+        "A table with a row for each item and a column for each of its properties: covariates.csv, what each property "
+        "adds to the difficulty (linear logistic test model), and a test against free items.",
+    )
+    bootstrap: str | None = method(
+        "SETS[:PEOPLE]",
+        "Critical values of the fit of each item from so many simulated data sets, as in 200; 200:5000 samples 5,000 "
+        "people for it.",
+    )
 
     def part(self, name: str) -> bool | None:
         """Whether people or fit are wanted; None leaves that to the size of the data."""
@@ -302,10 +239,6 @@ class Results:
         if said - {*PARTS, "none"} or ("none" in said and len(said) > 1):
             raise OptionError(f"--skip is {','.join(self.skip)!r}; it can be persons, fit, both of them, or none.")
         return False if name in said else True if "none" in said else None
-
-    def draws(self) -> tuple[str, int | None]:
-        """How abilities are estimated, and how many plausible values."""
-        return ability_and_draws(self.ability, self.seed)
 
     def simulated(self) -> tuple[int | None, int | None]:
         """Data sets of --bootstrap, and people for them."""
@@ -350,13 +283,3 @@ def _counts(flag: str, text: str, example: str) -> tuple[int, int | None]:
     except ValueError:
         raise OptionError(f"{flag} is {text!r}; it is a number above zero, as in {flag} {example}.") from None
     return numbers[0], numbers[1] if colon else None
-
-
-def ability_and_draws(text: str, seed: int | None) -> tuple[str, int | None]:
-    """What --ability says: how, and how many plausible values."""
-    name, colon, number = text.partition(":")
-    if name not in ABILITIES or (colon and name != "pv"):
-        raise OptionError(f"--ability is {text!r}; it can be wle, ml, eap, pv or, with the number of draws, pv:10.")
-    if seed is not None and name != "pv":
-        raise OptionError("--seed is about plausible values; say --ability pv, or leave it out.")
-    return name, _counts("--ability pv:", number, "10")[0] if colon else None

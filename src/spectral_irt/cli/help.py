@@ -11,7 +11,7 @@ import inspect
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -97,14 +97,22 @@ TOPICS = {
 # ------------------------------------------------------------------------------------------ declaring options
 
 
-def option(topic: str | None, *flags: str, help: str, metavar: str = "", **more: Any) -> Any:
-    """An option that `help TOPIC` describes; without a topic, one of the command's own."""
-    return typer.Option(*flags, metavar=metavar or None, help=help, rich_help_panel=topic, show_default=False, **more)
+def option(
+    topic: str | None, metavar: str, help: str, *flags: str, default: Any = None, required: bool = False, **more: Any
+) -> Any:
+    """An option that `help TOPIC` describes; without a topic, one of the command's own.
+
+    It is the default of a parameter of a command, or of a field in a group of options, which has the type.
+    """
+    info = typer.Option(*flags, metavar=metavar or None, help=help, rich_help_panel=topic, show_default=False, **more)
+    if isinstance(default, list):
+        return field(default_factory=list, metadata={"option": info})
+    return field(default=MISSING if required else default, metadata={"option": info})
 
 
-def output_at(metavar: str, help: str) -> Any:
-    """The option -o: where results go."""
-    return option(None, "--output", "-o", parser=place, metavar=metavar, help=help)
+def argument(metavar: str, help: str) -> Any:
+    """A required argument of a command, beside its options."""
+    return field(metadata={"option": typer.Argument(metavar=metavar, show_default=False, help=help)})
 
 
 def place(text: str | Path) -> Path:
@@ -123,22 +131,20 @@ def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[...,
     """Spread the fields of option groups over a command's signature; the command gets each group as one argument.
 
     The parameter of a group is named after it in lower case: `def fit(files: Files, reading: Reading)`. A parameter
-    `call` gets what is known of the call. Where a value is one of a few, the help shows which.
+    `call` gets what is known of the call.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         by_name = {group.__name__.lower(): group for group in groups}
         hints = get_type_hints(command, include_extras=True)
         signature = inspect.signature(command).parameters
-        parameters: dict[str, tuple[Any, Any]] = {"context": (typer.Context, inspect.Parameter.empty)}
+        parameters = [_parameter("context", typer.Context, inspect.Parameter.empty)]
         for name, parameter in signature.items():
             if name in by_name:
-                group_hints = get_type_hints(by_name[name], include_extras=True)
-                for one in fields(by_name[name]):
-                    default = one.default_factory() if one.default_factory is not MISSING else one.default
-                    parameters[one.name] = (group_hints[one.name], default)
-            elif name != "call":
-                parameters[name] = (hints[name], parameter.default)
+                types = get_type_hints(by_name[name])
+                parameters += [_parameter(one.name, types[one.name], one) for one in fields(by_name[name])]
+            elif name not in ("call", "context"):
+                parameters.append(_parameter(name, hints[name], parameter.default))
 
         @functools.wraps(command)
         def spread(context: typer.Context, **given: Any) -> None:
@@ -148,27 +154,28 @@ def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[...,
             command(**given, **{name: value for name, value in more.items() if name in signature})
 
         del spread.__wrapped__
-        kind = inspect.Parameter.KEYWORD_ONLY
-        spread.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                inspect.Parameter(name, kind, default=default, annotation=_with_choices(hint))
-                for name, (hint, default) in parameters.items()
-            ]
-        )
-        spread.__annotations__ = {name: hint for name, (hint, _) in parameters.items()}
+        spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        spread.__annotations__ = {one.name: one.annotation for one in parameters}
         return spread
 
     return decorate
 
 
-def _with_choices(hint: Any) -> Any:
-    """The annotation, with the values it allows as what the help shows for it, unless that says something else."""
-    kind, *infos = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    one = next((part for part in (kind, *get_args(kind)) if get_origin(part) is Literal), None)
-    for info in infos:
-        if one is not None and getattr(info, "metavar", "") is None:
-            info.metavar = "|".join(get_args(one))
-    return hint
+def _parameter(name: str, hint: Any, declared: Any) -> inspect.Parameter:
+    """The parameter of a command as typer reads it: flags of a switch, values of a choice, paths with `~`."""
+    default = declared
+    if isinstance(declared, Field):
+        info = declared.metadata["option"]
+        default = [] if declared.default_factory is not MISSING else declared.default
+        default = inspect.Parameter.empty if default is MISSING else default
+        kinds = (hint, *get_args(hint))
+        choices = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+        info.metavar = info.metavar or "|".join(choices) or None
+        info.parser = place if Path in kinds else None
+        if hint is bool and not info.param_decls:
+            info.param_decls = (f"--{name.replace('_', '-')}",)
+        hint = Annotated[hint, info]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 # ------------------------------------------------------------------------------------------------- help texts
@@ -206,7 +213,7 @@ def help_text(command: Any, context: Any, *, everything: bool = False) -> str:
         chosen = [*chosen, *first]
     lines += section("Options", [(flags(one), _sentence(one, short=not everything)) for one in chosen], wide)
     for topic in topics if everything else ():
-        lines += section(TOPICS[topic][0].capitalize(), topic_entries(options, topic), wide)
+        lines += section(_title(topic), topic_entries(options, topic), wide)
     for example in examples:
         lines += ["", *folded(example, wide)]
     if everything or not topics:
@@ -224,11 +231,14 @@ def help_text(command: Any, context: Any, *, everything: bool = False) -> str:
 
 def topic_text(topic: str, options: Sequence[Any]) -> str:
     """What there is to know about a topic, and its options among these."""
-    title, about = TOPICS[topic]
-    lines = [heading(title.capitalize())]
-    for paragraph in inspect.cleandoc(about).split("\n\n"):
+    lines = [heading(_title(topic))]
+    for paragraph in inspect.cleandoc(TOPICS[topic][1]).split("\n\n"):
         lines += ["", *folded(paragraph, width())]
     return "\n".join([*lines, *section("Options", topic_entries(options, topic), width())]) + "\n"
+
+
+def _title(topic: str) -> str:
+    return TOPICS[topic][0][0].upper() + TOPICS[topic][0][1:]
 
 
 def topic_entries(options: Sequence[Any], topic: str) -> list[tuple[str, str]]:

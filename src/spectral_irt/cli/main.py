@@ -10,25 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from spectral_irt.cli.help import (
-    EVERYTHING,
-    TOPICS,
-    Command,
-    folded,
-    heading,
-    place,
-    section,
-    topic_text,
-    width,
-    with_options,
-)
-from spectral_irt.cli.options import Call, Machine, is_database, own, without_password
+from spectral_irt.cli.help import EVERYTHING, TOPICS, Command, folded, heading, section, topic_text, width, with_options
+from spectral_irt.cli.options import Call, Machine, own
 from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, leave_clusters, quiet_warnings, report
 from spectral_irt.errors import OptionError
 from spectral_irt.files import written
@@ -42,7 +30,7 @@ MAIN = {
     "demo": ("simulate:demo", "analyze bundled data: a quiz with a wrong key and a biased item"),
     "fit": ("fit:fit", "difficulties, abilities and model fit from a file of answers"),
     "check": ("fit:check", "what was recognized in a file, and what is odd in it"),
-    "app": ("app:app", "all of this on a local page, without a terminal"),
+    "app": ("main:local_page", "all of this on a local page, without a terminal"),
     "score": ("bank:score", "abilities of new people, with a bank"),
     "update": ("bank:update", "a bank after new answers"),
     "link": ("bank:link", "two banks on one scale; drifted items; equated scores"),
@@ -99,8 +87,8 @@ app = _typer(name=PROGRAM, cls=Commands)
 def about(
     context: typer.Context,
     machine: Machine,
-    version: Annotated[bool, own("--version", help="Show the version and exit.")] = False,
-    debug: Annotated[bool, own("--debug", help="Show tracebacks; allowed anywhere on the line.")] = False,
+    version: bool = own("", "Show the version and exit.", default=False),
+    debug: bool = own("", "Show tracebacks; allowed anywhere on the line.", default=False),
 ) -> None:
     """The program itself."""
     if version:
@@ -131,9 +119,7 @@ def overview() -> str:
 
 @with_options()
 def help_on(
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", show_default=False, help=f"{', '.join(TOPICS)}; or a command.")
-    ] = "",
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help=f"{', '.join(TOPICS)}; or a command.")] = "",
 ) -> None:
     """Options of fit by topic.
 
@@ -154,6 +140,37 @@ def help_on(
         raise OptionError(f"there is no topic {topic!r}; there are {', '.join(TOPICS)}.{hint}")
     topics = section("Topics: spectral-irt help TOPIC", [(name, text) for name, (text, _) in TOPICS.items()], width())
     typer.echo("\n".join(topics[1:]))
+
+
+@with_options()
+def local_page(
+    port: int = own("NUMBER", "Port; a free one by default.", min=0, max=65535, default=0),
+    browser: bool = own("", "Open the page in a browser (default).", "--browser/--no-browser", default=True),
+) -> None:
+    """A page on this machine that does the work of check, fit and score, without a terminal.
+
+    Drop a CSV file or a workbook, check what was recognized in it, run, read the report, download tables, workbook and
+    bank, and score further people with the bank.
+
+    The page is for this machine alone and asks for the address that is shown here, with its token. Nothing is sent
+    anywhere, and when the command ends nothing is kept.
+
+    \b
+    Examples
+      spectral-irt app
+      spectral-irt app --port 8050 --no-browser
+    """
+    try:
+        import python_multipart  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise OptionError(
+            f'the page needs {error.name}, which is not installed: pip install "spectral-irt[app]"'
+        ) from None
+    from spectral_irt.app.server import serve
+
+    serve(port=port, browser=browser, say=lambda text: print(text, flush=True))
 
 
 def fit_options() -> list[Any]:
@@ -199,10 +216,10 @@ def _do(args: list[str]) -> int:
     program = built()
     if COMPLETE in os.environ:
         program(args=args, prog_name=PROGRAM)
-    args, exports = in_new_words(with_default_rank(args))
+    args = with_default_rank(args)
     try:
         # Not `program(args)`: that takes interrupts and broken pipes into its own hands.
-        call = Call(argv=args, exports=exports)
+        call = Call(argv=args)
         with program.make_context(PROGRAM, program_options_first(args), obj=call) as context:
             code = program.invoke(context)
     except typer.Exit as end:
@@ -271,118 +288,3 @@ def _unknown(error: Exception) -> str | None:
         return None
     near = difflib.get_close_matches(name, known, n=1)
     return f"there is no {kind} {name}{f'; did you mean {near[0]}?' if near else ''}"
-
-
-# ------------------------------------------------------------------------------ what options were called before
-
-# What an option was called in the release before, and what it is now: {} is its value, "+" goes onto the value of an
-# option that was given beside it. Everything here works in this release, and goes with the next.
-READS = "fit check pack score update compare"
-OLD: dict[str, dict[str, str]] = {
-    READS: {
-        "--user": "--person {}",
-        "--format": "--layout {}",
-        "--orient": "--layout {}",
-        "--order-by": "--duplicates +:{}",
-        "--omitted": "--blanks omitted={}",
-        "--not-reached": "--blanks not-reached={}",
-        "--not-presented": "--blanks not-presented={}",
-        "--key-sheet": "--key +#{}",
-        "--above-mean": "--threshold own-mean:{}",
-        "--database": "{}",
-    },
-    "fit check": {
-        "--weight": "--survey-weight {}",
-        "--weighting": "--chain-weights {}",
-        "--regularization": "--set regularization={}",
-        "--nu": "--set nu={}",
-        "--nu-rule": "--set nu_rule={}",
-        "--refine": "--set refine=true",
-        "--no-refine": "--set refine=false",
-        "--assume-equal-means": "--set assume_equal_means=true",
-        "--se": "--set se={}",
-        "--max-iter": "--set max_iter={}",
-        "--persons": "--skip none",
-        "--no-persons": "--skip persons",
-        "--fit": "--skip none",
-        "--no-fit": "--skip fit",
-        "--draws": "--ability +:{}",
-        "--sample": "--bootstrap +:{}",
-        "--cut-score": "--cut raw:{}",
-        "--rank-by": "--rank +:{}",
-        "--group-sheet": "--group-file +#{}",
-        "--in-database": "{}",
-        "--table": "+#{}",
-    },
-    "score": {"--draws": "--ability +:{}"},
-    "link": {"--table": "--common-items {}"},
-    "leaderboard shortlist": {"--by": "--subject {}"},
-    "shortlist": {"--items": "--size {}"},
-}
-EXPORTS = ("--ifile", "--sfile", "--pfile", "--catsim", "--adaptivetesting", "--jscat", "--mirtcat")
-OLD_VALUES = {("--orient", "items"): "items-in-rows", ("--orient", "persons"): "auto"}
-
-
-def in_new_words(args: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
-    """The arguments with options as they are called now, and the files that `export` would write; each old name is
-    answered by a note that says the new one.
-
-    >>> in_new_words(["fit", "a.csv", "--key", "k.xlsx", "--person", "id", "--key-sheet", "A"])[0]
-    ['fit', 'a.csv', '--key', 'k.xlsx#A', '--person', 'id']
-    """
-    command = next((arg for arg in args if arg in COMMANDS), "")
-    table = {old: new for commands, some in OLD.items() if command in commands.split() for old, new in some.items()}
-    out: list[str] = []
-    onto: list[tuple[str, str]] = []
-    exports: dict[str, Path] = {}
-    rest = [*args]
-    while rest:
-        flag, equals, value = rest.pop(0).partition("=")
-        exported = command == "fit" and flag in EXPORTS
-        if not exported and flag not in table:
-            out.append(f"{flag}{equals}{value}")
-            continue
-        new = f"spectral-irt export --to {flag[2:]}" if exported else table[flag]
-        if ("{}" in new or exported) and not equals and rest:
-            value = rest.pop(0)
-        if "-q" not in args and "--quiet" not in args:
-            complain("note", f"{flag} is now {new.replace('{}', _shown(value)).replace('+', '...')}.", 36)
-        if exported:
-            exports[flag[2:]] = place(value)
-            continue
-        name, _, template = new.rpartition(" ")
-        text = template.replace("{}", OLD_VALUES.get((flag, value), value))
-        if template.startswith("+"):
-            onto.append((name, text[1:]))
-        else:
-            out += [*([name] if name else []), text]
-    for name, text in onto:
-        out = _added(out, name, text)
-    return (_dry_run(out) if command == "check" else out), exports
-
-
-def _dry_run(args: list[str]) -> list[str]:
-    """`check` with options of `fit` that are not about reading is `fit --dry-run`."""
-    known = {name: {flag for one in command_named(name).params for flag in one.opts} for name in ("fit", "check")}
-    foreign = [arg for arg in args if arg.partition("=")[0] in known["fit"] - known["check"]]
-    if not foreign:
-        return args
-    complain("note", f"check with {foreign[0].partition('=')[0]} is now fit --dry-run.", 36)
-    place = args.index("check")
-    return [*args[:place], "fit", *args[place + 1 :], "--dry-run"]
-
-
-def _shown(value: str) -> str:
-    return without_password(value) if "://" in value else value
-
-
-def _added(args: list[str], name: str, text: str) -> list[str]:
-    """With this text after the value of an option, or after the address of a database."""
-    for k, arg in enumerate(args):
-        if not name and is_database(arg):
-            return [*args[:k], arg + text, *args[k + 1 :]]
-        if arg == name and k + 1 < len(args):
-            return [*args[: k + 1], args[k + 1] + text, *args[k + 2 :]]
-        if arg.startswith(f"{name}="):
-            return [*args[:k], arg + text, *args[k + 1 :]]
-    return [*args, name, text] if name else args

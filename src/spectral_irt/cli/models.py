@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 from spectral_irt.analysis.record import finding_record, record_head
-from spectral_irt.cli.help import output_at, place, with_options
-from spectral_irt.cli.options import Call, Machine, Reading, own
+from spectral_irt.cli.help import with_options
+from spectral_irt.cli.options import Machine, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import OptionError
 from spectral_irt.eval_logs.collect import find_logs
@@ -41,68 +41,50 @@ Files = Annotated[
         "table with the columns model, item and response.",
     ),
 ]
-Subject = Annotated[
-    str | None,
-    own("--subject", metavar="FIELD", help="Field that says the subject of a prompt. Benchmarks by default."),
-]
 
 
 @dataclass(frozen=True)
 class Logs:
     """How logs are read."""
 
-    metric: Annotated[
-        list[str],
-        own(
-            metavar="NAME",
-            help="Metric that says right or wrong, where a log has several. Repeat for benchmarks with different ones: "
-            "each takes the first that it has.",
-        ),
-    ] = field(default_factory=list)
-    threshold: Annotated[
-        float | None, own(metavar="NUMBER", help="Scores above it are right; else they must be 0 or 1.")
-    ] = None
-    duplicates: Annotated[
-        Literal["error", "first", "last"],
-        own(
-            help="If a model answered a prompt in two logs: an error (default), or keep the first or last by file name."
-        ),
-    ] = "error"
-    prompts: Annotated[
-        str | None, own(metavar="FILE", help="A table with a row for each prompt, for --subject and --clustered-by.")
-    ] = None
-    prompts_by: Annotated[
-        Literal["id", "hash"],
-        own(help="What makes prompts the same: the sample's id, with hashes compared (default), or the hash alone."),
-    ] = "id"
-    perturbed: Annotated[bool, own("--perturbed", help="HELM: count perturbed instances as prompts of their own.")] = (
-        False
+    subject: str | None = own("FIELD", "Field that says the subject of a prompt. Benchmarks by default.")
+    metric: list[str] = own(
+        "NAME",
+        "Metric that says right or wrong, where a log has several. Repeat for benchmarks with different ones: each "
+        "takes the first that it has.",
+        default=[],
     )
+    threshold: float | None = own("NUMBER", "Scores above it are right; else they must be 0 or 1.")
+    duplicates: Literal["error", "first", "last"] = own(
+        "",
+        "If a model answered a prompt in two logs: an error (default), or keep the first or last by file name.",
+        default="error",
+    )
+    prompts: str | None = own("FILE", "A table with a row for each prompt, for --subject and --clustered-by.")
+    prompts_by: Literal["id", "hash"] = own(
+        "", "What makes prompts the same: the sample's id, with hashes compared (default), or the hash.", default="id"
+    )
+    perturbed: bool = own("", "HELM: count perturbed instances as prompts of their own.", default=False)
+
+    def how(self) -> dict[str, Any]:
+        """Options of `read_source`."""
+        return {name: value for name, value in asdict(self).items() if name != "subject"}
 
 
 @with_options(Logs, Mode)
 def leaderboard(
     files: Files,
-    output: Annotated[
-        Path | None, output_at("DIR", "Write tables, leaderboard.md, leaderboard.json and ranks.svg.")
-    ] = None,
-    report: Annotated[Path | None, own(parser=place, metavar="FILE.html", help="Write one HTML page.")] = None,
-    clustered_by: Annotated[
-        str | None,
-        own(
-            metavar="FIELD",
-            help="Prompts that share this (passage, subject) may be answered alike: errors allow for it.",
-        ),
-    ] = None,
-    subject: Subject = None,
-    person: Annotated[str | None, own(metavar="COLUMN", help="Tables: which model it was.")] = None,
-    item: Annotated[str | None, own(metavar="COLUMN", help="Tables: which prompt it was.")] = None,
-    response: Annotated[str | None, own(metavar="COLUMN", help="Tables: the score.")] = None,
-    seed: Annotated[int, own(metavar="NUMBER", min=0, help="Seed of the draws behind ranks; 0.")] = 0,
-    *,
     logs: Logs,
     mode: Mode,
-    call: Call,
+    output: Path | None = output_at("DIR", "Write tables, leaderboard.md, leaderboard.json and ranks.svg."),
+    report: Path | None = own("FILE.html", "Write one HTML page."),
+    clustered_by: str | None = own(
+        "FIELD", "Prompts that share this (passage, subject) may be answered alike: errors allow for it."
+    ),
+    person: str | None = own("COLUMN", "Tables: which model it was."),
+    item: str | None = own("COLUMN", "Tables: which prompt it was."),
+    response: str | None = own("COLUMN", "Tables: the score."),
+    seed: int = own("NUMBER", "Seed of the draws behind ranks; 0.", min=0, default=0),
 ) -> None:
     """Rank models honestly: abilities with errors over prompts, rank intervals that hold together, tiers of equals.
 
@@ -121,8 +103,8 @@ def leaderboard(
     of_tables = {name: value for name, value in named.items() if value is not None}
     inputs = [*files, *([logs.prompts] if logs.prompts else [])]
     with Progress() as progress:
-        how = {**asdict(logs), **of_tables, "seed": seed}
-        board = Leaderboard.read(files, clustered_by=clustered_by, by=subject, progress=progress.reading, **how)
+        how = {**logs.how(), **of_tables, "seed": seed}
+        board = Leaderboard.read(files, clustered_by=clustered_by, by=logs.subject, progress=progress.reading, **how)
         board.tell = progress.say
         written = write_board(board, output, report, inputs=inputs)
         findings = list(board.findings)  # before the progress line goes
@@ -172,15 +154,13 @@ def _show_models(columns: Columns, cells: dict[str, Callable[[int], str]]) -> No
 @with_options(Logs, Mode)
 def shortlist(
     files: Files,
-    size: Annotated[int, own(metavar="NUMBER", min=2, help="How many prompts; 100.")] = 100,
-    output: Annotated[
-        Path | None, output_at("DIR", "Write shortlist.csv and shortlist.json, from which score predicts whole scores.")
-    ] = None,
-    subject: Subject = None,
-    seed: Annotated[int, own(metavar="NUMBER", min=0, help="Seed of random lists and of who is left out; 0.")] = 0,
-    *,
     logs: Logs,
     mode: Mode,
+    size: int = own("NUMBER", "How many prompts; 100.", min=2, default=100),
+    output: Path | None = output_at(
+        "DIR", "Write shortlist.csv and shortlist.json, from which score predicts whole scores."
+    ),
+    seed: int = own("NUMBER", "Seed of random lists and of who is left out; 0.", min=0, default=0),
 ) -> None:
     """Choose a short list of prompts, and say how well it predicts the score on all of them.
 
@@ -196,9 +176,9 @@ def shortlist(
     targets = [] if output is None else [output / "shortlist.csv", output / SHORTLIST]
     with all_or_nothing(targets, inputs=files) as drafts:
         with Progress() as progress:
-            wanted = [subject] if subject else []
-            source = read_source(files, wanted=wanted, progress=progress.reading, **asdict(logs))
-            found = ShortList.choose(source, size, by=subject, seed=seed, progress=progress.say)
+            by = logs.subject
+            source = read_source(files, wanted=[by] if by else [], progress=progress.reading, **logs.how())
+            found = ShortList.choose(source, size, by=by, seed=seed, progress=progress.say)
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix == ".csv":

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.data import Responses
 
-BLANKS = ("omitted", "not_reached", "not_presented")
 OWN_MEAN = "own-mean"
-DATABASES = ("sqlite", "duckdb", "postgresql")
-
-
 own = partial(option, None)
 columns, scoring, people = partial(option, "columns"), partial(option, "scoring"), partial(option, "people")
 method, size, results = partial(option, "method"), partial(option, "size"), partial(option, "results")
@@ -44,39 +40,30 @@ Files = Annotated[
 ]
 
 
+def output_at(metavar: str, help: str, **more: Any) -> Any:
+    """The option -o: where results go."""
+    return own(metavar, help, "--output", "-o", **more)
+
+
 @dataclass(frozen=True)
 class Machine:
     """How much of this machine, or of others, a command may use: options of the program, which change no result."""
 
-    memory: Annotated[
-        str | None,
-        size(
-            metavar="SIZE",
-            envvar="SPECTRAL_IRT_MEMORY",
-            help="Memory to use, such as 4GB; half of what is free by default. What goes beyond it is kept in "
-            "temporary files, and the results are the same.",
-        ),
-    ] = None
-    spill: Annotated[
-        str | None,
-        size(
-            metavar="DIR",
-            envvar="SPECTRAL_IRT_SPILL",
-            help="Folder of these temporary files; by default that of TMPDIR, or /var/tmp.",
-        ),
-    ] = None
-    threads: Annotated[
-        int | None, size(metavar="NUMBER", min=1, envvar="SPECTRAL_IRT_THREADS", help="Threads to use; all by default.")
-    ] = None
-    dask: Annotated[
-        str | None,
-        size(
-            metavar="ADDRESS|local:N",
-            envvar="SPECTRAL_IRT_DASK",
-            help="Work on a Dask cluster. By the address of its scheduler, such as tcp://10.0.0.1:8786, or in N "
-            "processes of this machine. Its workers map packed files that they see.",
-        ),
-    ] = None
+    memory: str | None = size(
+        "SIZE",
+        "Memory to use, such as 4GB; half of what is free by default. The rest is kept in temporary files.",
+        envvar="SPECTRAL_IRT_MEMORY",
+    )
+    spill: str | None = size(
+        "DIR", "Folder of temporary files; that of TMPDIR, or /var/tmp, by default.", envvar="SPECTRAL_IRT_SPILL"
+    )
+    threads: int | None = size("NUMBER", "Threads to use; all by default.", min=1, envvar="SPECTRAL_IRT_THREADS")
+    dask: str | None = size(
+        "ADDRESS|local:N",
+        "Work on a Dask cluster: the address of its scheduler, such as tcp://10.0.0.1:8786, or N local processes. Its "
+        "workers map packed files that they see.",
+        envvar="SPECTRAL_IRT_DASK",
+    )
 
     def check(self) -> None:
         """An error when two of them do not go together."""
@@ -90,97 +77,61 @@ class Call:
 
     argv: Sequence[str] = ()
     machine: Machine = field(default_factory=Machine)
-    exports: dict[str, Path] = field(default_factory=dict)  # by options of `fit` that are a command of their own now
 
 
 @dataclass(frozen=True)
 class Reading:
     """How files are to be read."""
 
-    key: Annotated[
-        str | None,
-        scoring(
-            metavar="FILE[#SHEET]",
-            help="Score multiple choice by a key: columns item, key. With a third column, score, answers earn partial "
-            "credit. In a workbook of several sheets, key.xlsx#Key names one.",
-        ),
-    ] = None
-    missing: Annotated[
-        list[str],
-        scoring(
-            metavar="CODE",
-            help="Code for 'not answered', such as 9; repeatable. The empty cell, NA, NaN and null always are.",
-        ),
-    ] = field(default_factory=list)
-    items: Annotated[
-        list[str],
-        columns(
-            metavar="PATTERN,...",
-            help="Columns that are items, such as 'q*'. By default all but labels and attributes of people, such as "
-            "sex or school; with --key, the items of the key. For wide tables.",
-        ),
-    ] = field(default_factory=list)
-    ignore: Annotated[
-        list[str], columns(metavar="COLUMN,...", help="Columns that are not items, such as age. For wide tables.")
-    ] = field(default_factory=list)
-    sheet: Annotated[
-        str | None, columns(metavar="NAME|NUMBER", help="Sheet of a workbook, where several hold something.")
-    ] = None
-    layout: Annotated[
-        Literal["auto", "wide", "long", "items-in-rows"],
-        columns(
-            metavar="LAYOUT",
-            help="wide: a row for each person, a column for each item. long: a row for each answer. items-in-rows: a "
-            "row for each item, a column for each person. Recognized by the names of the columns by default.",
-        ),
-    ] = "auto"
-    person: Annotated[
-        str | None, columns(metavar="COLUMN", help="Who answered (long tables), or the labels of rows (wide).")
-    ] = None
-    item: Annotated[str | None, columns(metavar="COLUMN", help="Which item it was (long tables).")] = None
-    response: Annotated[str | None, columns(metavar="COLUMN", help="What the answer was (long tables).")] = None
-    duplicates: Annotated[
-        str,
-        columns(
-            metavar="error|first|last[:COLUMN]",
-            help="When a person answered an item twice: an error (default), or keep the first or last answer. In long "
-            "tables, last:time lets the column 'time' (times or numbers) decide; ties keep the order of rows.",
-        ),
-    ] = "error"
-    encoding: Annotated[
-        str | None,
-        columns(
-            metavar="NAME",
-            help="Encoding of text files, such as cp1252. By default UTF-8 or UTF-16 by their first bytes, else "
-            "Windows-1252 with a warning.",
-        ),
-    ] = None
-    largest_component: Annotated[
-        bool, columns("--largest-component", help="Keep only the largest group of items that are linked.")
-    ] = False
-    blanks: Annotated[
-        list[str],
-        scoring(
-            metavar="KIND=VALUE,...",
-            help="What blanks are (wide tables): omitted=wrong, before a later answer of the same person; "
-            "not-reached=wrong, after the last answer; both are missing by default. not-presented=CODE: the item was "
-            "not on this person's form; not-presented= is the empty cell.",
-        ),
-    ] = field(default_factory=list)
-    correct: Annotated[
-        list[str], scoring(metavar="VALUE", help="This answer is right, every other wrong; repeatable.")
-    ] = field(default_factory=list)
-    threshold: Annotated[
-        str | None,
-        scoring(
-            metavar="NUMBER|own-mean[:wrong]",
-            help="Values above this number are right. own-mean: ratings above the person's own mean are right, or with "
-            "own-mean:wrong wrong, so that a larger difficulty means better liked.",
-        ),
-    ] = None
-    sql: Annotated[
-        str | None, size(metavar="QUERY", help="Read the answers by a query to the database that FILE names.")
-    ] = None
+    key: str | None = scoring(
+        "FILE[#SHEET]",
+        "Score multiple choice by a key: columns item, key. A third column, score, gives partial credit. "
+        "key.xlsx#Key names a sheet.",
+    )
+    missing: list[str] = scoring(
+        "CODE", "Code for 'not answered', such as 9; repeatable. Empty cells, NA, NaN and null always are.", default=[]
+    )
+    items: list[str] = columns(
+        "PATTERN,...",
+        "Columns that are items, such as 'q*' (wide tables). By default all but labels and attributes of people, such "
+        "as sex or school; with --key, the items of the key.",
+        default=[],
+    )
+    ignore: list[str] = columns("COLUMN,...", "Columns that are not items, such as age (wide tables).", default=[])
+    sheet: str | None = columns("NAME|NUMBER", "Sheet of a workbook, where several hold something.")
+    layout: Literal["auto", "wide", "long", "items-in-rows"] = columns(
+        "LAYOUT",
+        "wide: a row for each person, a column for each item. long: a row for each answer. items-in-rows: a row for "
+        "each item, a column for each person. Recognized by the names of the columns by default.",
+        default="auto",
+    )
+    person: str | None = columns("COLUMN", "Who answered (long tables), or the labels of rows (wide).")
+    item: str | None = columns("COLUMN", "Which item it was (long tables).")
+    response: str | None = columns("COLUMN", "What the answer was (long tables).")
+    duplicates: str = columns(
+        "error|first|last[:COLUMN]",
+        "When a person answered an item twice: an error (default), or keep the first or last answer. In long tables, "
+        "last:time lets the column 'time' decide; ties keep the order of rows.",
+        default="error",
+    )
+    encoding: str | None = columns(
+        "NAME", "Encoding of text files, such as cp1252. By default UTF-8 or UTF-16, else Windows-1252 with a warning."
+    )
+    largest_component: bool = columns("", "Keep only the largest group of items that are linked.", default=False)
+    blanks: list[str] = scoring(
+        "KIND=VALUE,...",
+        "What blanks are (wide tables): omitted=wrong, before a later answer of the same person; not-reached=wrong, "
+        "after the last answer; both are missing by default. not-presented=CODE: the item was not on this person's "
+        "form; not-presented= is the empty cell.",
+        default=[],
+    )
+    correct: list[str] = scoring("VALUE", "This answer is right, every other wrong; repeatable.", default=[])
+    threshold: str | None = scoring(
+        "NUMBER|own-mean[:wrong]",
+        "Values above this number are right. own-mean: ratings above the person's own mean are right, or with "
+        "own-mean:wrong wrong, so that a larger difficulty means better liked.",
+    )
+    sql: str | None = size("QUERY", "Read the answers by a query to the database that FILE names.")
 
     def read(self, files: Sequence[str], progress: Progress, machine: Machine, **how: Any) -> Responses:
         """The responses in these files, checked: something can be estimated from them. `how` are options of `read` that
@@ -201,9 +152,7 @@ class Reading:
             span = int(codes.min()), int(codes.max())
             return self.read_any(files, progress, machine, span=span, **recoding.options(True))
         if recoding.said:
-            raise OptionError(
-                "--recode and --reverse are for ordered categories, and the bank has right and wrong items."
-            )
+            raise OptionError("--recode and --reverse are for ordered categories; the items of this bank are 0/1.")
         responses = self.read_any(files, progress, machine)
         bank.refuse_ordered(responses)
         return responses
@@ -219,27 +168,21 @@ class Reading:
         from spectral_irt.reading import read
 
         allowed = set_memory(machine.memory, machine.spill)
-        source = self._source(files)
+        databases = [file for file in files if is_database(file)]
+        if self.sql is not None and (len(files) != 1 or not databases):
+            raise OptionError("--sql is a query to a database; name that in place of FILE, as in duckdb:school.duckdb.")
+        if databases and self.sql is None:
+            raise OptionError(
+                f"{without_password(databases[0])} is a database; say what to read from it with --sql QUERY. A table, "
+                "as in duckdb:school.duckdb#answers, is for fit, which calibrates it inside the database."
+            )
+        source = {"sql": self.sql, "database": files[0]} if databases else {"source": list(files)}
         how |= {**self.given(), **source}
         how.pop("largest_component", None)
         responses = read(progress=progress.reading, client=cluster(machine.dask, progress), **how)
         counts = {"persons": responses.n_persons, "items": responses.n_items, "answers": responses.n_responses}
         allowed.reserve(**counts, threads=1, fit=False)
         return responses
-
-    def _source(self, files: Sequence[str]) -> dict[str, Any]:
-        """The files, or the database and the query; an error where there is neither."""
-        databases = [file for file in files if is_database(file)]
-        if self.sql is not None and (len(files) != 1 or not databases):
-            raise OptionError("--sql is a query to a database; name that in place of FILE, as in duckdb:school.duckdb.")
-        if self.sql is not None:
-            return {"sql": self.sql, "database": files[0]}
-        if databases:
-            raise OptionError(
-                f"{without_password(databases[0])} is a database; say what to read from it with --sql QUERY. A table, "
-                "as in duckdb:school.duckdb#answers, is for fit, which calibrates it inside the database."
-            )
-        return {"source": list(files)}
 
     def given(self) -> dict[str, Any]:
         """The options of `read` that these are, as far as they differ from its defaults."""
@@ -270,15 +213,18 @@ class Reading:
 
     def inputs(self, files: Sequence[str]) -> list[str]:
         """Every file that is read: no result may take its place."""
+        from spectral_irt.reading.sql import kind_of
+
         key = with_sheet(self.key)[0]
-        return [*(_file(file) for file in files), *([key] if key is not None else [])]
+        named = [kind_of(file)[1] if is_database(file) and "://" not in file else file for file in files]
+        return [*named, *([key] if key is not None else [])]
 
     def _threshold(self) -> dict[str, Any]:
         if self.threshold is None:
             return {}
-        if self.threshold.partition(":")[0] == OWN_MEAN:
-            counts_as = self.threshold.partition(":")[2] or "right"
-            return {"above_mean": counts_as}
+        name, _, counts_as = self.threshold.partition(":")
+        if name == OWN_MEAN:
+            return {"above_mean": counts_as or "right"}
         try:
             return {"threshold": float(self.threshold)}
         except ValueError:
@@ -289,17 +235,17 @@ class Reading:
     def _blanks(self) -> dict[str, Any]:
         said: dict[str, Any] = {}
         for one in (part for text in self.blanks for part in text.split(",")):
-            kind, is_said, value = one.partition("=")
+            kind, equals, value = one.partition("=")
             name = kind.strip().replace("-", "_")
-            if not is_said or name not in BLANKS or (name != BLANKS[2] and value not in ("missing", "wrong")):
+            if equals and name == "not_presented":
+                said.setdefault(name, []).append(value)
+            elif equals and name in ("omitted", "not_reached") and value in ("missing", "wrong"):
+                said[name] = value if value == "wrong" else None
+            else:
                 raise OptionError(
                     f"--blanks is {one!r}; it can be omitted=wrong, not-reached=wrong, not-presented=CODE, or several "
                     "of them, as in omitted=wrong,not-reached=wrong."
                 )
-            if name == BLANKS[2]:
-                said[name] = [*said.get(name, []), value]
-            elif value != "missing":
-                said[name] = value
         return said
 
 
@@ -311,7 +257,7 @@ def is_database(file: str) -> bool:
     """
     from spectral_irt.reading.sql import kind_of
 
-    return kind_of(file.partition("#")[0])[0] in DATABASES
+    return kind_of(file.partition("#")[0])[0] in ("sqlite", "duckdb", "postgresql")
 
 
 def without_password(uri: str) -> str:
@@ -319,12 +265,6 @@ def without_password(uri: str) -> str:
     from spectral_irt.reading import sql
 
     return sql.without_password(uri)
-
-
-def _file(file: str) -> str:
-    from spectral_irt.reading.sql import kind_of
-
-    return kind_of(file)[1] if is_database(file) and "://" not in file else file
 
 
 def with_sheet(text: str | None) -> tuple[str | None, str | None]:
@@ -344,17 +284,12 @@ def with_sheet(text: str | None) -> tuple[str | None, str | None]:
 class Recoding:
     """What answers in ordered categories are called."""
 
-    recode: Annotated[
-        str | None,
-        scoring(
-            metavar="LABEL,...",
-            help="Labels of ordered answers from the lowest to the highest, as in 'never,sometimes,often'; labels that "
-            "mean the same are joined by =.",
-        ),
-    ] = None
-    reverse: Annotated[
-        list[str], scoring(metavar="ITEM,...", help="Items to turn round: their highest category becomes the lowest.")
-    ] = field(default_factory=list)
+    recode: str | None = scoring(
+        "LABEL,...",
+        "Labels of ordered answers from the lowest to the highest, as in 'never,sometimes,often'; labels that mean the "
+        "same are joined by =.",
+    )
+    reverse: list[str] = scoring("ITEM,...", "Items to reverse: their highest category becomes the lowest.", default=[])
 
     @property
     def said(self) -> bool:
@@ -363,29 +298,24 @@ class Recoding:
 
     def options(self, ordered: bool | None) -> dict[str, Any]:
         """Options of `read`: whether answers are ordered, where that is known, and what was said of categories."""
-        turned = [name for names in self.reverse for name in names.split(",")]
-        return {"ordered": ordered, "recode": self.recode, "reverse": turned}
+        reversed_items = [name for names in self.reverse for name in names.split(",")]
+        return {"ordered": ordered, "recode": self.recode, "reverse": reversed_items}
 
 
 @dataclass(frozen=True)
 class Categories(Recoding):
     """How answers in ordered categories are read and modeled."""
 
-    model: Annotated[
-        Literal["rasch", "pcm", "rsm"] | None,
-        scoring(
-            help="Default: rasch for 0/1, pcm for more categories. rasch: right and wrong. pcm: the partial credit "
-            "model, thresholds for each item. rsm: the rating scale model, thresholds at the same distances in all "
-            "items."
-        ),
-    ] = None
-    unused: Annotated[
-        Literal["collapse", "error", "keep"] | None,
-        scoring(
-            help="Categories of an item that nobody used: renumber the others without them (default), an error, or "
-            "keep those that other items have (default of rsm)."
-        ),
-    ] = None
+    model: Literal["rasch", "pcm", "rsm"] | None = scoring(
+        "",
+        "Default: rasch for 0/1, pcm for more categories. pcm: the partial credit model, thresholds for each item. "
+        "rsm: the rating scale model, thresholds at the same distances in all items.",
+    )
+    unused: Literal["collapse", "error", "keep"] | None = scoring(
+        "",
+        "Categories of an item that nobody used: renumber the others without them (default), an error, or keep those "
+        "that other items have (default of rsm).",
+    )
 
     @property
     def said(self) -> bool:
@@ -393,7 +323,7 @@ class Categories(Recoding):
         return self.model in ("pcm", "rsm") or super().said or self.unused is not None
 
     def how(self) -> dict[str, Any]:
-        """Options of `read`; where nothing was said of categories, the answers tell whether they are ordered."""
+        """Options of `read`; where nothing was said of categories, the answers show whether they are ordered."""
         if not self.said:
             return {"ordered": False if self.model == "rasch" else None}
         if self.model == "rasch":

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 import typer
@@ -20,8 +20,8 @@ from spectral_irt.analysis.record import counts_of, record_head
 from spectral_irt.cli.fit import calibrate
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
-from spectral_irt.cli.help import output_at, place, with_options
-from spectral_irt.cli.options import Call, Categories, Reading, own
+from spectral_irt.cli.help import with_options
+from spectral_irt.cli.options import Call, Categories, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.data import Responses
 from spectral_irt.datasets.bundled import OMITTED, log_texts
@@ -43,16 +43,16 @@ NEXT = {
 class Details:
     """Parameters of the designs; None leaves them at their defaults."""
 
-    p: Annotated[float | None, own(metavar="NUMBER", help="sampled: probability that an item is shown.")] = None
-    responses: Annotated[int | None, own(metavar="NUMBER", help="popularity: responses in all.")] = None
-    exponent: Annotated[float | None, own(metavar="NUMBER", help="popularity: how unequal the items are; 0.7.")] = None
-    activity_sd: Annotated[float | None, own(metavar="NUMBER", help="popularity: how unequal people are; 1.")] = None
-    booklets: Annotated[int | None, own(metavar="NUMBER", help="booklets: how many.")] = None
-    forms: Annotated[int | None, own(metavar="NUMBER", help="linked: how many forms; 30.")] = None
-    length: Annotated[int | None, own(metavar="NUMBER", help="booklets, linked, adaptive: items in each.")] = None
-    anchors: Annotated[int | None, own(metavar="NUMBER", help="linked: items shared with the form before; 2.")] = None
-    routing: Annotated[int | None, own(metavar="NUMBER", help="two-stage: items of the first stage; 10.")] = None
-    wrong: Annotated[int | None, own(metavar="NUMBER", help="stopping: wrong answers that end it; 3.")] = None
+    p: float | None = own("NUMBER", "sampled: probability that an item is shown.")
+    responses: int | None = own("NUMBER", "popularity: responses in all.")
+    exponent: float | None = own("NUMBER", "popularity: how unequal the items are; 0.7.")
+    activity_sd: float | None = own("NUMBER", "popularity: how unequal people are; 1.")
+    booklets: int | None = own("NUMBER", "booklets: how many.")
+    forms: int | None = own("NUMBER", "linked: how many forms; 30.")
+    length: int | None = own("NUMBER", "booklets, linked, adaptive: items in each.")
+    anchors: int | None = own("NUMBER", "linked: items shared with the form before; 2.")
+    routing: int | None = own("NUMBER", "two-stage: items of the first stage; 10.")
+    wrong: int | None = own("NUMBER", "stopping: wrong answers that end it; 3.")
 
     def said(self) -> dict[str, Any]:
         given = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -62,33 +62,27 @@ class Details:
 
 @with_options(Details, Mode)
 def simulate(
-    output: Annotated[Path, output_at("FILE", "Where to write: .csv or .parquet.")],
     mode: Mode,
-    persons: Annotated[int, own(metavar="NUMBER", help="How many people; 1000.")] = 1000,
-    items: Annotated[int | None, own(metavar="NUMBER", help="How many items; linked forms say it themselves.")] = None,
-    design: Annotated[
-        Literal["complete", "sampled", "popularity", "booklets", "linked", "adaptive", "two-stage", "stopping"],
-        own(
-            metavar="NAME",
-            help="Who is shown what: complete (default), sampled, popularity, booklets or linked; by the answers so "
-            "far: adaptive, two-stage or stopping.",
-        ),
-    ] = "complete",
-    seed: Annotated[int | None, own(metavar="NUMBER", help="The same seed gives the same data.")] = None,
-    truth: Annotated[
-        Path | None, own(metavar="FILE", help="Write the true difficulties: .csv or .parquet.", parser=place)
-    ] = None,
-    ability_mean: Annotated[float, own(metavar="NUMBER", help="Mean ability; 0.")] = 0.0,
-    ability_sd: Annotated[float, own(metavar="NUMBER", help="Standard deviation of ability; 1.")] = 1.0,
-    difficulty_sd: Annotated[float, own(metavar="NUMBER", help="Standard deviation of difficulty; 1.")] = 1.0,
-    model: Annotated[
-        Literal["rasch", "pcm", "rsm"],
-        own(
-            help="rasch: right and wrong (default); pcm, rsm: ordered categories. pcm is the partial credit model, rsm "
-            "the rating scale model."
-        ),
-    ] = "rasch",
-    categories: Annotated[int | None, own(metavar="NUMBER", help="pcm, rsm: categories of each item; 5.")] = None,
+    output: Path = output_at("FILE", "Where to write: .csv or .parquet.", required=True),
+    persons: int = own("NUMBER", "How many people; 1000.", default=1000),
+    items: int | None = own("NUMBER", "How many items; linked forms say it themselves."),
+    design: Literal[
+        "complete", "sampled", "popularity", "booklets", "linked", "adaptive", "two-stage", "stopping"
+    ] = own(
+        "NAME",
+        "Who is shown what: complete (default), sampled, popularity, booklets or linked; by the answers so far: "
+        "adaptive, two-stage or stopping.",
+        default="complete",
+    ),
+    seed: int | None = own("NUMBER", "The same seed gives the same data."),
+    truth: Path | None = own("FILE", "Write the true difficulties: .csv or .parquet."),
+    ability_mean: float = own("NUMBER", "Mean ability; 0.", default=0.0),
+    ability_sd: float = own("NUMBER", "Standard deviation of ability; 1.", default=1.0),
+    difficulty_sd: float = own("NUMBER", "Standard deviation of difficulty; 1.", default=1.0),
+    model: Literal["rasch", "pcm", "rsm"] = own(
+        "", "rasch: right and wrong (default); pcm, rsm: partial credit and rating scale model.", default="rasch"
+    ),
+    categories: int | None = own("NUMBER", "pcm, rsm: categories of each item; 5."),
     *,
     details: Details,
 ) -> None:
@@ -160,14 +154,11 @@ def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
 def demo(
     mode: Mode,
     call: Call,
-    output: Annotated[Path, output_at("DIR", "Where to write the results; demo-results.")] = Path("demo-results"),
-    data: Annotated[
-        Literal["quiz", "lsat", "logs"],
-        own(help="A simulated quiz; section 6 of the Law School Admission Test; logs of nine models, simulated."),
-    ] = "quiz",
-    files: Annotated[
-        Path | None, own(parser=place, metavar="DIR", help="Do nothing but copy the data there, to try things out.")
-    ] = None,
+    output: Path = output_at("DIR", "Where to write the results; demo-results.", default=Path("demo-results")),
+    data: Literal["quiz", "lsat", "logs"] = own(
+        "", "A simulated quiz; section 6 of the Law School Admission Test; simulated logs of 9 models.", default="quiz"
+    ),
+    files: Path | None = own("DIR", "Do nothing but copy the data there, to try things out."),
 ) -> None:
     """Analyze bundled data: a simulated quiz of multiple choice, or section 6 of the Law School Admission Test.
 

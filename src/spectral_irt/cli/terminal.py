@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
@@ -204,14 +204,13 @@ def quiet_warnings(*, debug: bool = False) -> Iterator[None]:
 class Mode:
     """How much a command says, and when it calls that a failure."""
 
-    quiet: Annotated[bool, option("results", "--quiet", "-q", help="Print nothing but errors.")] = False
-    as_json: Annotated[
-        bool, option("results", "--json", help="Print the record of the results as JSON, for programs.")
-    ] = False
-    strict: Annotated[
-        bool,
-        option("results", "--strict", help="Exit with code 3 if a finding is a warning or an error; results are kept."),
-    ] = False
+    quiet: bool = option("results", "", "Print nothing but errors.", "--quiet", "-q", default=False)
+    as_json: bool = option(
+        "results", "", "Print the record of the results as JSON, for programs.", "--json", default=False
+    )
+    strict: bool = option(
+        "results", "", "Exit with code 3 if a finding is a warning or an error; results are kept.", default=False
+    )
 
     def begin(self) -> None:
         """Before the work: whether progress is shown."""
