@@ -346,7 +346,7 @@ class Analysis(AnalysisOfRatings):
                 "weight."
             )
         if isinstance(properties, str | Path):
-            from spectral_irt.reading.attributes import read_item_properties
+            from spectral_irt.reading.side_tables import read_item_properties
 
             about = read_item_properties(str(properties))
             properties = {name: dict(zip(about.labels, values, strict=True)) for name, values in about.items()}

@@ -69,8 +69,7 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
     how = LayoutOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
     roles, error, layout = [UNUSED] * len(table.columns), "", None
     try:
-        key = scoring_of(key=asked.get("key") or None).key or ()
-        layout = find_layout(table, how, key)
+        layout = find_layout(table, how, scoring_of(key=asked.get("key") or None), every_row=True)
         roles = _roles(table, layout)
     except SpectralIrtError as problem:
         error = for_shell(str(problem))
@@ -84,8 +83,8 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _roles(table: Table, layout: Long | Wide) -> list[str]:
     """What each column was taken for."""
-    from spectral_irt.reading.attributes import CATEGORIES, says_attribute, words_of
     from spectral_irt.reading.columns import Long
+    from spectral_irt.reading.item_columns import CATEGORIES, says_attribute, words_of
 
     roles = [UNUSED] * len(table.columns)
     if isinstance(layout, Long):

@@ -24,7 +24,7 @@ from spectral_irt.cli.terminal import Progress
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.estimators.by_name import make_estimator, make_ordered
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.reading.attributes import read_people
+from spectral_irt.reading.side_tables import read_people
 from spectral_irt.xlsx import is_workbook
 
 if TYPE_CHECKING:

@@ -235,8 +235,10 @@ def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Respon
         if looks_ordered(found):
             n = found.thresholds.widest + 1
             said = f"The answers are in up to {n} ordered categories, for a partial credit model."
-            remedy = "Say `SpectralRatingScale` for items that share their categories, or `threshold=` for right and"
-            remedy += " wrong."
+            remedy = (
+                "Say `SpectralRatingScale` for items that share their categories, `threshold=` for right and wrong,"
+            )
+            remedy += " or `key=` if the numbers are options of multiple choice."
             return replace(found, notes=(Finding("ordered_categories", "note", said, remedy), *found.notes))
     return read(replace(how, ordered=False, undecided=False))
 

@@ -375,7 +375,7 @@ class Responses:
         sheet : str or int, optional
             Of a workbook with several.
         """
-        from spectral_irt.reading.attributes import read_people
+        from spectral_irt.reading.side_tables import read_people
 
         return replace(self, people=read_people(os.fspath(path), columns, person=person, sheet=sheet))
 

@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
+MOST_LABELS = 10  # of ordered categories
+# fmt: off
+SCALES = (  # labels in order, for the advice
+    ("never", "almost never", "hardly ever", "rarely", "seldom", "once in a while", "occasionally", "sometimes",
+     "regularly", "often", "frequently", "usually", "very often", "almost always", "always"),
+    ("strongly disagree", "disagree strongly", "disagree", "somewhat disagree", "disagree somewhat",
+     "slightly disagree", "neither agree nor disagree", "neutral", "undecided", "slightly agree", "agree somewhat",
+     "somewhat agree", "agree", "agree strongly", "strongly agree"),
+    ("not at all", "a little", "a little bit", "slightly", "somewhat", "moderately", "quite a bit", "very", "very much",
+     "a great deal", "extremely"),
+    ("very poor", "poor", "fair", "average", "good", "very good", "excellent"),
+    ("none", "mild", "moderate", "severe", "very severe", "extreme"),
+    ("very low", "low", "medium", "high", "very high"),
+    ("very dissatisfied", "dissatisfied", "neutral", "satisfied", "very satisfied"),
+    ("no", "perhaps", "maybe", "partly", "yes"),
+)
+# fmt: on
 
 
 class Place(NamedTuple):
@@ -126,8 +143,10 @@ class ValueCheck:
             said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
             sentence += f" If {' and '.join(codes)} {mean} 'not answered', say " + said + "."
         if len(codes) < len(kinds):
-            sentence += _of_fractions(kinds) if self.fraction else self.scoring.how_to
-            if self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns):
+            few = self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns)
+            how_to = _of_fractions(kinds) if self.fraction else self.scoring.how_to
+            sentence += _of_words(kinds, how_to) if self.scoring.expects_01 and not few else how_to
+            if few:
                 sentence += self._no_items()
         return sentence
 
@@ -153,6 +172,20 @@ def _of_fractions(kinds: list[str]) -> str:
     return (
         " Say `threshold=` to count the answers above it as right and the others as wrong (`above_mean=` for "
         f"ratings); or {whole}, to fit them as ordered answers with `SpectralPartialCredit`."
+    )
+
+
+def _of_words(kinds: list[str], how_to: str) -> str:
+    """What to do about answers in a few words: labels of categories, in the order of a usual scale if it is one."""
+    words = [kind for kind in kinds if not _is_number(kind) and kind not in SUSPECTS]
+    if not 2 <= len(words) <= MOST_LABELS or 2 * len(words) <= len(kinds) or max(map(len, words)) < 2:
+        return how_to
+    scale = next((scale for scale in SCALES if all(word.lower() in scale for word in words)), None)
+    ordered = words if scale is None else sorted(words, key=lambda word: scale.index(word.lower()))
+    order = "put in order" if scale is None else "check the order"
+    return (
+        f" If these are ordered categories, say `recode={','.join(ordered)!r}`, from the lowest to the highest "
+        f"({order}); if one answer is right, say `correct` or `key`."
     )
 
 

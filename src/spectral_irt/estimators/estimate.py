@@ -169,13 +169,15 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     sure = labels[np.unique(layout.item[upper[beyond]])]
     many = f"{len(items):,} items have" if len(items) != 1 else "1 item has"
     chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
+    use = "look at whether people use the category as meant, or join it with a neighbor"
+    if 3 * len(sure) > responses.n_items and any(note.code == "ordered_categories" for note in responses.notes):
+        use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
     return (
         Finding(
             "thresholds_out_of_order",
             "warning" if len(sure) else "note",
             f"{many} a threshold below the one before it: {listed(items)}{chance}.",
-            "A category between them is nowhere the most likely answer. The model allows that; look at whether people "
-            "use the category as meant, or join it with a neighbor.",
+            f"A category between them is nowhere the most likely answer. The model allows that; {use}.",
             tuple(items.tolist()),
         ),
     )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from spectral_irt.data.arrays import from_array, is_frame
 from spectral_irt.data.categories import of_either_kind
+from spectral_irt.data.finding import Finding
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Blank, Polarity, Scoring, several
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, for_shell
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, check_option, for_shell
 
 if TYPE_CHECKING:
     from spectral_irt.engine.dask import DaskEngine
@@ -339,16 +340,37 @@ def _read_files(
     if files[0].family == "packed":
         return responses_of_packed(files, options, engine)
 
-    def read(files: list[File]) -> Responses:
+    def read(files: list[File], options: ReadOptions = options) -> Responses:
         return from_tables([open_table(file) for file in files], options)
 
     with unchanged(files), polars_errors_named(options.source):
-        found = read_as_written(files, read).using(engine)
+        found = _by_own_key(files, options, read) or read_as_written(files, read)
+        found = found.using(engine)
     if log.isEnabledFor(logging.INFO):  # to count the answers is a pass over them
         log.info(
             "%s: %d people, %d items, %d responses", options.source, found.n_persons, found.n_items, found.n_responses
         )
     return found
+
+
+def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Responses]) -> Responses | None:
+    """The answers in a workbook, scored by the sheet in it that is called key; None where there is none, or another
+    scoring was asked for, or the key is not that of these answers."""
+    if files[0].family != "workbook" or len(files) > 1 or files[0].sheet is not None or not options.scoring.undecided:
+        return None
+    from spectral_irt.reading.columns import plain
+    from spectral_irt.reading.excel import KEY_SHEETS, sheet_names
+    from spectral_irt.reading.side_tables import read_key
+
+    sheets = [name for name in sheet_names(files[0]) if plain(name) in KEY_SHEETS]
+    if len(sheets) != 1:
+        return None
+    with suppress(ReadError, OptionError, ResponseValueError):
+        scoring = replace(options.scoring, key=read_key(files[0].path, sheets[0], None), ordered=False, undecided=False)
+        found = read(files, replace(options, scoring=scoring))
+        note = Finding("key_sheet", "note", f"The answers were scored by the key in the sheet {sheets[0]!r}.")
+        return replace(found, notes=(note, *found.notes))
+    return None
 
 
 def scoring_of(
@@ -369,7 +391,7 @@ def scoring_of(
     if key is not None and not isinstance(key, Mapping):
         # Options that exclude each other are an error whether or not the key file can be read.
         Scoring(key={}, **options)
-        from spectral_irt.reading.key import read_key
+        from spectral_irt.reading.side_tables import read_key
 
         key = read_key(key, key_sheet, encoding)
     elif key_sheet is not None:

@@ -1,8 +1,6 @@
-"""Is a table long or wide, and which column is what?
+"""Is a table long (one row per answer) or wide (one row per person, one column per item), and which column is what?
 
-Long: one row per answer, in columns for the person, the item and the response. Wide: one row per person, one column
-per item, perhaps a column with the people's labels first. What the caller says is believed; what is not
-said is told by names.
+Options decide first, then the names of the columns, then their values.
 """
 
 from __future__ import annotations
@@ -10,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import polars as pl
 
 from spectral_irt.data.labels import SUSPECTS, one_spelling
+from spectral_irt.data.scoring import Scoring
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading import LayoutOptions
-from spectral_irt.reading.attributes import (
+from spectral_irt.reading.frame import HEAD_COLUMNS, Table
+from spectral_irt.reading.item_columns import (
     ItemColumns,
     are_answers,
     check_named,
@@ -26,7 +26,6 @@ from spectral_irt.reading.attributes import (
     parts_of,
     says_attribute,
 )
-from spectral_irt.reading.frame import HEAD_COLUMNS, Table
 
 # fmt: off
 _PEOPLE = (
@@ -53,11 +52,12 @@ KEY_NAMES = frozenset({
     "key", "keys", "correct", "correctanswer", "correctoption", "correctresponse", "answer", "answers", "answerkey",
     "solution", "right",
 })
+SCORE_NAMES = frozenset({"score", "scores", "points", "credit", "mark", "marks"})  # of answers, in a key
+ROLES = {"person": PERSON_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}
 # fmt: on
 
-# Words that say no more than "those who answered" and "what they answered".
-REPEATED = 0.1  # of the labels of rows, at most: somebody who is there twice is told so
-_GENERAL = frozenset({"user", "person", "item"})
+REPEATED = 0.1  # of the labels of rows, at most: an error names people who are there twice
+_GENERAL = frozenset({"user", "person", "item"})  # words that say no more than "people" and "items"
 _PLURALS = {"stimulus": "stimuli", "testtaker": "test takers", "llm": "LLMs"}
 
 
@@ -67,33 +67,23 @@ def plural_words(person: Any, item: Any) -> tuple[str, str]:
     >>> plural_words("model", "prompt_id"), plural_words("user_id", "item"), plural_words("Student", "Aufgabe")
     (('models', 'prompts'), ('people', 'items'), ('students', 'items'))
     """
-    return _word(person, _PEOPLE, "people"), _word(item, _THINGS, "items")
-
-
-def _word(column: Any, known: Iterable[str], otherwise: str) -> str:
-    name = plain(column)
-    word = next((word for word in known if name in {word + ending for ending in _ENDINGS}), None)
-    return otherwise if word is None or word in _GENERAL else _PLURALS.get(word, f"{word}s")
+    found = []
+    for column, known, otherwise in ((person, _PEOPLE, "people"), (item, _THINGS, "items")):
+        word = next((word for word in known if plain(column) in {word + ending for ending in _ENDINGS}), None)
+        found.append(otherwise if word is None or word in _GENERAL else _PLURALS.get(word, f"{word}s"))
+    return found[0], found[1]
 
 
 _ITEM_LABEL = re.compile(r"(q|i|it|item|question|problem|prompt|task|exercise|v|var)[\s_.\-]*\d+[a-z]?", re.I)
-_PERSON_LABEL = re.compile(
-    r"(p|s|u|id|user|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
-    r"[\s_.\-]*\d+",
-    re.I,
-)
-_PERSON_WORD = re.compile(
-    r"(user|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
-)
+_WORDS = "user|person|student|subject|pupil|respondent|participant|examinee|candidate|learner"
+_PERSON_WORD = re.compile(rf"({_WORDS})[\s_.\-]*\d+", re.I)
+_PERSON_LABEL = re.compile(rf"(p|s|u|id|subj|resp|model|{_WORDS})[\s_.\-]*\d+", re.I)
 
 
 @dataclass(frozen=True)
 class Long:
-    """Positions of the three columns of a long table; and of the one that orders the rows, if it was named.
-
-    Where a row of the source holds several answers, `row` is the column with its number. `facets` are the columns that
-    say who rated, or when.
-    """
+    """Positions of the columns of a long table. `order` is the one that orders the rows, if it was named; `row` has the
+    number of the row of the source, where that holds several answers; `facets` say who rated, or when."""
 
     person: int
     item: int
@@ -117,27 +107,24 @@ def plain(name: Any) -> str:
     return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
 
 
-def find_layout(table: Table, options: LayoutOptions, items_of_key: Iterable[Any] = ()) -> Long | Wide:
-    """How to read the table; an error that says what to pass when that is not clear."""
+def find_layout(
+    table: Table, options: LayoutOptions, scoring: Scoring | None = None, *, every_row: bool = False
+) -> Long | Wide:
+    """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
     for role in ("person", "item", "response", "order_by"):
         table.position(role, getattr(options, role))
     _ignored(table, options)
     if table.nested:
-        return _taken_apart(table, options)
-    as_items = options.format == "wide" and options.orient == "items"
-    if options.format != "wide" and (options.item is not None or options.response is not None):
-        return _long(table, options)
-    if options.format == "wide" and not as_items and (options.item is not None or options.response is not None):
+        return _objects(table, options)
+    named_long = options.item is not None or options.response is not None
+    if options.format == "wide" and options.orient != "items" and named_long:
         raise OptionError("`item` and `response` name columns of a long table; leave them out, or say `format='long'`.")
-    if options.format == "long":
+    if options.format == "long" or (options.format == "auto" and (named_long or _looks_long(table, options))):
         return _long(table, options)
-    if options.format == "auto" and _looks_long(table, options):
-        return _long(table, options)
-    return wide_layout(table, options, tuple(items_of_key))
+    return _wide(table, options, scoring or Scoring(), every_row)
 
 
 def _ignored(table: Table, options: LayoutOptions) -> set[int | None]:
-    """Positions of the columns that are about the persons or the rows, not answers."""
     return {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
 
 
@@ -146,23 +133,19 @@ def _ignored(table: Table, options: LayoutOptions) -> set[int | None]:
 
 def _candidates(table: Table, role: str, options: LayoutOptions) -> list[int]:
     """Columns that may have this role: the one that was named, else those with a usual name."""
-    said = table.position(role, getattr(options, role))
-    if said is not None:
-        return [said]
-    taken = {table.position(other, getattr(options, other)) for other in ("person", "item", "response")}
-    taken |= _ignored(table, options) | {table.position("order_by", options.order_by)}
-    free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in taken]
-    names = {"person": PERSON_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
-    found = [k for k, name in free if name in names]
-    if not found and role == "person":
-        found = [k for k, name in free if name in ID_NAMES]
-    return found
+    given = table.position(role, getattr(options, role))
+    if given is not None:
+        return [given]
+    used = {table.position(other, getattr(options, other)) for other in (*ROLES, "order_by")}
+    free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in used | _ignored(table, options)]
+    found = [k for k, name in free if name in ROLES[role]]
+    return found if found or role != "person" else [k for k, name in free if name in ID_NAMES]
 
 
 def _looks_long(table: Table, options: LayoutOptions) -> bool:
     if options.orient == "items" or len(table.columns) < 3:
         return False
-    found = {role: _candidates(table, role, options) for role in ("person", "item", "response")}
+    found = {role: _candidates(table, role, options) for role in ROLES}
     if all(found.values()):
         return True
     if found["person"] and found["item"] and not are_answers(table.head(found["item"][0])):
@@ -183,27 +166,25 @@ def _long(table: Table, options: LayoutOptions) -> Long:
             "say `format='wide'` if a row is a person."
         )
     chosen: dict[str, int] = {}
-    for role in ("person", "item", "response"):
+    for role in ROLES:
         found = [k for k in _candidates(table, role, options) if k not in chosen.values()]
-        if len(found) == 1:
-            chosen[role] = found[0]
-            continue
-        scored = [k for k in found if are_answers(table.head(k))]
-        _unclear(table, role, found, *scored)
+        if len(found) != 1:
+            raise _unclear(table, role, found, [k for k in found if are_answers(table.head(k))])
+        chosen[role] = found[0]
     order = table.position("order_by", options.order_by)
     return Long(chosen["person"], chosen["item"], chosen["response"], order)
 
 
-def _unclear(table: Table, role: str, found: Sequence[int], *likely: int) -> NoReturn:
-    """Say that several columns could have a role, or none."""
+def _unclear(table: Table, role: str, found: Sequence[int], likely: Sequence[int] = ()) -> ReadError:
+    """Several columns could have a role, or none."""
     problem = f"no column seems to hold the {role}; the columns are {listed(table.columns)}"
     if found:
         problem = f"{_quoted(table, found)} could each hold the {role}"
     example = table.columns[(*likely, *found)[0]] if found else ...
-    raise ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
+    return ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
 
 
-def _taken_apart(table: Table, options: LayoutOptions) -> Long:
+def _objects(table: Table, options: LayoutOptions) -> Long:
     """Of objects of answers; people may be without a name, and are numbered then."""
     if options.items:
         raise OptionError(
@@ -213,7 +194,9 @@ def _taken_apart(table: Table, options: LayoutOptions) -> Long:
     response = table.position("response", options.response)
     if response is None:
         usual = [k for k in table.nested if plain(table.columns[k]) in RESPONSE_NAMES] or table.nested
-        response = usual[0] if len(usual) == 1 else _unclear(table, "response", table.nested)
+        if len(usual) > 1:
+            raise _unclear(table, "response", table.nested)
+        response = usual[0]
     person = next((k for k in _candidates(table, "person", options) if k not in table.nested), number)
     return Long(person, item, response, row=number)
 
@@ -225,21 +208,20 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
 # ------------------------------------------------------------------ wide
 
 
-def wide_layout(table: Table, options: LayoutOptions, items_of_key: tuple[Any, ...]) -> Wide:
-    """What each column of a wide table is, by what was said, its name and a sample of its values (`table.head`): the
-    label of the rows, an item, or left out. This is the one place that decides it."""
+def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: bool) -> Wide:
+    """What each column of a wide table is: the label of the rows, an item, or left out."""
     if options.order_by is not None:
         raise OptionError(
             f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide. Leave it out, or say "
             "`format='long'`."
         )
-    said = options.item if options.orient == "items" and options.format == "wide" else options.person
-    label, ignored = table.position("person", said), _ignored(table, options)
+    given = options.item if options.orient == "items" and options.format == "wide" else options.person
+    label, ignored = table.position("person", given), _ignored(table, options)
     if label in ignored and label is not None:
-        raise OptionError(f"column {str(said)!r} of {table.name} labels the rows and cannot be left out as well.")
+        raise OptionError(f"column {str(given)!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
-        label = _label_column(table, options, ignored, frozenset(map(str, items_of_key)))
-    if label is None and options.orient == "persons" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
+        label = _label_column(table, options, ignored, frozenset(map(str, scoring.key or ())))
+    if label is None and options.orient == "persons" and _most(_PERSON_WORD, table.columns):
         raise ReadError(
             f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
             "`orient='items'` if a row is an item; if the columns are items, give them other names."
@@ -254,10 +236,12 @@ def wide_layout(table: Table, options: LayoutOptions, items_of_key: tuple[Any, .
         )
     if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))
-    chosen, said_of = choose_columns(table, columns, options.items, items_of_key)
+    chosen, about = choose_columns(table, columns, options.items, scoring, every_row)
     if not chosen:
         check_named(options.items, [table.columns[k] for k in columns], table.name)
-    return Wide(label, tuple(chosen), replace(said_of, label=_label_name(table, label)))
+    name = None if table.row_labels is None else "the index"
+    name = name if label is None else f"column {str(table.columns[label])!r}"
+    return Wide(label, tuple(chosen), replace(about, label=name))
 
 
 def _label_column(
@@ -268,7 +252,7 @@ def _label_column(
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:
             continue
-        if not meant[k] and _labels_rows(table, k, items_of_key):
+        if not meant[k] and str(name) not in items_of_key and _labels_rows(table, k):
             if options.orient == "persons":
                 _check_orientation(table, k)
             return k
@@ -278,18 +262,9 @@ def _label_column(
     return None
 
 
-def _label_name(table: Table, label: int | None) -> str | None:
-    if label is None:
-        return None if table.row_labels is None else "the index"
-    return f"column {str(table.columns[label])!r}"
-
-
-def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> bool:
-    """Whether the first column labels the rows: by its name, or by values that can be nothing else."""
-    first = table.columns[position]
-    if str(first) in items_of_key:
-        return False
-    values = table.head(position)
+def _labels_rows(table: Table, position: int) -> bool:
+    """Whether a column labels the rows: by its name, or by values that can be nothing else."""
+    first, values = table.columns[position], table.head(position)
     if isinstance(first, str):
         if plain(first) in PERSON_NAMES:
             return True
@@ -302,23 +277,20 @@ def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> b
     if texts.null_count():  # a row in which nothing is written is no row
         every = pl.DataFrame([one.alias(str(k)) for k, one in enumerate([texts, *others])])
         texts = texts.filter(every.select(pl.any_horizontal(pl.all().is_not_null())).to_series())
-    if (
-        texts.null_count()
-        or texts.is_in(list(SUSPECTS)).any()
-        or texts.str.to_lowercase().is_in(["true", "false"]).any()
-    ):
+    no_label = texts.is_in(list(SUSPECTS)) | texts.str.to_lowercase().is_in(["true", "false"])
+    if texts.null_count() or no_label.any() or texts.cast(pl.Float64, strict=False).count():
         return False
-    if texts.n_unique() < (1 - REPEATED) * len(texts) or texts.cast(pl.Float64, strict=False).count():
+    if texts.n_unique() < (1 - REPEATED) * len(texts):
         return False
     # Raw answers of a few people may all differ, but then they turn up in other columns too.
     return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
 
 
 def _check_orientation(table: Table, position: int) -> None:
-    """Complain when the header names people and the first column names items."""
+    """Refuse a table whose header names people and whose first column names items."""
     first = table.columns[position]
-    rows = [str(value) for value in table.head(position).drop_nulls().to_list()]
-    header = [str(name) for k, name in enumerate(table.columns) if k != position]
+    rows = table.head(position).drop_nulls().to_list()
+    header = [name for k, name in enumerate(table.columns) if k != position]
     items_down = plain(first) in ITEM_NAMES or _most(_ITEM_LABEL, rows)
     people_across = plain(first) in ITEM_NAMES or _most(_PERSON_LABEL, header)
     if items_down and people_across and rows and header and not _most(_ITEM_LABEL, header):
@@ -329,5 +301,5 @@ def _check_orientation(table: Table, position: int) -> None:
         )
 
 
-def _most(pattern: re.Pattern[str], labels: list[str]) -> bool:
-    return sum(pattern.fullmatch(label.strip()) is not None for label in labels) > 0.8 * len(labels)
+def _most(pattern: re.Pattern[str], labels: Sequence[Any]) -> bool:
+    return sum(pattern.fullmatch(str(label).strip()) is not None for label in labels) > 0.8 * len(labels)

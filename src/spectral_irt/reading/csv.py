@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,15 +17,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import ReadError
+from spectral_irt.data.finding import Finding
+from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
-from spectral_irt.reading.text_pieces import RawPiece, check_utf8, end_of_last_record, notes_on_encoding, raw_pieces
+from spectral_irt.reading.text_pieces import (
+    PIECE_BYTES,
+    RawPiece,
+    check_utf8,
+    end_of_last_record,
+    notes_on_encoding,
+    raw_pieces,
+)
 from spectral_irt.tables import GUARDED, unguarded
 
 SEPARATORS = (",", ";", "\t", "|")
 HEAD_BYTES = 1 << 16
 MOST_COLUMNS = 1_000_000
+WIDE_ENOUGH = 3  # values of a record, below which a single value above is no title
+FIRST_RECORDS = 8  # looked at for titles and the separator
 BLANK = b" \r\n"
 
 
@@ -52,25 +63,23 @@ class CsvText:
     file: File
     separator: str
     columns: list[str]
+    above: int  # bytes up to the end of the header
 
-    def bodies(self, size: int | None = None) -> Iterator[RawPiece]:
+    def bodies(self, size: int = PIECE_BYTES) -> Iterator[RawPiece]:
         """The records after the header, in pieces, checked."""
-        pieces = raw_pieces(self.file, end_of_last_record, *([size] if size else []))
-        header_passed = False
-        for piece in pieces:
+        above = self.above
+        for piece in raw_pieces(self.file, end_of_last_record, size):
             check_utf8(self.file, piece)
-            if not header_passed:
-                _, end = _span_of_header(piece.data)
-                header_passed = end > 0
-                line = piece.line + piece.data.count(b"\n", 0, end)
-                piece = RawPiece(piece.data[end:] if end else b"", line, piece.done)
-            yield RawPiece(self._checked(piece), piece.line, piece.done)
+            cut, above = min(above, len(piece.data)), max(above - len(piece.data), 0)
+            piece = piece._replace(data=piece.data[cut:], line=piece.line + piece.data.count(b"\n", 0, cut))
+            yield piece._replace(data=self._checked(piece))
 
     def _checked(self, piece: RawPiece) -> bytes:
         """The records without blank lines; an error when one has more or fewer values than the header."""
         # A blank line is no record, except in a table of one column, where it is a missing answer.
         if len(self.columns) > 1:
-            piece = RawPiece(_without_blank_end(piece.data), piece.line, piece.done)
+            last = len(piece.data.rstrip(BLANK))  # there may be millions of blank lines
+            piece = piece._replace(data=piece.data[: piece.data.find(b"\n", last) + 1] if last else b"")
         records = records_of(piece.data, self.separator)
         ragged = records.n_values != len(self.columns)
         if not ragged.any():
@@ -128,14 +137,8 @@ class CsvText:
     def pieces(self, columns: Sequence[int]) -> Pieces:
         return ((self.columns_of(piece, columns), piece.done) for piece in self.bodies())
 
-    def cells(self, size: int | None = None) -> Iterator[tuple[pl.Series, float]]:
+    def cells(self, size: int = PIECE_BYTES) -> Iterator[tuple[pl.Series, float]]:
         return ((self.cells_of(piece), piece.done) for piece in self.bodies(size))
-
-
-def _without_blank_end(data: bytes) -> bytes:
-    """The data without blank lines at the end, of which there may be millions."""
-    last = len(data.rstrip(BLANK))
-    return data[: data.find(b"\n", last) + 1] if last else b""
 
 
 def _one_a_line(data: bytes, separator: str) -> bytes:
@@ -151,85 +154,77 @@ def _one_a_line(data: bytes, separator: str) -> bytes:
 
 def open_table(file: File) -> Table:
     """A CSV file as a table of text columns."""
-    header, first = _first_records(file)
-    separator = "\t" if file.tabbed else _separator(header, first)
-    if (n := _n_values(header, separator)) > MOST_COLUMNS:
+    records, ends = _first_records(file)
+    separators = ("\t",) if file.tabbed else SEPARATORS
+    counts = [{one: _n_values(record, one) for one in separators} for record in records]
+    widest = max(counts[-1], key=lambda one: counts[-1][one])
+    titles, width = 0, counts[-1][widest]  # a title stands above the header alone, or has few values beside it
+
+    def is_title(k: int) -> bool:
+        alone = sum(bool(part.strip(' "\r\n')) for part in records[k].split(widest)) == 1
+        return width >= WIDE_ENOUGH and (alone or 2 * counts[k][widest] < width)
+
+    while titles + 2 < len(records) and is_title(titles):
+        titles += 1
+    header, own, after = records[titles], counts[titles], counts[min(titles + 1, len(records) - 1)]
+    # The separator that cuts header and first record into equally many values, more than one.
+    fits = (one for one in separators if len(records) > titles + 1 and own[one] == after[one] > 1)
+    separator = next(fits, max(separators, key=lambda one: own[one]))
+    if own[separator] > MOST_COLUMNS:
         raise ReadError(
-            f"{file.name}: the header has {n:,} columns, and at most {MOST_COLUMNS:,} are read. Write the answers as a "
-            "long table, a line for each, with the columns person, item and response."
+            f"{file.name}: the header has {own[separator]:,} columns, and at most {MOST_COLUMNS:,} are read. Write the "
+            "answers as a long table, a line for each, with the columns person, item and response."
         )
-    text = CsvText(file, separator, _column_names(file, header, separator))
-    n = len(text.columns)
+    try:
+        parsed = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
+    except csv.Error as error:
+        raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
+    columns = [unguarded(name) for name in parsed]
+    check_header(file.name, columns, "its first line" if not titles else "the line below the title")
+    text, n = CsvText(file, separator, columns, ends[titles]), len(columns)
     start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
     start = start.head(HEAD_ROWS * n)
+    notes = notes_on_encoding(file)
+    if titles:
+        shown = listed([record.strip(separator + ' \r\n"') for record in records[:titles]])
+        sentence = f"{file.name}: {shown} above the header was treated as a title."
+        notes = (*notes, Finding("title_rows", "note", sentence))
     return Table(
         file.name,
-        list(text.columns),
+        list(columns),
         [pl.String] * n,
         lambda column: start.gather_every(n, column),
         text.pieces,
         untyped=range(n),
         cells=text.cells,
-        notes=notes_on_encoding(file),
+        notes=notes,
     )
-
-
-def _span_of_header(data: bytes) -> tuple[int, int]:
-    """Where the first record that is not blank begins and ends; (0, 0) when all are blank."""
-    blank = len(data) - len(data.lstrip())
-    if blank == len(data):
-        return 0, 0
-    start = data.rfind(b"\n", 0, blank) + 1
-    return start, _end_of_first_record(data, start)
-
-
-def _end_of_first_record(data: bytes, start: int) -> int:
-    end = start
-    while True:
-        end = data.find(b"\n", end) + 1
-        if end == 0:
-            return len(data)
-        if data.count(b'"', start, end) % 2 == 0:
-            return end
-
-
-def _first_records(file: File) -> tuple[str, str]:
-    """The header and the record after it, as text."""
-    data, start, end = b"", 0, 0
-    for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
-        check_utf8(file, piece)
-        data = data + piece.data if data.strip() else piece.data  # blank lines are not kept, however many there are
-        start, end = _span_of_header(data)
-        if end and end < len(data):
-            break
-    if not end:
-        raise ReadError(f"{file.name} holds nothing but blank lines.")
-    header = data[start:end].decode()
-    if "\r" in header.rstrip() and '"' not in header:
-        raise ReadError(
-            f"{file.name} ends its lines with carriage returns only (old Macintosh text); save it with ordinary line "
-            "ends."
-        )
-    return header, data[end : _end_of_first_record(data, end)].decode()
-
-
-def _separator(header: str, first: str) -> str:
-    """The separator that cuts header and first record into equally many values, more than one."""
-    counts = {sep: [_n_values(text, sep) for text in (header, first)] for sep in SEPARATORS}
-    for separator, (in_header, in_first) in counts.items():
-        if in_header > 1 and in_header == in_first:
-            return separator
-    return max(SEPARATORS, key=lambda separator: counts[separator][0])
 
 
 def _n_values(record: str, separator: str) -> int:
     return record.count(separator) - sum(part.count(separator) for part in record.split('"')[1::2]) + 1
 
 
-def _column_names(file: File, header: str, separator: str) -> list[str]:
-    try:
-        columns = [unguarded(name) for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))]
-    except csv.Error as error:
-        raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
-    check_header(file.name, columns, "its first line")
-    return columns
+def _first_records(file: File) -> tuple[list[str], list[int]]:
+    """The first records that are not blank, and how many bytes of the text end with each."""
+    data, before = b"", 0
+    records: list[str] = []
+    ends: list[int] = []
+    for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
+        check_utf8(file, piece)
+        before += 0 if data.strip() else len(data)  # blank lines are not kept, however many there are
+        data = data + piece.data if data.strip() else piece.data
+        bounds = [0, *records_of(data, "\n").ends.tolist()]
+        spans = [(start, end) for start, end in itertools.pairwise(bounds) if data[start:end].strip()]
+        spans = spans[:FIRST_RECORDS]
+        records, ends = [data[start:end].decode() for start, end in spans], [before + end for _, end in spans]
+        if len(records) == FIRST_RECORDS:
+            break
+    if not records:
+        raise ReadError(f"{file.name} holds nothing but blank lines.")
+    if "\r" in records[0].rstrip() and '"' not in records[0]:
+        raise ReadError(
+            f"{file.name} ends its lines with carriage returns only (old Macintosh text); save it with ordinary line "
+            "ends."
+        )
+    return records, ends

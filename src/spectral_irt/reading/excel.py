@@ -168,10 +168,11 @@ def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> 
 
 
 def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) -> str:
-    """The only visible sheet that holds anything; of keys, the one that is called so."""
+    """The only visible sheet that holds anything; the one called key is for keys, and not for answers."""
     filled = [name for name, (sheet, _) in opened.items() if sheet.visible == "visible" and sheet.total_height]
-    if file.sheet_option == "key_sheet" and len(filled) > 1:
-        filled = [name for name in filled if plain(name) in KEY_SHEETS] or filled
+    if len(filled) > 1:
+        wanted = file.sheet_option == "key_sheet"
+        filled = [name for name in filled if (plain(name) in KEY_SHEETS) == wanted] or filled
     if not filled:
         raise ReadError(f"{file.name}: none of its {len(opened)} sheets that are visible holds anything.")
     if len(filled) > 1:

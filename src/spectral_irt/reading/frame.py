@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.labels import NOT_ANSWERED, Labels, check_people, is_missing, label_array, nobody
+from spectral_irt.data.labels import (
+    NOT_ANSWERED,
+    SUSPECTS,
+    Labels,
+    check_people,
+    is_missing,
+    label_array,
+    nobody,
+    one_spelling,
+)
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
 
 PIECE_CELLS = 500_000  # values in a piece: a few MB as text, which caches hold, and enough to cost little by itself
@@ -25,6 +34,7 @@ PIECE_ROWS = 1_000_000
 LEAST_ROWS = 32  # a piece of a very wide table: every column has a cost of its own
 HEAD_ROWS = 200  # rows and columns looked at to tell what a table is
 HEAD_COLUMNS = 20
+ENOUGH_ROWS = 3  # below a second header, to tell it from answers
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
@@ -34,53 +44,29 @@ RowNumbers = Sequence[int] | NDArray[Any]
 
 @dataclass(frozen=True)
 class Table:
-    """A table to be read in pieces, as often as needed.
+    """A table to be read in pieces, as often as needed. Inside, columns go by position ("0", "1", ...): a label may be
+    any text, and polars reads some texts as patterns."""
 
-    Attributes
-    ----------
-    name : str
-        For messages: the file's name, or "the dataframe".
-    columns : list
-        Column labels as they are. Inside, columns go by position ("0", "1", ...): a label may be any text, and polars
-        reads some texts as patterns.
-    dtypes : list of polars types
-    head : function
-        The first rows of the column at a position.
-    pieces : function
-        Given positions, yields (the next rows of these columns, the share of the table read by now).
-    untyped : positions
-        Columns of text without a type (all of CSV), so that labels which are all whole numbers become integers.
-    cells : function, optional
-        Yields (the next whole rows as one column of values, row after row; share), where this is cheaper than columns.
-    row_labels : polars Series, optional
-        Labels of the rows that are no column (the index of a pandas frame).
-    nested : positions
-        Columns of which each value is an object of answers (JSON). Asked for, one gives a row for each answer, and the
-        last two columns the number of the person and the item.
-    rows_above : int
-        Rows of the sheet above the first row here, the header among them, where people count those too (workbooks).
-    notes : tuple of findings
-        What there is to say about how the file was read.
-    n_added : int
-        How many of the columns, the last ones, stand in no file but in the names of folders; they are never items.
-    """
-
-    name: str
-    columns: list[Any]
+    name: str  # for messages: the file's name, or "the dataframe"
+    columns: list[Any]  # labels as they are
     dtypes: list[Any]
-    head: Callable[[int], pl.Series]
-    pieces: Callable[[Sequence[int]], Pieces]
-    untyped: Sequence[int] = ()
-    cells: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
-    row_labels: pl.Series | None = None
-    rows_above: int = 0
-    notes: tuple[Finding, ...] = ()
-    n_added: int = 0
+    head: Callable[[int], pl.Series]  # the first rows of the column at a position
+    pieces: Callable[[Sequence[int]], Pieces]  # of columns at positions, with the share of the table read by now
+    untyped: Sequence[int] = ()  # columns of text without a type (all of CSV): labels may become integers
+    cells: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None  # whole rows in one column, where cheaper
+    row_labels: pl.Series | None = None  # labels of the rows that are no column (the index of a pandas frame)
+    rows_above: int = 0  # rows above the first one here that people count too: the header of a sheet, titles
+    notes: tuple[Finding, ...] = ()  # on how the file was read
+    n_added: int = 0  # of the columns, the last ones, stand in the names of folders; they are never items
+    # Columns of which each value is an object of answers (JSON). Such a column gives a row for each answer, and the
+    # last two columns the number of the person and the item.
     nested: Sequence[int] = ()
+    value_labels: Mapping[int, dict[str, str]] = field(default_factory=dict)  # by column, labels of codes (SPSS, Stata)
 
     def is_loose(self, column: int) -> bool:
-        """Whether labels in this column that are all whole numbers become integers."""
-        return column in self.untyped or is_loose(self.dtypes[column])
+        """Whether labels in this column that are all whole numbers (1.0, or text of CSV) become integers."""
+        dtype = self.dtypes[column]
+        return column in self.untyped or (bool(dtype.is_numeric()) and not is_whole(dtype))
 
     def whole(self) -> pl.DataFrame:
         """All of it in memory, columns by position."""
@@ -135,7 +121,6 @@ def check_header(source: str, names: Sequence[str], where: str) -> None:
 
 
 def check_names_differ(source: str, names: Sequence[str]) -> None:
-    """Refuse columns of the same name."""
     if len(set(names)) < len(names):
         twice = [name for name, times in Counter(names).items() if times > 1]
         raise ReadError(f"{source}: column names must differ; repeated: {listed(twice)}. Rename or remove them.")
@@ -151,6 +136,33 @@ def by_position(frame: pl.DataFrame) -> pl.DataFrame:
 
 def rows_in_a_piece(n_columns: int) -> int:
     return max(min(LEAST_ROWS, PIECE_ROWS), min(PIECE_ROWS, PIECE_CELLS // n_columns))
+
+
+def without_second_header(table: Table) -> Table:
+    """The table without a first row that names the columns once more, or holds the questions: words above numbers."""
+    shown = [k for k in range(min(len(table.columns), HEAD_COLUMNS)) if table.dtypes[k] == pl.String]
+    heads = [one_spelling(table.head(k)) for k in shown]
+    heads = [
+        one for one in heads if len(one) > ENOUGH_ROWS and one[1:].drop_nulls().cast(pl.Float64, strict=False).count()
+    ]
+    above = [
+        one[0] for one in heads if one[0] not in (None, *SUSPECTS) and one[:1].cast(pl.Float64, strict=False)[0] is None
+    ]
+    below = pl.concat([one[1:] for one in heads]).drop_nulls() if heads else pl.Series([], dtype=pl.String)
+    numbers = below.cast(pl.Float64, strict=False).count()
+    if len(above) < max(3, 0.8 * len(heads)) or numbers < 0.8 * len(below) or len(set(above)) < 2:
+        return table
+
+    def rows(chosen: Sequence[int]) -> Pieces:
+        skip = 1
+        for frame, done in table.pieces(chosen):
+            yield frame.slice(skip), done
+            skip = max(skip - frame.height, 0)
+
+    sentence = f"{table.name}: the row below the header ({listed(above)}) holds texts above numbers and was left out."
+    note = Finding("second_header", "note", sentence, "If it is a person, remove the texts.")
+    head, notes = (lambda k: table.head(k)[1:]), (*table.notes, note)
+    return replace(table, head=head, pieces=rows, cells=None, rows_above=table.rows_above + 1, notes=notes)
 
 
 def table_of_frame(
@@ -188,11 +200,10 @@ def series_of(values: list[Any]) -> pl.Series:
             return pl.Series([None if value is None else float(value) for value in known], dtype=pl.Float64)
         except (OverflowError, ValueError):
             pass  # text of numpy's, or a whole number of more than 308 digits
-    return pl.Series([None if value is None else _text(value) for value in known], dtype=pl.String)
-
-
-def _text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
+    texts = (str(int(value)) if isinstance(value, bool) else str(value) for value in known)
+    return pl.Series(
+        [None if value is None else text for value, text in zip(known, texts, strict=True)], dtype=pl.String
+    )
 
 
 def table_of_any_frame(native: Any) -> tuple[Table, str]:
@@ -221,7 +232,12 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
     if not frame.columns:
         raise ReadError("the dataframe has no columns.")
     columns = list(frame.columns)
-    _check_one_level(columns)
+    levels = [name for name in columns if isinstance(name, tuple)]
+    if levels:  # of pandas
+        raise ReadError(
+            f"the dataframe's column labels have several levels, as in {levels[0]!r} (MultiIndex), and an item has one "
+            "label. Join them first: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
+        )
     series = [_series(frame.get_column(name)).alias(str(k)) for k, name in enumerate(columns)]
     return table_of_frame(by_position(pl.DataFrame(series)), columns, _index(frame)), kind
 
@@ -239,16 +255,6 @@ def _series(column: Any) -> pl.Series:
         if values.dtype.kind in "iuf":
             return pl.Series(values)
     return series_of([None if absent else v for v, absent in zip(column.to_list(), missing, strict=True)])
-
-
-def _check_one_level(columns: list[Any]) -> None:
-    """Refuse pandas columns of several levels: an item has one label."""
-    levels = [name for name in columns if isinstance(name, tuple)]
-    if levels:
-        raise ReadError(
-            f"the dataframe's column labels have several levels, as in {levels[0]!r} (MultiIndex), and an item has one "
-            "label. Join them first: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
-        )
 
 
 def _index(frame: Any) -> pl.Series | None:
@@ -270,11 +276,6 @@ def _index(frame: Any) -> pl.Series | None:
 def is_whole(dtype: Any) -> bool:
     """Whether a column of this type holds integer labels; any other type gives text."""
     return dtype in _WHOLE
-
-
-def is_loose(dtype: Any) -> bool:
-    """Whole numbers in a type of their own (1.0, or too large for 64 bits): written as text first, as in CSV."""
-    return bool(dtype.is_numeric()) and not is_whole(dtype)
 
 
 def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:

@@ -28,7 +28,6 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
-from spectral_irt.reading.attributes import PersonColumns
 from spectral_irt.reading.columns import Long
 from spectral_irt.reading.frame import (
     RowNumbers,
@@ -40,6 +39,7 @@ from spectral_irt.reading.frame import (
     settled,
     unnamed,
 )
+from spectral_irt.reading.side_tables import PersonColumns
 
 LabelKeys = tuple[NDArray[np.uint64], ...]
 Codes = NDArray[np.int32]
@@ -232,7 +232,7 @@ class LongTables:
                     where = f"{table.name}: column {str(table.columns[layout.order])!r}"
                     when = order.read(frame.to_series(columns.index(layout.order)), where, rows)
                 if self.about is not None:
-                    self.about.add(frame.to_series(0), [frame.to_series(columns.index(k)) for k in about])
+                    self.about.add(frame.to_series(0), [frame.to_series(columns.index(k)) for k in about], table)
                 person = self._codes("person", table, layout, frame.to_series(0), rows)
                 item = self._codes("item", table, layout, self._item(table, layout, frame, columns, rows), rows)
                 named = table.columns[layout.response] if layout.row is None else frame.to_series(1)

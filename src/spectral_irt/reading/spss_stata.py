@@ -1,16 +1,18 @@
 """Files of SPSS and Stata as tables, by pyreadstat, which is not installed unless asked for.
 
-Answers are the codes that are stored, not the labels that the program shows for them, and columns go by the names of
-the variables. Values that the file declares missing, the system's own or the author's, are missing.
+Answers are the codes that are stored; their value labels are kept beside them, and name the groups of people. Columns
+go by the names of the variables. Values that the file declares missing, the system's own or the author's, are missing.
 """
 
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from spectral_irt.data.labels import spellings
 from spectral_irt.errors import ReadError, reason_of
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import Table, table_of_frame
@@ -45,7 +47,9 @@ def open_table(file: File) -> Table:
         raise ReadError(f"{file.name} has no variables.")
     columns = list(about.column_names)
     frame = pl.DataFrame([_plain(frame.to_series(k)).alias(str(k)) for k in range(frame.width)])
-    return table_of_frame(frame, columns, name=file.name)
+    labels = {k: about.variable_value_labels.get(name) for k, name in enumerate(columns)}
+    known = {k: dict(zip(spellings(own), map(str, own.values()), strict=True)) for k, own in labels.items() if own}
+    return replace(table_of_frame(frame, columns, name=file.name), value_labels=known)
 
 
 def _plain(column: pl.Series) -> pl.Series:

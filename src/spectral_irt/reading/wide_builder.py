@@ -6,8 +6,10 @@ as they arrive; otherwise the answers are gathered first, because a later row ma
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,47 +19,79 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.labels import Labels, item_label, label_array, nobody, positions
+from spectral_irt.data.finding import Finding
+from spectral_irt.data.labels import item_label, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import Scoring
 from spectral_irt.data.value_check import Place
-from spectral_irt.errors import DuplicateResponseError, ReadError, listed
-from spectral_irt.reading import ReadOptions
-from spectral_irt.reading.attributes import PersonColumns, check_named, together
+from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError, listed
+from spectral_irt.reading import LayoutOptions, ReadOptions
 from spectral_irt.reading.columns import Long, Wide, find_layout, plural_words
-from spectral_irt.reading.facets import refuse_with_facets, with_facets
-from spectral_irt.reading.frame import LEAST_ROWS, Table, check_names, is_whole, labels_of, plain_labels
+from spectral_irt.reading.frame import (
+    LEAST_ROWS,
+    Pieces,
+    Table,
+    check_names,
+    is_whole,
+    labels_of,
+    plain_labels,
+    without_second_header,
+)
+from spectral_irt.reading.item_columns import check_named, together
 from spectral_irt.reading.long_builder import LongTables, long_responses
+from spectral_irt.reading.side_tables import PersonColumns
 
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now
+TOTALS = ("total", "totals", "grand total", "sum", "mean", "average")  # what people call a last row that is no person
 
 
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     """Responses from tables, long or wide, which may be read as often as needed."""
-    if options.layout.facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
-        return _scored_tables(tables, options)
-    return of_either_kind(lambda how: _scored_tables(tables, replace(options, scoring=how)), options.scoring)
-
-
-def _scored_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
-    said, about = options.layout, None
-    if said.people:
-        about = PersonColumns(said.people, options.source)
+    asked = options.layout
+    for name in asked.people:
         for table in tables:
-            about.positions(table)
-        said = replace(said, ignore=(*said.ignore, *said.people))
-    if said.facets:
-        refuse_with_facets(tables, options)
-        said = replace(said, ignore=(*said.ignore, *said.facets))
-    long: list[tuple[Table, Long]] = []
-    wide: list[tuple[Table, Wide]] = []
-    for table in tables:
-        layout = find_layout(table, said, options.scoring.key or ())
-        if said.facets:
-            table, layout = with_facets(table, layout, said)
-        if isinstance(layout, Long):
-            long.append((table, layout))
-        else:
-            wide.append((table, layout))
+            table.position("people", name)
+    if asked.facets:
+        for name in asked.facets:
+            for table in tables:
+                table.position("facet", name)
+        if options.scoring.key is not None or options.scoring.above_mean is not None:
+            raise OptionError(
+                "`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them."
+            )
+    asked = replace(asked, ignore=(*asked.ignore, *asked.people, *asked.facets))
+    options = replace(options, layout=asked)
+    tables = [without_second_header(table) for table in tables]
+    found = [(table, find_layout(table, asked, options.scoring)) for table in tables]
+    if asked.facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
+        return _scored_tables([_with_facets(*one, asked) for one in found], options, options.scoring)
+    try:
+        made = of_either_kind(partial(_scored_tables, found, options), options.scoring)
+        alike = made.codes is None or len({row.tobytes() for row in made.codes}) == 1
+    except ResponseValueError:
+        closer = _by_every_row(found, options)
+        if closer == found:
+            raise
+        return of_either_kind(partial(_scored_tables, closer, options), options.scoring)
+    if not alike and (closer := _by_every_row(found, options)) != found:
+        return of_either_kind(partial(_scored_tables, closer, options), options.scoring)
+    return made
+
+
+Laid = Sequence[tuple[Table, Long | Wide]]
+
+
+def _by_every_row(found: Laid, options: ReadOptions) -> Laid:
+    """What the columns of wide tables are by all their values: a column may be unlike the others further down."""
+    look = partial(find_layout, options=options.layout, scoring=options.scoring, every_row=True)
+    return [(table, look(table) if isinstance(layout, Wide) else layout) for table, layout in found]
+
+
+def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Responses:
+    asked, options = options.layout, replace(options, scoring=scoring)
+    about = PersonColumns(asked.people, options.source) if asked.people else None
+    long = [(table, layout) for table, layout in found if isinstance(layout, Long)]
+    wide = [(table, layout) for table, layout in found if isinstance(layout, Wide)]
     if long and wide:
         raise ReadError(
             f"{long[-1][0].name} is long (one row per answer) and {wide[-1][0].name} is wide (one row per person); "
@@ -68,12 +102,49 @@ def _scored_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
         words = plural_words(table.columns[layout.person], table.columns[layout.item])
         responses = replace(long_responses(LongTables(long, about), options), words=words)
     else:
-        check_named(said.items, [name for table in tables for name in table.columns], options.source)
+        check_named(asked.items, [name for table, _ in wide for name in table.columns], options.source)
         responses = WideBuilder(wide, options, about).responses()
     if about is not None:
         responses = replace(responses, people=about.people(responses.persons))
-    notes = [note for table in tables for note in table.notes]
+    notes = [note for table, _ in found for note in table.notes]
     return replace(responses, notes=(*notes, *responses.notes)) if notes else responses
+
+
+def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tuple[Table, Long]:
+    """The layout with the columns of the facets; a wide table, a row for each person and rater, is made long: the
+    columns that are no items, then the item and the answer."""
+    facets: tuple[Any, ...] = tuple(table.position("facet", name) for name in asked.facets)
+    if isinstance(layout, Long):
+        return table, replace(layout, facets=facets)
+    if layout.label is None:
+        raise OptionError(
+            f"{table.name}: a row is a person as one rater saw them, but no column seems to name the person. Say which "
+            "with `person=`."
+        )
+    n, items = len(table.columns), list(layout.columns)
+    names = [str(table.columns[k]) for k in items]
+    kind = table.dtypes[items[0]] if len({table.dtypes[k] for k in items}) == 1 else pl.String
+
+    def pieces(positions: Sequence[int]) -> Pieces:
+        kept = [k for k in positions if k < n]
+        for frame, done in table.pieces([*kept, *items]):
+            frame.columns = [*(f"index {k}" for k in kept), *names]
+            long = frame.with_columns(pl.col(names).cast(kind, strict=False)).unpivot(
+                names, index=frame.columns[: len(kept)], variable_name="item", value_name="answer"
+            )
+            yield long.select([f"index {k}" if k < n else ("item", "answer")[k - n] for k in positions]), done
+
+    made = replace(
+        table,
+        columns=[*table.columns, "item", "answer"],
+        dtypes=[*table.dtypes, pl.String, kind],
+        pieces=pieces,
+        head=lambda k: table.head(k) if k < n else table.head(items[0]),
+        untyped=[*table.untyped, n],
+        cells=None,
+        n_added=0,
+    )
+    return made, Long(layout.label, n, n + 1, facets=facets)
 
 
 class WideBuilder:
@@ -98,6 +169,7 @@ class WideBuilder:
         )
         self._n_packed = 0  # batches
         self._n_rows = 0
+        self._totals: list[str] = []  # labels of rows that are no people
 
     def _item_labels(self) -> list[Any]:
         return list(self._code) if self._people_down else _joined(self._labels).to_list()
@@ -116,7 +188,9 @@ class WideBuilder:
         if options.duplicates == "error" and len(rows) < len(labels):
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
         loose = all(layout.label is not None and table.is_loose(layout.label) for table, layout in self._tables)
-        persons, items, of_row = labels_of(rows, loose=loose), self._column_labels(), None
+        persons, items, of_row = labels_of(rows, loose=loose), label_array(self._code), None
+        if all(len(table.untyped) == len(table.columns) for table, _ in self._tables):
+            items = labels_of(pl.Series(list(self._code), dtype=pl.String), loose=True)
         if self._at_once:
             self._pack()
         else:
@@ -126,8 +200,25 @@ class WideBuilder:
         else:
             packed = self._builder.responses(items, persons, None, of_row)
         chosen = [layout.chosen for _, layout in self._tables if layout.chosen is not None]
-        about_columns = together(chosen).findings() if chosen else ()
-        return replace(packed, frame_kind=options.frame_kind, notes=(*about_columns, *packed.notes))
+        notes = [*(together(chosen).findings() if chosen else ()), *self._category_labels()]
+        if self._totals:
+            rows_are = "The last row is" if len(self._totals) == 1 else f"{len(self._totals)} rows are"
+            sentence = f"{rows_are} labeled {listed(self._totals)} and left out: it is no person."
+            notes.append(Finding("total_rows", "warning", sentence, "Rename it if it is a person."))
+        return replace(packed, frame_kind=options.frame_kind, notes=(*notes, *packed.notes))
+
+    def _category_labels(self) -> list[Finding]:
+        """What the categories mean, where the file labels those of most items alike."""
+        labels = Counter(
+            tuple(table.value_labels[k].items())
+            for table, layout in self._tables
+            for k in layout.columns
+            if table.value_labels.get(k)
+        )
+        if not labels or 2 * labels.total() <= len(self._code):
+            return []
+        shown = ", ".join(f"{code} {text}" for code, text in labels.most_common(1)[0][0])
+        return [Finding("category_labels", "note", f"The file labels the categories: {shown}.")]
 
     def _read(self, table: Table, layout: Wide, number: int, index: int) -> int:
         """Add the rows of a table; those without labels are numbered from `number`, and the next number is returned."""
@@ -140,7 +231,7 @@ class WideBuilder:
             rows = table.rows_above + np.arange(start + 1, start + height + 1)
             if layout.label is not None:
                 where = f"{table.name}: column {str(table.columns[layout.label])!r}"
-                others, values, rows = _without_empty_rows(others, values, rows, where)
+                others, values, rows = self._without_empty_rows(others, values, rows, where)
                 labels = plain_labels(others[0], text=not is_whole(table.dtypes[layout.label]), name=where)
                 if self._people_down:
                     check_names(labels, where, rows)
@@ -149,7 +240,7 @@ class WideBuilder:
             else:
                 labels = pl.Series(np.arange(number, number + height, dtype=np.int64))
             if self._about is not None:
-                self._about.add(labels, others[len(others) - len(about) :])
+                self._about.add(labels, others[len(others) - len(about) :], table)
 
             def place(k: int, rows: NDArray[Any] = rows) -> Place:
                 return Place(table.name, columns[k % n], int(rows[k // n]))
@@ -168,18 +259,33 @@ class WideBuilder:
             self._options.report((index + done) / len(self._tables))
         return number
 
+    def _without_empty_rows(
+        self, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str
+    ) -> tuple[list[pl.Series], Any, NDArray[Any]]:
+        """Spreadsheets leave rows of nothing or of sums at the end; a row of answers without a label is an error."""
+        bare = others[0].is_null().to_numpy()
+        if self._people_down and others[0].dtype == pl.String:
+            sums = others[0].str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False).to_numpy()
+            self._totals += others[0].filter(pl.Series(sums)).to_list()
+            gone = bare | sums
+        else:
+            gone = bare
+        if not gone.any():
+            return others, values, rows
+        empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
+        answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
+        if answered.any():
+            raise nobody(where, rows[answered].tolist())
+        kept = np.repeat(~gone, len(values) // len(bare))
+        values = values[kept] if isinstance(values, np.ndarray) else values.filter(pl.Series(kept))
+        return [each.filter(pl.Series(~gone)) for each in others], values, rows[~gone]
+
     def _pack(self) -> None:
         """Pack the rows so far: they are people, and each comes once."""
         if len(self._labels) > self._n_packed:
             persons = _joined(self._labels[self._n_packed :]).to_numpy()
             self._builder.whole_people(self._n_rows, persons, label_array(self._code))
             self._n_packed = len(self._labels)
-
-    def _column_labels(self) -> Labels:
-        names = list(self._code)
-        if all(len(table.untyped) == len(table.columns) for table, _ in self._tables):
-            return labels_of(pl.Series(names, dtype=pl.String), loose=True)
-        return label_array(names)
 
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
         said, kind = "say `duplicates='first' or 'last'` to keep one answer", ("item", "items")
@@ -235,22 +341,6 @@ def _from_cells(table: Table, beside: Sequence[int], columns: Sequence[int], siz
             if not answers.all():
                 part = part.filter(pl.Series(np.tile(answers, len(part) // width)))
             yield others, part, done
-
-
-def _without_empty_rows(
-    others: list[pl.Series], values: Any, rows: NDArray[Any], where: str
-) -> tuple[list[pl.Series], Any, NDArray[Any]]:
-    """Spreadsheets leave rows of nothing at the end; a row of answers without a label is an error."""
-    bare = others[0].is_null().to_numpy()
-    if not bare.any():
-        return others, values, rows
-    empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
-    answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
-    if answered.any():
-        raise nobody(where, rows[answered].tolist())
-    kept = np.repeat(~bare, len(values) // len(bare))
-    values = values[kept] if isinstance(values, np.ndarray) else values.filter(pl.Series(kept))
-    return [each.filter(pl.Series(~bare)) for each in others], values, rows[~bare]
 
 
 def _are_numbers(table: Table, columns: Sequence[int]) -> bool:

@@ -279,7 +279,7 @@ def test_columns_unlike_the_others_are_left_out_and_named(tmp_path):
     notes = {finding.code: finding for finding in found.notes}
     assert set(notes["unlike_columns"].items) | set(notes["attribute_columns"].items) == set(odd)
     said = notes["unlike_columns"].sentence
-    for text in ("'zscore' holds fractions", "'anger' holds", "'land' holds the codes '36'", "'comment' holds words"):
+    for text in ("'zscore' holds fractions", "'anger' holds", "'land' holds the codes 36", "'comment' holds words"):
         assert text in said
     named = read(path, items="R*,anger", threshold=3)
     assert named.items.tolist() == [*items, "anger"]

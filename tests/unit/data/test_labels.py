@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from spectral_irt.data import Responses
 from spectral_irt.data.labels import NOT_ANSWERED, by_label
 from spectral_irt.reading import read
-from spectral_irt.reading.attributes import says_attribute
+from spectral_irt.reading.item_columns import says_attribute
 
 pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
 

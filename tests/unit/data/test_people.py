@@ -13,7 +13,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.errors import OptionError
-from spectral_irt.reading import attributes
+from spectral_irt.reading import side_tables
 
 N = 300
 SEX = ["f", "m", None] * (N // 3)
@@ -109,7 +109,7 @@ def test_they_are_asked_for_by_name(wide: pl.DataFrame) -> None:
 
 def test_what_contradicts_itself_is_named(long: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     twice = long.with_columns(pl.when(pl.col("item") == "q0").then(pl.lit("x")).otherwise("sex").alias("sex"))
-    monkeypatch.setattr(attributes, "KEPT", 100)  # rows of a person are made one on the way
+    monkeypatch.setattr(side_tables, "KEPT", 100)  # rows of a person are made one on the way
     monkeypatch.setattr("spectral_irt.reading.frame.PIECE_ROWS", 200)
     with pytest.raises(OptionError, match="200 people have more than one value in the column 'sex': 's"):
         si.read(twice, people="sex")

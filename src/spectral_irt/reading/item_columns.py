@@ -1,0 +1,336 @@
+"""Which columns of a wide table are items: those that were named, those of the answer key, or all that look alike.
+
+A column about the person (sex, school, a weight, a cluster number, a total score) would be calibrated like an item.
+Names and values show it; findings name what was left out and why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from spectral_irt.data.finding import Finding, Severity
+from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, item_label, one_spelling, positions
+from spectral_irt.data.scoring import Scoring
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.reading.frame import Table
+
+# fmt: off
+# Attributes that may well be coded 0 and 1: the name alone decides.
+CATEGORIES = frozenset({
+    "sex", "gender", "group", "class", "classroom", "school", "form", "booklet", "grade", "ethnicity", "race",
+    "teacher", "cohort", "education", "educ", "marital", "country", "income", "occupation", "religion", "nationality",
+})
+# Attributes that are never just 0 and 1: with such values, the column is more likely an item of this name.
+MEASURES = frozenset({"age", "id", "total", "score", "date", "dob", "birthdate", "birthday", "timestamp", "email"})
+ATTRIBUTES = CATEGORIES | MEASURES
+# Words that may stand beside them without making the column anything else.
+_BESIDE = frozenset({
+    "student", "person", "pupil", "user", "subject", "respondent", "participant", "test", "exam", "raw", "sum",
+    "final", "level", "name", "number", "no", "nr", "code", "of", "the", "at", "in", "birth", "years",
+})
+# fmt: on
+
+WIDEST = 1000  # columns of tables whose values are compared
+FEWEST_SUMMANDS = 3
+FEWEST_ALIKE, MOST = 5, 0.7  # columns, and share of them, that make a family of items
+FEW_VALUES = 12  # different values of an item, at most
+ENOUGH = 50  # answers in a column below which a value that is not there says nothing
+USUAL = 0.2  # share of the family's columns that hold a value of the family
+INSIDE, STRAY = 0.2, 0.05  # shares of a column: values of the family, at least; values that are typing errors, at most
+
+
+def words_of(name: Any) -> list[str]:
+    """The words of a name: "ageGroup" and "Age_group" are age, group; "score1" is one word."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name))
+    return [word.lower() for word in re.split(r"[\W_]+", spaced) if word]
+
+
+def says_attribute(name: Any) -> bool:
+    """Whether a column of this name is clearly about the person: "sex", "Age group", "total_score".
+
+    >>> [says_attribute(name) for name in ("Gender", "school_id", "score1", "form3_q2", "group 2")]
+    [True, True, False, False, False]
+    """
+    words = set(words_of(name))
+    return bool(words & ATTRIBUTES) and words <= ATTRIBUTES | _BESIDE
+
+
+def attributes_among(names: Sequence[Any], are_answers: Sequence[bool]) -> tuple[list[int], list[int]]:
+    """Positions of the names that are attributes, and of those that merely mention one ("group 2", "age_q3").
+
+    Where most of the names look like that, it is how the items are called, and none is either.
+    """
+    words = [words_of(name) for name in names]
+    sure = [k for k, name in enumerate(names) if says_attribute(name)]
+    short = [k for k, own in enumerate(words) if len(own) <= 3 and ATTRIBUTES.intersection(own)]
+    like = sorted({*sure, *short})
+    if 2 * (len(like) - 1) > len(names) - 1 or len(names) - len(sure) < 2:
+        return [], []
+    out = [k for k in sure if not are_answers[k] or CATEGORIES.intersection(words[k])]
+    return out, [k for k in like if k not in out]
+
+
+def are_answers(values: pl.Series) -> bool:
+    """Zeros and ones, repeated: a column called "code" or "task" may be an item after all."""
+    texts = one_spelling(values).drop_nulls()
+    return texts.n_unique() < len(texts) and bool(texts.is_in(["0", "1", *NOT_ANSWERED]).all())
+
+
+# ------------------------------------------------------------------------------ names and patterns of columns
+
+
+def parts_of(given: Any, known: Iterable[Any]) -> list[Any]:
+    """The names in "a,b"; a column may have that name, and then it is meant."""
+    if not isinstance(given, str) or "," not in given or given in {str(name) for name in known}:
+        return [given]
+    return [part.strip() for part in given.split(",") if part.strip()]
+
+
+def named(given: Sequence[Any], names: Sequence[Any]) -> list[bool]:
+    """Which of the names are meant by names and patterns such as "q*"."""
+    patterns = [str(part) for one in given for part in parts_of(one, names)]
+    return [any(str(name) == pattern or fnmatchcase(str(name), pattern) for pattern in patterns) for name in names]
+
+
+def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None:
+    """Refuse a name or pattern of items that is not there."""
+    for part in (part for one in given for part in parts_of(one, names)):
+        if not any(named([part], names)):
+            raise OptionError(
+                f"{source} has no column {str(part)!r} for `items`; its columns are {listed(names)}. Give names or "
+                "patterns such as `items='q*'`."
+            )
+
+
+# ----------------------------------------------------------------------------------------------- a choice
+
+
+@dataclass(frozen=True)
+class ItemColumns:
+    """Columns by name: items, and why others are not items or perhaps should not be; `alike` is what items hold."""
+
+    items: tuple[Any, ...] = ()
+    attributes: tuple[Any, ...] = ()
+    totals: tuple[Any, ...] = ()
+    not_in_key: tuple[Any, ...] = ()
+    suspects: tuple[Any, ...] = ()
+    unlike: tuple[tuple[Any, str], ...] = ()  # with what each holds
+    doubtful: tuple[tuple[Any, str], ...] = ()  # items, with what each holds
+    alike: str = ""
+    label: Any = None
+
+    def findings(self) -> tuple[Finding, ...]:
+        who = "numbered" if self.label is None else f"labeled by {self.label}"
+        found = [Finding("items_taken", "note", f"Items: {_columns(self.items)}. People are {who}.", "", self.items)]
+
+        def add(code: str, names: Sequence[Any], sentence: str, remedy: str, severity: Severity = "warning") -> None:
+            if names:
+                found.append(Finding(code, severity, sentence, remedy, tuple(names)))
+
+        for code, names, what in (
+            ("attribute_columns", self.attributes, "named like an attribute of the person"),
+            ("total_columns", self.totals, "the sum of the other columns, a total score"),
+        ):
+            be = "is" if len(names) == 1 else "are"
+            add(code, names, f"Left out of the items: {_columns(names)}, which {be} {what}.", _not_left_out(names))
+        names = tuple(name for name, _ in self.unlike)
+        alike = f", where the {len(self.items):,} others hold {self.alike}" if self.alike else ""
+        sentence = f"Left out of the items, being unlike the others: {_with_values(self.unlike)}{alike}."
+        add("unlike_columns", names, sentence, _not_left_out(names))
+        known = all(map(says_attribute, self.not_in_key))
+        sentence = f"Not in the key, and not used as items: {_columns(self.not_in_key)}."
+        remedy = "" if known else "Add the right answers of those that are items to the key."
+        add("not_in_key", self.not_in_key, sentence, remedy, "note" if known else "warning")
+        remedy = "If that is wrong, say `ignore={!r}`."
+        sentence = f"Treated as items, though named like something else: {_columns(self.suspects)}."
+        add("suspect_items", self.suspects, sentence, remedy.format(",".join(map(str, self.suspects))))
+        names = tuple(name for name, _ in self.doubtful)
+        sentence = f"Treated as items, though unlike the others: {_with_values(self.doubtful)}{alike}."
+        add("doubtful_items", names, sentence, remedy.format(",".join(map(str, names))))
+        return tuple(found)
+
+
+def _not_left_out(names: Sequence[Any]) -> str:
+    it = "it is an item" if len(names) == 1 else "they are items"
+    return f"If {it}, name all the items, as in `items={f'q*,{names[0]}'!r}`." if names else ""
+
+
+def _columns(names: Sequence[Any]) -> str:
+    return f"{'column' if len(names) == 1 else f'{len(names):,} columns'} {listed(names)}"
+
+
+def _with_values(pairs: Sequence[tuple[Any, str]]) -> str:
+    shown = "; ".join(f"{listed([name])} holds {what}" for name, what in pairs[:5])
+    return shown + (f" and {len(pairs) - 5:,} more" if len(pairs) > 5 else "")
+
+
+def together(parts: Sequence[ItemColumns]) -> ItemColumns:
+    """What was chosen in several tables; a column that is an item in one of them is an item."""
+    kinds = ("items", "attributes", "totals", "not_in_key", "suspects", "unlike", "doubtful")
+    every = {kind: tuple(dict.fromkeys(name for part in parts for name in getattr(part, kind))) for kind in kinds}
+    return ItemColumns(**every, alike=parts[0].alike, label=parts[0].label)
+
+
+def choose_columns(
+    table: Table, candidates: Sequence[int], items: Sequence[Any], scoring: Scoring, every_row: bool
+) -> tuple[list[int], ItemColumns]:
+    """The positions of the items among these columns, and what there is to say, by the values of the first rows or of
+    every row; `items` were named, if any."""
+    names = [item_label(table.columns[k]) for k in candidates]
+    if items:
+        kept: Any = named(items, names)
+        return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)))
+    if scoring.key and (kept := positions(names, scoring.key) >= 0).any():
+        chosen = ItemColumns(tuple(compress(names, kept)), not_in_key=tuple(compress(names, ~kept)))
+        return list(compress(candidates, kept)), chosen
+    answers = [not says_attribute(n) or are_answers(table.head(k)) for k, n in zip(candidates, names, strict=True)]
+    out, suspects = attributes_among(names, answers)
+    rest = [n for n in range(len(names)) if n not in out]
+    sums = [rest[n] for n in _sums(table, [candidates[n] for n in rest])]
+    rest = [n for n in rest if n not in sums]
+    odd: dict[int, str] = {}
+    doubtful: dict[int, str] = {}
+    alike = ""
+    if FEWEST_ALIKE <= len(rest) <= WIDEST:
+        places = [candidates[n] for n in rest]
+        held = _values(table, places, (*NOT_ANSWERED, *scoring.missing), every_row)
+        odd, doubtful, alike = unlike_the_others(held, [n in suspects for n in rest])
+        odd |= _other_labels([table.value_labels.get(k, {}) for k in places])
+    unlike = {rest[n]: what for n, what in odd.items()}
+    kept = [n in rest and n not in unlike for n in range(len(names))]
+    chosen = ItemColumns(
+        tuple(compress(names, kept)),
+        tuple(names[n] for n in out),
+        tuple(names[n] for n in sums),
+        suspects=tuple(names[n] for n in suspects if kept[n]),
+        unlike=tuple((names[n], what) for n, what in unlike.items()),
+        doubtful=tuple((names[rest[n]], what) for n, what in doubtful.items() if kept[rest[n]]),
+        alike=alike,
+    )
+    return list(compress(candidates, kept)), chosen
+
+
+# ------------------------------------------------------------------------------------ what columns hold
+
+
+def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> list[Counter[str]]:
+    """How often each value stands in each column, in one spelling; nothing of columns whose values are no answers."""
+    plain = [not (table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary)) for k in columns]
+    found: list[Counter[str]] = [Counter() for _ in columns]
+    heads = [(pl.DataFrame([table.head(k).alias(str(k)) for k in compress(columns, plain)]), 1.0)]
+    for frame, _ in table.pieces(list(compress(columns, plain))) if every_row else heads:
+        for counter, column in zip(compress(found, plain), frame, strict=True):
+            for value, n in one_spelling(column).value_counts().iter_rows() if len(counter) < WIDEST else ():
+                if value is not None and value not in missing:
+                    counter[value] += n
+    return found
+
+
+def _number(text: str) -> float | None:
+    """A number, also one with a decimal comma."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return None
+
+
+def unlike_the_others(
+    held: Sequence[Counter[str]], doubted: Sequence[bool]
+) -> tuple[dict[int, str], dict[int, str], str]:
+    """Columns whose values are unlike those of most: to be left out, to be doubted, and what most hold.
+
+    Nothing where most are not alike, and nothing where a column has stray values only: a code for a missing answer or a
+    typing error is a matter of that answer. A column whose name is `doubted` has no value that the others do not have.
+    """
+    numbers: list[dict[float, int]] = []
+    odd: dict[int, str] = {}
+    for n, counter in enumerate(held):
+        pairs = [(number, text, times) for text, times in counter.items() if (number := _number(text)) is not None]
+        n_numbers = sum(times for *_, times in pairs)
+        broken = sum(times for number, _, times in pairs if np.isfinite(number) and not number.is_integer())
+        if n_numbers < INSIDE * counter.total():
+            odd[n] = f"words ({listed(sorted(counter)[:3])})"
+        elif broken >= STRAY * n_numbers > 0:
+            odd[n] = "fractions"
+        numbers.append({number: times for number, text, times in pairs if text not in SUSPECTS and n not in odd})
+    words = {n: held[n] for n, what in odd.items() if what != "fractions"}
+    if len(words) >= max(FEWEST_ALIKE, MOST * len(held)):
+        times = Counter(text for counter in words.values() for text in counter)
+        usual = sorted(text for text, n in times.items() if n >= USUAL * len(words))
+        inside = {n: sum(counter[text] for text in usual) for n, counter in words.items()}
+        out = {n: "numbers" for n, counter in enumerate(held) if n not in words and counter}
+        out |= {n: odd[n] for n, counter in words.items() if inside[n] < INSIDE * counter.total()}
+        return (out, {}, f"words ({listed(usual[:3])})") if usual else ({}, {}, "")
+    few = [own for own in numbers if 0 < len(own) <= FEW_VALUES]
+    if len(few) < max(FEWEST_ALIKE, MOST * len(held)):
+        return {}, {}, ""
+    holders = Counter(value for own in few for value in own)
+    family = sorted(value for value, n in holders.items() if n >= USUAL * len(few))
+    if not family or len(family) > FEW_VALUES:
+        return {}, {}, ""
+    low, high = family[0], family[-1]
+    several = high > low + 2 and sum(len(own) > 2 for own in few) >= MOST * len(few)
+    doubtful = {}
+    for n, own in enumerate(numbers):
+        total = sum(own.values())
+        if not total or n in odd:
+            continue
+        outside = sum(times for value, times in own.items() if not low <= value <= high) / total
+        what = f"{len(held[n]):,} values" if len(own) > FEW_VALUES else f"the codes {_range(sorted(own))}"
+        codes_from_1 = low == 0 and sorted(own) == [1, 2] and total >= ENOUGH and holders[0] >= MOST * len(few)
+        unlike = len(own) > FEW_VALUES or low > 0 or min(own) != low or _gaps(own, high)
+        if outside > 1 - INSIDE or codes_from_1 or (doubted[n] and outside) or (outside >= STRAY and unlike):
+            odd[n] = what
+        elif (outside >= STRAY and len(family) > 2) or (several and len(own) <= 2 and total >= ENOUGH):
+            doubtful[n] = what
+    return odd, doubtful, _range(family)
+
+
+def _gaps(own: Iterable[float], high: float) -> bool:
+    """Whether values above the family's do not follow on it: 14 after 2, unlike 3 and 4."""
+    above = sorted(value for value in own if value > high)
+    return bool(above) and above[-1] - high > len(above)
+
+
+def _range(values: Sequence[float]) -> str:
+    """
+    >>> _range([0, 1]), _range([1, 2, 3]), _range([1, 14, 36])
+    ('0 and 1', '1 to 3', '1, 14 and 36')
+    """
+    if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
+        return f"{values[0]:g} to {values[-1]:g}"
+    *first, last = (f"{value:g}" for value in values)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _other_labels(labels: Sequence[dict[str, str]]) -> dict[int, str]:
+    """Columns with value labels of their own where most share one set (SPSS, Stata)."""
+    sets = [frozenset(text.strip().lower() for text in own.values()) for own in labels]
+    usual, n = Counter(filter(None, sets)).most_common(1)[0] if any(sets) else (frozenset(), 0)
+    if n < max(FEWEST_ALIKE, MOST * len(labels)):
+        return {}
+    other = [k for k, own in enumerate(sets) if own and not own & usual]
+    return {k: f"values labeled {listed(list(labels[k].values())[:3])}" for k in other}
+
+
+def _sums(table: Table, columns: Sequence[int]) -> list[int]:
+    """Which of the columns is the sum of all others, in the first rows; it has a value above 1, unlike an item."""
+    heads = [table.head(k) for k in columns] if FEWEST_SUMMANDS < len(columns) <= WIDEST else []
+    if len({len(values) for values in heads}) != 1 or len(heads[0]) < FEWEST_SUMMANDS:
+        return []
+    if any(values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary) for values in heads):
+        return []
+    values = np.stack([one_spelling(one).cast(pl.Float64, strict=False).to_numpy() for one in heads], axis=1)
+    total = np.nansum(values, axis=1)
+    largest = np.nanmax(np.where(np.isfinite(values), values, -np.inf), axis=0)
+    is_sum = (2 * values == total[:, None]).all(axis=0) & (largest > 1)
+    return np.flatnonzero(is_sum).tolist() if is_sum.sum() == 1 else []

@@ -1,0 +1,193 @@
+"""Tables beside the answers: columns about people, in the table of answers or in one of their own, and answer keys.
+
+A key is a table of items and their right answers, perhaps with scores, or one row under the names of the items.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, one_spelling
+from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
+from spectral_irt.reading.formats import read_one
+from spectral_irt.reading.frame import Table, all_whole, plain_labels
+
+LABEL = "label"
+DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none
+KEPT = 1_000_000  # rows that may wait before those of the same person are made one
+
+
+class PersonColumns:
+    """What columns say about people, piece by piece; a long table says it with every answer."""
+
+    def __init__(self, names: Sequence[str], source: str, whom: tuple[str, str] = ("person", "people")) -> None:
+        self.names, self.source, self.whom = tuple(dict.fromkeys(map(str, names))), source, whom
+        self._parts: list[pl.DataFrame] = []
+        self._waiting = self._settled = 0
+
+    def positions(self, table: Table) -> list[int]:
+        """Where the columns are in a table."""
+        return [table.position("people", name) for name in self.names]  # type: ignore[misc]
+
+    def add(self, labels: pl.Series, columns: Sequence[pl.Series], table: Table) -> None:
+        """Some rows: labels of people, and their values in each column; codes with value labels become these."""
+        part = pl.DataFrame([self._texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
+        values = pl.all().str.strip_chars()
+        part = part.with_columns(pl.when(~values.is_in(NOT_ANSWERED)).then(values))
+        coded = [
+            (k, table.value_labels[place])
+            for k, place in enumerate(self.positions(table))
+            if place in table.value_labels
+        ]
+        part = part.with_columns([pl.col(f"c{k}").replace(known) for k, known in coded])
+        part = part.with_columns(self._texts(labels).alias(LABEL)).filter(pl.col(LABEL).is_not_null())
+        self._parts.append(part.unique(maintain_order=True))
+        self._waiting += self._parts[-1].height
+        if self._waiting > 2 * self._settled + KEPT:
+            self._together()
+
+    def _texts(self, values: pl.Series) -> pl.Series:
+        return plain_labels(values, text=True, name=self.source).cast(pl.String)
+
+    def _together(self) -> pl.DataFrame:
+        self._parts = [pl.concat(self._parts).unique(maintain_order=True)]
+        self._waiting = self._settled = self._parts[0].height
+        return self._parts[0]
+
+    def people(self, persons: Labels) -> People:
+        """What is known about these people; an error where a person has two values."""
+        seen = self._together() if self._parts else pl.DataFrame(schema={LABEL: pl.String})
+        columns = {}
+        for k, name in enumerate(self.names):
+            known = seen.select(LABEL, pl.col(f"c{k}").alias("value")).drop_nulls().unique(maintain_order=True)
+            twice = known.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
+            if len(twice):
+                who = f"{self.whom[0]} has" if len(twice) == 1 else f"{self.whom[1]} have"
+                raise OptionError(
+                    f"{self.source}: {len(twice):,} {who} more than one value in the column {name!r}: "
+                    f"{listed(twice.to_list())}. Give each {self.whom[0]} one."
+                )
+            if all_whole(known["value"]):
+                known = known.with_columns(pl.col("value").cast(pl.Int64))
+            elif known.height and known["value"].str.contains(DECIMAL).all():
+                known = known.with_columns(pl.col("value").cast(pl.Float64))
+            values = np.empty(known.height, dtype=object)
+            values[:] = known["value"].to_list()
+            columns[name] = People(known[LABEL].to_numpy(), {name: values}).of(persons)[name]
+        return People(persons, columns, self.source)
+
+
+def read_people(
+    path: str,
+    columns: Sequence[str] = (),
+    *,
+    person: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+) -> People:
+    """Columns of a table with a row for each person; its only one where none is named."""
+
+    def read(table: Table) -> People:
+        label = _label_column(table, columns, person)
+        names = list(columns) or [str(name) for k, name in enumerate(table.columns) if k != label]
+        if not columns and len(names) != 1:
+            raise OptionError(f"say which column of {table.name} is meant; it has {listed(table.columns)}.")
+        about = PersonColumns(names, table.name)
+        places = about.positions(table)
+        if label in places:
+            name = names[places.index(label)]
+            raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
+        return _rows_about(table, label, places, about)
+
+    return read_one(path, "a table of people", read, sheet=sheet, sheet_option="group_sheet", encoding=encoding)
+
+
+def read_item_properties(path: str, *, sheet: str | int | None = None) -> People:
+    """All columns of a table with a row for each item, which its column `item` names, or else the first."""
+
+    def read(table: Table) -> People:
+        names = [str(name) for name in table.columns]
+        label = names.index("item") if "item" in names else 0
+        places = [k for k in range(len(names)) if k != label]
+        if not places:
+            raise OptionError(f"{table.name} has no column beside {names[0]!r}; each property of items is a column.")
+        about = PersonColumns([names[k] for k in places], table.name, ("item", "items"))
+        return _rows_about(table, label, places, about)
+
+    return read_one(path, "a table of items", read, sheet=sheet, sheet_option="item_covariates")
+
+
+def _rows_about(table: Table, label: int, places: list[int], about: PersonColumns) -> People:
+    labels: dict[str, None] = {}
+    for piece, _ in table.pieces([label, *places]):
+        own, *values = piece.get_columns()
+        about.add(own, values, table)
+        labels |= dict.fromkeys(own.cast(pl.String).drop_nulls())
+    return about.people(np.array(list(labels), dtype=object))
+
+
+def _label_column(table: Table, columns: Sequence[str], person: str | None) -> int:
+    """The column that names the people: that of the answers, one with a usual name, or the first."""
+    names = [str(name) for name in table.columns]
+    if person is not None and str(person) in names:
+        return names.index(str(person))
+    others = [k for k, name in enumerate(names) if name not in columns]
+    usual = [k for known in (PERSON_NAMES, ID_NAMES) for k in others if plain(names[k]) in known]
+    return next(iter(usual or others), 0)
+
+
+# ------------------------------------------------------------------------------------------- answer keys
+
+
+def read_key(path: str | os.PathLike[str], sheet: str | int | None, encoding: str | None) -> dict[str, Any]:
+    return read_one(path, "an answer key", key_of_table, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
+
+
+def key_of_table(table: Table) -> dict[str, Any]:
+    """The right answer of every item; or the scores of its answers, where there is a column of them."""
+    whole, names = table.whole(), [plain(name) for name in table.columns]
+
+    def find(known: frozenset[str]) -> list[pl.Series]:
+        return [whole.to_series(k) for k, name in enumerate(names) if name in known]
+
+    item, answer, score = find(ITEM_NAMES) or find(ID_NAMES), find(KEY_NAMES), find(SCORE_NAMES)
+    if len(item) == len(answer) == len(score) == 1:
+        return _scores(item[0], answer[0], score[0], name=table.name)
+    if len(item) == 1 and len(answer) == 1:
+        return _pairs(table, item[0], answer[0])
+    if whole.height == 1:
+        first = 1 if names[0] in PERSON_NAMES | ID_NAMES and len(names) > 1 else 0
+        answers = [one_spelling(whole.to_series(k))[0] for k in range(first, whole.width)]
+        labels = [str(name) for name in table.columns[first:]]
+        return {label: value for label, value in zip(labels, answers, strict=True) if value is not None}
+    if len(names) == 2:
+        return _pairs(table, whole.to_series(0), whole.to_series(1))
+    raise ReadError(
+        f"{table.name} is not an answer key: it needs the columns 'item' and 'key', or one row of right answers under "
+        f"the names of the items; its columns are {listed(table.columns)}."
+    )
+
+
+def _pairs(table: Table, items: pl.Series, answers: pl.Series) -> dict[str, str]:
+    key: dict[str, Any] = {}
+    for label, answer in zip(items.cast(pl.String).to_list(), one_spelling(answers).to_list(), strict=True):
+        if label is not None and answer is not None and key.setdefault(label, answer) != answer:
+            raise OptionError(
+                f"{table.name} gives item {label!r} two right answers, {key[label]!r} and {answer!r}; keep one."
+            )
+    return key
+
+
+def _scores(items: pl.Series, answers: pl.Series, scores: pl.Series, *, name: str) -> dict[str, dict[str, Any]]:
+    key: dict[str, dict[str, Any]] = {}
+    for label, text, score in zip(items.cast(pl.String), one_spelling(answers), one_spelling(scores), strict=True):
+        for option in text.split("|") if label is not None and text is not None else ():
+            if key.setdefault(label, {}).setdefault(option.strip(), score) != score:
+                raise OptionError(f"{name} gives the answer {option!r} to item {label!r} two scores; keep one.")
+    return key
