@@ -50,7 +50,7 @@ def test_an_ordinary_test_is_shown_whole_with_its_fit(cli: Cli) -> None:
     fit = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
     for line in lines[first : first + 30]:
         own = fit[line.split()[0]]
-        numbers = [float(own[name]) for name in ("infit_conditional", "outfit_conditional", "point_measure")]
+        numbers = [float(own[name]) for name in ("infit", "outfit", "point_measure")]
         assert line.split()[-3:] == [f"{number:.2f}" for number in numbers]
 
 

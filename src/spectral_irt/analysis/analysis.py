@@ -244,7 +244,7 @@ class Analysis(AnalysisOfRatings):
             except OptionError as error:
                 found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
         explained = {item for finding in found for item in finding.items}
-        return found + reversed_findings(self.calibration, self._classical(), explained)
+        return found + reversed_findings(self.calibration, self.responses, self._classical(), explained)
 
     # ------------------------------------------------------------------------------------------- tests
 
@@ -432,12 +432,12 @@ class Analysis(AnalysisOfRatings):
         """Everything that is odd, in the data and in what was computed from them."""
         parts = parts or self.parts()
         found = [*self.calibration.findings, *parts.notes, *(self.forms().findings if parts.scores else ())]
+        if parts.item_analysis:
+            found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:
             found += self.checks(parts).findings
             test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
-        if parts.item_analysis:
-            found += self._item_findings()
         found += self._facet_findings()
         for one in self._grouped(parts).values():
             found += one.findings

@@ -26,7 +26,7 @@ from spectral_irt.inference.fit.person_fit import PersonMisfit, person_misfit
 from spectral_irt.inference.groups.model_tests import RaoTest, ability_split
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
-from spectral_irt.text import p_value
+from spectral_irt.text import count, p_value
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
@@ -100,7 +100,8 @@ class Checks:
         if self.halves is None:
             return ""
         if self.halves.p < EACH:
-            return f"items are not equally hard for the less and the more able ({p_value(self.halves.p)})"
+            off = f"differences of {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
+            return f"items are not equally hard for the less and the more able ({off})"
         return f"no difference between the less and the more able seen ({p_value(self.halves.p)})"
 
     def _shared(self) -> list[str]:
@@ -109,15 +110,18 @@ class Checks:
             return ["too few people or items to see a second dimension or dependent items"]
         some = f" in a sample of {found.n_people:,} people and {len(found.items):,} items" if found.sampled else ""
         if found.two_dimensions:
-            parts = [f"more than one dimension ({p_value(found.contrast_p)})"]
+            what = (
+                f"a weak contrast of {found.strength:.1f} items" if found.weak_contrast else "more than one dimension"
+            )
+            parts = [f"{what} ({p_value(found.contrast_p)})"]
         elif found.contrast:
             parts = []  # a contrast of the dependent items, which are named next
         else:
             slopes = " once slopes may differ" if found.by_slopes else ""
             parts = [f"no second dimension seen{slopes} ({p_value(found.contrast_p)})"]
         if found.dependent:
-            pairs = len(found.first)
-            parts.append(f"local dependence in {pairs:,} pair{'' if pairs == 1 else 's'} of items")
+            weak = "weak " if found.weak_pairs else ""
+            parts.append(f"{weak}local dependence in {count(len(found.first), 'pair')} of items")
         else:
             parts.append(unseen_dependence(found.detectable))
         parts[-1] += some

@@ -22,14 +22,7 @@ from spectral_irt.data.block import Floats
 
 @dataclass(frozen=True, eq=False)
 class JointErrors:
-    """Covariance of the errors: matrix + diag(own) + common 1' + 1 common'.
-
-    Attributes
-    ----------
-    own, common : float arrays
-    matrix : float array, optional
-        None: no part but the other two.
-    """
+    """Covariance of the errors: matrix + diag(own) + common 1' + 1 common'."""
 
     own: Floats
     common: Floats
@@ -46,11 +39,7 @@ class JointErrors:
 
     @classmethod
     def centered(cls, variance: Floats, weights: Floats | None = None) -> JointErrors:
-        """Independent errors of these variances, after centering: their mean, by these weights, is zero.
-
-        >>> JointErrors.centered(np.array([1.0, 2.0, 3.0])).times(np.ones(3)).round(12).tolist()  # the mean is 0
-        [0.0, 0.0, 0.0]
-        """
+        """Independent errors of these variances, after centering: their mean, by these weights, is zero."""
         w = np.full(len(variance), 1 / len(variance)) if weights is None else weights
         return cls(variance, -w * variance + (w**2 @ variance) / 2)
 
@@ -92,12 +81,7 @@ class JointErrors:
         return max(float(w @ self.times(w)), 0.0)
 
     def of_each(self, rows: Floats) -> Floats:
-        """Variances of several combinations, one for each row of w.
-
-        >>> errors = JointErrors.centered(np.array([1.0, 2.0, 3.0]))
-        >>> errors.of_each(np.array([[1.0, 1, 1], [1, 0, 0]])).round(3).tolist()
-        [0.0, 1.0]
-        """
+        """Variances of several combinations, one for each row of w."""
         out = rows**2 @ self.own + 2 * rows.sum(axis=1) * (rows @ self.common)
         if self.matrix is not None:
             out += np.sum((rows @ self.matrix) * rows, axis=1)
@@ -110,8 +94,7 @@ class JointErrors:
     def __add__(self, other: JointErrors) -> JointErrors:
         """Of the difference, or the sum, of two independent calibrations."""
         matrices = [each.matrix for each in (self, other) if each.matrix is not None]
-        matrix = None if not matrices else matrices[0] if len(matrices) == 1 else matrices[0] + matrices[1]
-        return JointErrors(self.own + other.own, self.common + other.common, matrix)
+        return JointErrors(self.own + other.own, self.common + other.common, sum(matrices) if matrices else None)
 
     def scaled(self, factor: float) -> JointErrors:
         """Of factor * e."""

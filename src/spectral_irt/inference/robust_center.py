@@ -42,20 +42,9 @@ STEPS = 50  # enough: sets of items settle in five or so
 
 @dataclass(frozen=True, eq=False)
 class RobustCenter:
-    """What `robust_center` found.
-
-    Attributes
-    ----------
-    center : float
-        The mean of the differences that agree.
-    agrees : bool array
-    z : float array
-        Each difference from the center, over its standard error, with the excess in it where p is below 0.001.
-    excess : float
-        Standard deviation of the differences that agree, beyond what their errors explain; 0 where these do.
-    statistic, df, p : float, int, float
-        Cochran's Q of those that agree; NaN, 0, NaN where nothing is known of their errors.
-    """
+    """What `robust_center` found: the mean of the differences that agree; which do; each difference from the center
+    over its standard error, with the excess in it where p is below 0.001; the standard deviation of those that agree
+    beyond what their errors explain; and Cochran's Q of these (NaN, 0, NaN where nothing is known of their errors)."""
 
     center: float
     agrees: NDArray[np.bool_]
@@ -69,20 +58,11 @@ class RobustCenter:
 def robust_center(
     difference: Floats, errors: JointErrors, *, limit: float = LIMIT, excess: bool = True, level: float = 0.05
 ) -> RobustCenter:
-    """The value on which most of the differences agree, and those that do not.
+    """The value on which most of the differences agree, and those that do not: farther than `limit` standard errors.
 
-    Parameters
-    ----------
-    difference, errors : float array, JointErrors
-    limit : float
-        Standard errors beyond which a difference does not agree.
-    excess : bool
-        Whether differences may scatter beyond their errors (linking), or each that does is to be told (groups).
-    level : float
-        Of Cochran's Q: the excess is 0 where its p is above.
+    With `excess` differences may scatter beyond their errors (linking), without it each that does is off (groups);
+    the excess is 0 where the p of Cochran's Q is above `level`.
 
-    Examples
-    --------
     >>> d = np.array([0.1, -0.1, 0.0, 0.05, -0.05, 0.02, 1.2, 1.3, 1.1, 1.2])
     >>> found = robust_center(d, JointErrors.independent(np.full(10, 0.1)))
     >>> round(found.center, 3), int(found.agrees.sum())

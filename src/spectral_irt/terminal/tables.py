@@ -212,9 +212,8 @@ def item_table(
 
 
 def _fit_columns(fit: Columns, rows: list[int]) -> list[Column]:
-    """The fit of single items: given the scores where that is known, as it is what the verdict goes by."""
-    given = "_conditional" if "infit_conditional" in fit else ""
-    heads = {"infit": f"infit{given}", "outfit": f"outfit{given}", MEASURE: "point_measure"}
+    """The fit of single items: the conventional statistics; the verdict beside them goes by the conditional infit."""
+    heads = {"infit": "infit", "outfit": "outfit", MEASURE: "point_measure"}
     return [
         Column(head, numbers(fit[name][rows], 2), spare=READ if head == MEASURE else APART)
         for head, name in heads.items()

@@ -20,11 +20,11 @@ def look(x: np.ndarray) -> Dimensionality | None:
     return dimensionality(SpectralRasch(se="none").fit(responses).calibration_, responses)
 
 
-@pytest.mark.parametrize("seen", [1.0, 0.5])
-def test_two_abilities_are_two_sides_of_a_contrast(seen: float) -> None:
+@pytest.mark.parametrize(("m", "seen", "severity"), [(30, 1.0, "warning"), (30, 0.5, "warning"), (12, 1.0, "note")])
+def test_two_abilities_are_two_sides_of_a_contrast_whose_size_decides(m: int, seen: float, severity: str) -> None:
     rng = np.random.default_rng(1)
     theta = rng.multivariate_normal([0, 0], [[1, 0.3], [0.3, 1]], 1500)
-    x = drawn(rng, theta[:, np.arange(16) % 2] - rng.normal(size=16))
+    x = drawn(rng, theta[:, np.arange(m) % 2] - rng.normal(size=m))
     x[rng.random(x.shape) > seen] = np.nan
     found = look(x)
     assert found is not None
@@ -32,7 +32,8 @@ def test_two_abilities_are_two_sides_of_a_contrast(seen: float) -> None:
     assert len(set(np.sign(found.loadings[::2]))) == 1
     np.testing.assert_array_equal(np.sign(found.loadings[::2]), -np.sign(found.loadings[1::2]))
     finding = next(each for each in found.findings if each.code == "second_dimension")
-    assert finding.severity == "warning"
+    assert finding.severity == severity
+    assert (found.strength < module.CONTRAST) == (severity == "note")
 
 
 def test_testlets_are_groups() -> None:

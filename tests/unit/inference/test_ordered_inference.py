@@ -79,6 +79,30 @@ def test_a_turned_item_is_named():
     assert found[0].items == (5,)
 
 
+@pytest.mark.parametrize(
+    ("turned", "noise"), [((0, 3, 4, 7, 9, 11), 0.0), ((1, 2, 5, 8, 9, 10), 0.4), ((4, 6, 7), 0.2)]
+)
+def test_all_reversed_items_are_named_first_and_ready_to_paste(turned: tuple[int, ...], noise: float) -> None:
+    """Half of the items reversed is the hard case: no total score says who is able."""
+    rng = np.random.default_rng(len(turned))
+    x = simulate.partial_credit(600, 12, categories=5, seed=12).responses.to_dense()
+    x = np.where(rng.random(x.shape) < noise, rng.integers(0, 5, x.shape), x)
+    x[:, turned] = 4 - x[:, turned]
+    x[rng.random(x.shape) < 0.05] = np.nan
+    study = SpectralPartialCredit().fit(x).analyse(x)
+    codes = [one.code for one in study.findings()]
+    found = study.findings()[codes.index("reversed_items")]
+    rest = tuple(k for k in range(12) if k not in turned)
+    assert found.items == (
+        rest if len(turned) == 6 and 0 in turned else turned
+    )  # of equal halves, not that of the first
+    assert f"`reverse='{','.join(map(str, found.items))}'`" in found.remedy
+    assert ("either half may be" in found.sentence) == (len(turned) == 6)
+    follow = [code for code in codes if code in ("second_dimension", "misfitting_items", "dependent_items")]
+    assert follow
+    assert codes.index(follow[0]) > codes.index("reversed_items")
+
+
 @pytest.mark.slow
 def test_bootstrap_limits_of_fit():
     data = simulate.rating_scale(250, 6, categories=3, seed=5).responses

@@ -75,10 +75,10 @@ def test_people_and_other_tables_likewise() -> None:
 
 def fit_of(columns: dict[str, np.ndarray], misfits: dict[int, str]) -> dict[str, np.ndarray]:
     n = len(columns["item"])
-    fit = {name: np.full(n, 1.01) for name in ("infit_conditional", "outfit_conditional", "infit", "outfit")}
+    fit = {name: np.full(n, 1.01) for name in ("infit", "outfit")}
     fit |= {"point_measure": np.full(n, 0.44), "misfit": np.full(n, "", dtype=object), "misfit_p": np.full(n, 0.5)}
     for k, (place, word) in enumerate(misfits.items()):
-        fit["infit_conditional"][place], fit["misfit"][place], fit["misfit_p"][place] = 1.62, word, 1e-9 * (k + 1)
+        fit["infit"][place], fit["misfit"][place], fit["misfit_p"][place] = 1.62, word, 1e-9 * (k + 1)
     return fit
 
 

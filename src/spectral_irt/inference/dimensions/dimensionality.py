@@ -47,6 +47,10 @@ SLOPES_MEAN = (
     "keep the model where equal weights are wanted."
 )
 CORRELATION = 0.4  # a residual correlation of two items that should not escape
+# Sizes below which a finding is a note, however sure it is.
+CONTRAST = 2.0  # items: the usual bar for a second dimension (Linacre)
+PAIR = 0.2  # residual correlation: the usual bar for local dependence (Christensen et al. 2017)
+STEEP = 2.0  # times as steep as the flattest item
 FEW_LOADED = 4  # a contrast of fewer items than this is a dependent pair or three
 
 
@@ -111,6 +115,14 @@ class Dimensionality:
         """Whether there is a contrast of more items than some dependent pairs have."""
         few = 1 / float((self.loadings**4).sum()) < FEW_LOADED
         return self.contrast and not (few and self.dependent)
+
+    @property
+    def weak_contrast(self) -> bool:
+        return self.strength < CONTRAST
+
+    @property
+    def weak_pairs(self) -> bool:
+        return self.correlation < PAIR
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -272,23 +284,21 @@ def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, un
 def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
     if not found.dependent:
         return ()
-    groups = clusters(len(found.items), found.first, found.second)
+    groups, pairs = clusters(len(found.items), found.first, found.second), len(found.first)
     told = first_few([listed(found.items[group]) for group in groups])
-    pairs = len(found.first)
     what = count(pairs, "pair of items", "pairs of items")
     what += "" if len(groups) == pairs else f", in {count(len(groups), 'group')}"
-    codes = np.unique(np.concatenate([found.first, found.second]))
     how_much = f"residual correlation{'' if pairs == 1 else 's up to'} {found.correlation:.2f}"
-    return (
-        Finding(
-            "dependent_items",
-            "warning",
-            f"Local dependence in {what} ({how_much}): {told}.",
-            "Unequal slopes do not explain it. Look for a common text, a clue from one to the other, or copying; score "
-            "such items as one, or keep one of them: counted as they are, they make measures look surer than they are.",
-            tuple(found.items[codes].tolist()),
-        ),
+    sentence = f"{'Weak local' if found.weak_pairs else 'Local'} dependence in {what} ({how_much}): {told}."
+    remedy = (
+        "Unequal slopes do not explain it. Look for a common text, a clue from one to the other, or copying; score "
+        "such items as one, or keep one of them: counted as they are, they make measures look surer than they are."
     )
+    if found.weak_pairs:
+        remedy = f"Correlations below {PAIR:g} hardly change measures or their errors."
+    codes = np.unique(np.concatenate([found.first, found.second]))
+    severity = "note" if found.weak_pairs else "warning"
+    return (Finding("dependent_items", severity, sentence, remedy, tuple(found.items[codes].tolist())),)
 
 
 def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
@@ -296,18 +306,19 @@ def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
         return ()
     order = np.argsort(-found.loadings, kind="stable")
     high, low = order[:5], order[::-1][:5]
-    return (
-        Finding(
-            "second_dimension",
-            "warning",
-            f"More than one dimension: a residual contrast of the strength of {found.strength:.1f} items, that unequal "
-            f"slopes do not explain ({p_value(found.contrast_p)}), with {listed(found.items[high])} on one side and "
-            f"{listed(found.items[low])} on the other.",
-            "If both sides differ in what they ask, make a scale of each; one measure for both is an average that "
-            "hides who is good at which.",
-            tuple(found.items[np.sort(np.concatenate([high, low]))].tolist()),
-        ),
+    sentence = (
+        f"{'A weak' if found.weak_contrast else 'More than one dimension: a'} residual contrast of the strength of "
+        f"{found.strength:.1f} items, that unequal slopes do not explain ({p_value(found.contrast_p)}), with "
+        f"{listed(found.items[high])} on one side and {listed(found.items[low])} on the other."
     )
+    remedy = (
+        "If both sides differ in what they ask, make a scale of each; one measure for both is an average that hides "
+        "who is good at which."
+    )
+    if found.weak_contrast:
+        remedy = f"Below the strength of {CONTRAST:g} items it is not usually called a second dimension."
+    items = tuple(found.items[np.sort(np.concatenate([high, low]))].tolist())
+    return (Finding("second_dimension", "note" if found.weak_contrast else "warning", sentence, remedy, items),)
 
 
 def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
@@ -320,16 +331,12 @@ def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
     if pairs and not found.dependent:
         shown.append(f"residual correlations of {count(pairs, 'pair')} of items")
     low, high = found.slopes
-    return (
-        Finding(
-            "unequal_slopes",
-            "warning",
-            f"Items differ in slope (from {low:.1f} to {high:.1f} times the mean slope), which explains "
-            f"{' and '.join(shown)}: no second dimension is needed. A model with slopes (2PL, generalized partial "
-            "credit) would fit better.",
-            SLOPES_MEAN,
-        ),
+    sentence = (
+        f"Items differ in slope (from {low:.1f} to {high:.1f} times the mean slope), which explains "
+        f"{' and '.join(shown)}: no second dimension is needed. A model with slopes (2PL, generalized partial credit) "
+        "would fit better."
     )
+    return (Finding("unequal_slopes", "warning" if high >= STEEP * low else "note", sentence, SLOPES_MEAN),)
 
 
 def unseen_dependence(detectable: float) -> str:

@@ -73,46 +73,33 @@ def cause_findings(
     found: list[Finding] = []
     lucky, slips = surprises(calibration, responses) if responses.thresholds.binary else np.zeros((2, 4))
     if guessed(lucky, slips):
-        found.append(_guessing(lucky, columns, flat))
+        answers, right, expected, _ = lucky
+        sentence = (
+            f"Guessing is likely: hard items are answered right by weak people {right / expected:.1f} times as often "
+            f"as the model says ({right / answers:.0%} instead of {expected / answers:.0%}, where it gives less than "
+            f"{END:.0%})."
+        )
+        remedy = (
+            "Hard items then look easier and noisier than they are. Give people items near their level, offer more "
+            "alternatives, or use a model with a lower asymptote (3PL) for these items."
+        )
+        found.append(Finding("guessing", "note", sentence, remedy, tuple(columns["item"][flat].tolist())))
     elif len(steep) + len(flat) >= max(SEVERAL, SHARE * judged) and len(steep) > 1:
-        found.append(_slopes(discrimination, columns, steep, flat))
+        both = np.sort(np.concatenate([steep, flat]))
+        slope = discrimination[both][np.isfinite(discrimination[both])]
+        ends = f" (slopes from about {slope.min():.1f} to {slope.max():.1f} times the common one)" if len(slope) else ""
+        sentence = (
+            f"Items differ in how sharply they tell people apart, {len(steep):,} more and {len(flat):,} less than the "
+            f"model says{ends}: a two-parameter model (2PL) would fit better."
+        )
+        found.append(Finding("unequal_slopes", "note", sentence, SLOPES_MEAN, tuple(columns["item"][both].tolist())))
     return (*found, *_speed(calibration, set(troubled)))
-
-
-def _guessing(lucky: Floats, columns: Columns, flat: Ints) -> Finding:
-    answers, right, expected, _ = lucky
-    return Finding(
-        "guessing",
-        "note",
-        f"Guessing is likely: hard items are answered right by weak people {right / expected:.1f} times as often as "
-        f"the model says ({right / answers:.0%} instead of {expected / answers:.0%}, where it gives less than "
-        f"{END:.0%}).",
-        "Hard items then look easier and noisier than they are. Give people items near their level, offer more "
-        "alternatives, or use a model with a lower asymptote (3PL) for these items.",
-        tuple(columns["item"][flat].tolist()),
-    )
-
-
-def _slopes(discrimination: Floats, columns: Columns, steep: Ints, flat: Ints) -> Finding:
-    both = np.sort(np.concatenate([steep, flat]))
-    slope = discrimination[both]
-    slope = slope[np.isfinite(slope)]
-    range_ = f" (slopes from about {slope.min():.1f} to {slope.max():.1f} times the common one)" if len(slope) else ""
-    return Finding(
-        "unequal_slopes",
-        "note",
-        f"Items differ in how sharply they tell people apart, {len(steep):,} more and {len(flat):,} less than the "
-        f"model says{range_}: a two-parameter model (2PL) would fit better.",
-        SLOPES_MEAN,
-        tuple(columns["item"][both].tolist()),
-    )
 
 
 def _speed(calibration: Calibration, troubled: set[object]) -> tuple[Finding, ...]:
     """Whether the items in trouble are the last ones."""
-    measured = np.flatnonzero(calibration.measured)
-    m = len(measured)
-    hit = np.array([label in troubled for label in calibration.labels[measured].tolist()])
+    labels = calibration.labels[calibration.measured]
+    m, hit = len(labels), np.array([label in troubled for label in labels.tolist()])
     k = int(hit.sum())
     if k < SEVERAL or k > m / 2:
         return ()
@@ -120,14 +107,9 @@ def _speed(calibration: Calibration, troubled: set[object]) -> tuple[Finding, ..
     z = (place.mean() - (m + 1) / 2) / np.sqrt((m - k) * (m + 1) / (12 * k))
     if z < LATE or np.mean(place > m * 2 / 3) < MOSTLY:
         return ()
-    last = calibration.labels[measured][hit]
-    return (
-        Finding(
-            "last_items",
-            "note",
-            f"The items in trouble stand at the end ({listed(last)}): people may have run out of time, or of patience.",
-            "If the order of the items is that of the test, code answers that were not reached as missing, not as "
-            "wrong, and calibrate again.",
-            tuple(last.tolist()),
-        ),
+    ran_out = f"The items in trouble stand at the end ({listed(labels[hit])}): people may have run out of time, or of"
+    remedy = (
+        "If the order of the items is that of the test, code answers that were not reached as missing, not as wrong, "
+        "and calibrate again."
     )
+    return (Finding("last_items", "note", f"{ran_out} patience.", remedy, tuple(labels[hit].tolist())),)

@@ -40,13 +40,11 @@ def item_fit_columns(
 
 
 def verdict(p: Floats, off: Floats, infit: Floats) -> Columns:
-    """Which items misfit, by the p-values of their conditional infit: `misfit_p`, `misfit`.
+    """Which items misfit, by the p-values of their conditional infit: `misfit_p`, adjusted for asking of every item
+    (Benjamini & Hochberg), and `misfit`: "underfit" (noisier than the model says), "overfit" (steeper) or "".
 
-    `misfit_p` is adjusted for asking of every item (Benjamini & Hochberg). Below 1% (this is one of five checks, which
-    are to alarm in 5% of good data sets together) the item is noisier than the model says ("underfit") or steeper
-    ("overfit"), provided that the infit is off by a tenth or more: with very many answers the slightest misfit is sure,
-    and matters no more for that. Outfit has no say: a few surprises by chance give an item off target a standardized
-    outfit beyond 5 (15 of 27,000 good items, simulated).
+    An infit off by less than a tenth is no misfit that matters, however sure it is. Outfit has no say: a few surprises
+    by chance give an item off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
     """
     adjusted, misfit = benjamini_hochberg(p), np.full(len(p), "", dtype=object)
     flagged = (adjusted < EACH) & (np.abs(infit - 1) >= MATERIAL)
@@ -69,15 +67,9 @@ def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]
     number, known = int(flagged.sum()), int(np.isfinite(columns["infit_conditional"]).sum())
     drawn = f" ({bootstrap:,} simulated data sets, adjusted for asking of {known:,} items)" if bootstrap else ""
     verb = "misfits" if number == 1 else "misfit"
-    return (
-        Finding(
-            "misfitting_items",
-            "warning",
-            f"{number:,} of {known:,} items {verb} beyond chance{drawn}: {'; '.join(parts)}.",
-            "Read these items; items.csv has the numbers.",
-            tuple(labels[flagged].tolist()),
-        ),
-    )
+    sentence = f"{number:,} of {known:,} items {verb} beyond chance{drawn}: {'; '.join(parts)}."
+    remedy = "Read these items; items.csv has the numbers."
+    return (Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist())),)
 
 
 def outside_limits(columns: Columns) -> tuple[int, float]:

@@ -23,6 +23,7 @@ from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
 FEWEST = 100  # people: with fewer, a share of 10% beside 4% is chance
 REPLICATES = 4  # the share by chance then rests on four times the people
+NOTABLE = 0.02  # share of people beyond what is expected, below which the finding is a note
 SMALLEST = 0.01  # of a variance: people who do not seem to differ at all still do a little
 
 
@@ -49,16 +50,16 @@ class PersonMisfit:
     def findings(self) -> tuple[Finding, ...]:
         if not self.too_many:
             return ()
-        return (
-            Finding(
-                "erratic_people",
-                "warning",
-                f"{self.share:.1%} of {self.n_people:,} people answer less predictably than the model says (infit or "
-                f"outfit z above {LIMIT:g}); expected are {self.chance:.1%}.",
-                "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
-                "their measures are used.",
-            ),
+        sentence = (
+            f"{self.share:.1%} of {self.n_people:,} people answer less predictably than the model says (infit or "
+            f"outfit z above {LIMIT:g}); expected are {self.chance:.1%}."
         )
+        remedy = (
+            "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
+            "their measures are used."
+        )
+        severity = "warning" if self.share - self.chance >= NOTABLE else "note"
+        return (Finding("erratic_people", severity, sentence, remedy),)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
@@ -75,8 +76,7 @@ def person_misfit(
     informed = np.flatnonzero(responses.informative)
     if len(informed) < FEWEST:
         return None
-    answers_each = float(responses.counts[informed].mean())
-    most = min(PEOPLE, int(RESPONSES / answers_each))
+    most = min(PEOPLE, int(RESPONSES / float(responses.counts[informed].mean())))
     if most < FEWEST:
         return None
     people, chosen = responses.sample(most, np.random.default_rng(0), informed)
@@ -84,7 +84,7 @@ def person_misfit(
     if known is None:
         measured, squares = measures(people, difficulty)
     else:
-        measured, squares = _those(known[0], chosen), _those(known[1], chosen)
+        measured, squares = (_those(one, chosen) for one in known)
     share, n = _share(squares)
     if n < FEWEST:  # the others answered only items without a difficulty
         return None

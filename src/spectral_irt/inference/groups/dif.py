@@ -53,14 +53,11 @@ class Differential:
     Attributes
     ----------
     contrasts, items, by_threshold : mappings of columns
-        A row for each item and focal group; for each item over all groups; and of ordered answers for each threshold
-        and focal group: see `table`, `overall`, `thresholds`.
+        Those of `table`, `overall` and `thresholds`.
     test : WaldTest
         All items together: are there any differences at all?
     groups : GroupCalibrations
-        Difficulties in each group, centered on the anchors.
-    reference, anchors : str, labels
-        The group that the others are compared with, and the items that the groups were centered on.
+        Difficulties in each group, centered on the `anchors`; the others are compared with the `reference`.
     findings : tuple of Finding
     """
 
@@ -136,9 +133,8 @@ def differential(
 
     Parameters
     ----------
-    calibration : Calibration
-        The groups are calibrated by its method (`SpectralRasch` or `ConditionalRasch`), without a prior.
-    responses : Responses
+    calibration, responses
+        The groups are calibrated by the method of the calibration, without a prior.
     groups : array of labels, one per person in order; or mapping from person to label
         None, NaN and "" are people in no group.
     reference : label, optional
@@ -171,7 +167,13 @@ def differential(
     if not 0 < level < 1:
         raise OptionError(f"`level` is {level}; it must lie between 0 and 1.")
     split, findings = large_enough(responses, by_label(responses, groups), min_people)
-    split = _reference_first(split, reference)
+    if reference is not None:
+        if str(reference) not in split.names:
+            raise OptionError(f"`reference` is {reference!r}; the groups are {listed(split.names)}.")
+        base = split.names.index(str(reference))
+        order = [base, *(k for k in range(split.n_groups) if k != base)]
+        code = np.append(np.argsort(order), -1)  # of those in no group
+        split = Split(tuple(split.names[k] for k in order), code[split.group])
     found = calibrate_groups(responses, split, locations_like(calibration))
     test = compare_groups(found)
     chosen = _anchors(found, anchors)
@@ -184,8 +186,14 @@ def differential(
     if nonuniform:
         contrasts |= nonuniform_columns(calibration, responses, split, found.items, min_people, level)
         findings += nonuniform_findings(contrasts)
-    if isinstance(anchors, str):
-        findings += _too_many_differ(items)
+    differ, m = int(items["flagged"].sum()), len(found.items)
+    if isinstance(anchors, str) and differ > MOST * m:
+        sentence = (
+            f"{differ:,} of {m:,} items differ between the groups: with so many, nobody can tell from the answers "
+            "alone which ones are harder for one group and which are easier for the other."
+        )
+        remedy = "Center on items known to be fair: in Python, name them as the anchors of study.dif."
+        findings.append(Finding("too_many_differ", "warning", sentence, remedy))
     by_threshold: Columns = {}
     if not responses.thresholds.binary:
         by_threshold, further, told = threshold_contrasts(calibration, responses, split, found.items, chosen, level)
@@ -193,18 +201,6 @@ def differential(
         findings += told
     anchored = found.items[chosen]
     return Differential(contrasts, items, test, centered, split.names[0], anchored, tuple(findings), by_threshold)
-
-
-def _reference_first(split: Split, reference: Any) -> Split:
-    """The same groups, the one that the others are compared with before them."""
-    if reference is None:
-        return split
-    if str(reference) not in split.names:
-        raise OptionError(f"`reference` is {reference!r}; the groups are {listed(split.names)}.")
-    base = split.names.index(str(reference))
-    order = [base, *(k for k in range(split.n_groups) if k != base)]
-    code = np.append(np.argsort(order), -1)  # of those in no group
-    return Split(tuple(split.names[k] for k in order), code[split.group])
 
 
 # ------------------------------------------------------------------------------------------ anchors
@@ -379,22 +375,6 @@ def _findings(
         remedy = "A model with slopes (2PL, generalized partial credit) would fit better."
         found.append(Finding("differences_by_slope", "note", sentence, remedy, tuple(named.tolist())))
     return found
-
-
-def _too_many_differ(items: Columns) -> list[Finding]:
-    """That so many items differ that the others may be the odd ones."""
-    differ = int(items["flagged"].sum())
-    if differ <= MOST * len(items["item"]):
-        return []
-    return [
-        Finding(
-            "too_many_differ",
-            "warning",
-            f"{differ:,} of {len(items['item']):,} items differ between the groups: with so many, nobody can tell from "
-            "the answers alone which ones are harder for one group and which are easier for the other.",
-            "Center on items known to be fair: in Python, name them as the anchors of study.dif.",
-        )
-    ]
 
 
 def _by_size(chosen: Ints, items: Columns) -> Ints:

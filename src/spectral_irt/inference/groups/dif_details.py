@@ -21,6 +21,7 @@ and a chi-square with K - 1 degrees of freedom asks whether the K contrasts of a
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -31,21 +32,16 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, listed
-from spectral_irt.inference.groups.calibrations import (
-    GroupCalibrations,
-    GroupModel,
-    calibrate_groups,
-    locations_like,
-    model_like,
-)
+from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
 from spectral_irt.inference.groups.grouping import Split, divide
+from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
-NAMES = ("interaction", "interaction_se", "interaction_p", "interaction_p_bh")
 DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
@@ -61,23 +57,17 @@ def nonuniform_columns(
     NaN where a half has fewer than `min_people` people of mixed success, or an item has no difficulty in one of them.
     """
     values = np.full((3, split.n_groups - 1, len(items)), np.nan)
-    cells = _cells(calibration, responses, split)
-    inside = responses.informative & (cells.group >= 0)
-    sizes = np.bincount(cells.group[inside], minlength=cells.n_groups).reshape(-1, 2)
+    half = divide(responses, "ability", difficulty=calibration.thresholds)  # cut at the same ability in all groups
+    code = np.where((split.group >= 0) & (half.group >= 0), 2 * split.group + half.group, -1)
+    cells = Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
+    sizes = np.bincount(code[responses.informative & (code >= 0)], minlength=cells.n_groups).reshape(-1, 2)
     enough = sizes.min(axis=1) >= min_people
     if enough[0] and enough[1:].any():
         values[:, enough[1:]] = _interactions(calibration, responses, cells.keep(np.repeat(enough, 2)), items)
     interaction, se, p = values.reshape(3, -1)
     p_bh = benjamini_hochberg(p)
-    columns: Columns = dict(zip(NAMES, (interaction, se, p, p_bh), strict=True))
-    return {**columns, "nonuniform": p_bh < level}
-
-
-def _cells(calibration: Calibration, responses: Responses, split: Split) -> Split:
-    """The less able and the more able of each group, side by side, cut at the same ability."""
-    half = divide(responses, "ability", difficulty=calibration.thresholds)
-    code = np.where((split.group >= 0) & (half.group >= 0), 2 * split.group + half.group, -1)
-    return Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
+    columns: Columns = {"interaction": interaction, "interaction_se": se, "interaction_p": p}
+    return {**columns, "interaction_p_bh": p_bh, "nonuniform": p_bh < level}
 
 
 def _interactions(calibration: Calibration, responses: Responses, cells: Split, items: NDArray[Any]) -> Floats:
@@ -164,18 +154,32 @@ def threshold_contrasts(
     parts: list[Columns] = []
     groups = None
     if model_like(calibration).scales is None and responses.thresholds.widest > 1:
-        try:
+        with contextlib.suppress(DesignError):  # too few items have all their categories in each group
             kept = positions(responses.items, items) >= 0
             groups = calibrate_groups(responses.take_items(kept), split, GroupModel())
-        except DesignError:  # too few items have all their categories in each group
-            groups = None
     if groups is not None:
-        place = positions(groups.everyone.items, items)
-        weight = _weights(groups, anchors[place])
+        layout, place, names = groups.layout, positions(groups.items, items), np.array(groups.names, dtype=object)
+        chosen = anchors[place] if anchors[place].any() else np.ones(len(place), dtype=bool)
+        weight = chosen[layout.item] / (chosen.sum() * layout.max_score[layout.item])  # in the anchors' mean location
         for row in range(split.n_groups - 1):
-            contrast, covariance = _apart(groups, row + 1, weight)
-            parts.append(_rows(groups, row + 1, contrast, covariance))
-            statistic[row, place], df[row, place] = _unlike(groups, contrast, covariance)
+            contrast = groups.thresholds[row + 1] - groups.thresholds[0]
+            contrast -= weight @ contrast
+            errors = JointErrors.dense(groups.covariances[row + 1] + groups.covariances[0])
+            cross = errors.times(weight)
+            covariance = errors.full() - cross[:, None] - cross + weight @ cross
+            se = np.sqrt(np.maximum(np.diag(covariance), 0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                z = np.where(se > 0, contrast / se, 0.0)
+            one = {
+                "item": groups.items[layout.item],
+                "category": layout.level,
+                "group": np.repeat(names[[row + 1]], layout.n_entries),
+                "reference": np.repeat(names[:1], layout.n_entries),
+                "threshold": groups.thresholds[row + 1],
+                "threshold_reference": groups.thresholds[0],
+            }
+            parts.append(one | {"contrast": contrast, "se": se, "z": z, "p": two_sided(z)})
+            statistic[row, place], df[row, place] = _unlike(layout, contrast, covariance)
     p = np.where(df > 0, chi2_tail(statistic, np.maximum(df, 1)), np.nan).ravel()
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     if rows:
@@ -189,52 +193,14 @@ def threshold_contrasts(
     return rows, columns, _threshold_findings(rows, columns, np.tile(items, split.n_groups - 1), level)
 
 
-def _weights(groups: GroupCalibrations, anchors: NDArray[np.bool_]) -> Floats:
-    """Weights of the thresholds in the mean location of the anchors; of all items where none is left."""
-    chosen = anchors if anchors.any() else np.ones(len(anchors), dtype=bool)
-    layout = groups.layout
-    return chosen[layout.item] / (chosen.sum() * layout.max_score[layout.item])
-
-
-def _apart(groups: GroupCalibrations, k: int, weight: Floats) -> tuple[Floats, Floats]:
-    """Contrasts of the thresholds, centered on the anchors, and their covariance."""
-    raw = groups.thresholds[k] - groups.thresholds[0]
-    c = groups.covariances[k] + groups.covariances[0]
-    cross = c @ weight
-    return raw - weight @ raw, c - cross[:, None] - cross[None, :] + weight @ cross
-
-
-def _rows(groups: GroupCalibrations, k: int, contrast: Floats, covariance: Floats) -> Columns:
-    layout = groups.layout
-    se = np.sqrt(np.maximum(np.diag(covariance), 0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(se > 0, contrast / se, 0.0)
-    names = np.array(groups.names, dtype=object)
-    return {
-        "item": groups.everyone.items[layout.item],
-        "category": layout.level,
-        "group": np.repeat(names[[k]], layout.n_entries),
-        "reference": np.repeat(names[:1], layout.n_entries),
-        "threshold": groups.thresholds[k],
-        "threshold_reference": groups.thresholds[0],
-        "contrast": contrast,
-        "se": se,
-        "z": z,
-        "p": two_sided(z),
-    }
-
-
-def _unlike(groups: GroupCalibrations, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+def _unlike(layout: Thresholds, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Of every item: how far the contrasts of its thresholds are from their mean, and the degrees of freedom."""
-    layout = groups.layout
-    found, df = np.full(layout.n_items, np.nan), np.zeros(layout.n_items)
-    for i in np.flatnonzero(layout.max_score > 1):
+    found, df = np.full(layout.n_items, np.nan), np.maximum(layout.max_score - 1.0, 0.0)
+    for i in np.flatnonzero(df):
         mine = slice(layout.first[i], layout.first[i] + layout.max_score[i])
-        inverse = np.linalg.pinv(covariance[mine, mine], rcond=DIGITS, hermitian=True)
+        inverse, d = np.linalg.pinv(covariance[mine, mine], rcond=DIGITS, hermitian=True), contrast[mine]
         one = inverse.sum(axis=1)
-        d = contrast[mine]
         found[i] = float(d @ inverse @ d - (one @ d) ** 2 / one.sum())
-        df[i] = layout.max_score[i] - 1
     return found, df
 
 

@@ -42,6 +42,7 @@ from spectral_irt.tables import Columns
 from spectral_irt.text import p_value
 
 LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
+NOTABLE = 0.3  # logits between the halves: below, the finding is a note; of halves 1.6 apart, slopes that differ by 0.2
 DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
@@ -176,11 +177,14 @@ class RaoTest(Result):
         Of each item compared, its thresholds together: above 0 if the less able do better on it than these say.
     sizes : int array
         People with a score between the lowest and the highest in the less and in the more able half.
+    spread : float
+        Root mean square over the items of the difference between the halves, in logits, the errors taken off.
     """
 
     name = "Score test, less able against more able half"
     z: Floats
     sizes: Ints
+    spread: float
 
 
 @one_blas_thread()  # the matrices are small
@@ -237,7 +241,9 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     statistic, df = float(((vectors[:, real].T @ u[kept]) ** 2 / values[real]).sum()), int(real.sum())
     p, total = float(chi2_tail(statistic, df)), total[enough]
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = (total @ u) / np.sqrt(np.einsum("ij,ij->i", total @ w, total))
+        told = np.einsum("ij,ij->i", total @ w, total)
+        z = (total @ u) / np.sqrt(told)
+    spread = float(np.sqrt(max(float(np.mean((z**2 - 1)[told > 0] / told[told > 0])), 0.0)))
     item_p, labels = two_sided(z), answers.items[enough]
     return RaoTest(
         statistic=statistic,
@@ -246,22 +252,21 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
         compared=f"{sizes[0]:,} | {sizes[1]:,} people",
         columns={"item": labels, "z": z, "p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)},
         frame_kind=responses.frame_kind,
-        findings=_unequal_halves(p, z, labels) if p < EACH else (),
+        findings=_unequal_halves(p, z, labels, spread) if p < EACH else (),
         z=z,
         sizes=sizes,
+        spread=spread,
     )
 
 
-def _unequal_halves(p: float, z: Floats, labels: Floats) -> tuple[Finding, ...]:
+def _unequal_halves(p: float, z: Floats, labels: Floats, spread: float) -> tuple[Finding, ...]:
     order = np.argsort(-np.abs(z), kind="stable")
     certain = order[holm(two_sided(z))[order] < EACH]
     most = f", above all {listed(labels[certain])}" if len(certain) else ""
-    return (
-        Finding(
-            "unequal_halves",
-            "warning",
-            f"Items are not equally hard for the less and the more able ({p_value(p)}){most}.",
-            "Difficulties then depend on who is asked: be careful when forms or groups of unlike ability are compared.",
-            tuple(labels[np.sort(certain)].tolist()),
-        ),
+    sentence = (
+        f"Items are not equally hard for the less and the more able ({p_value(p)}; differences of about {spread:.2f} "
+        f"logits){most}."
     )
+    remedy = "Difficulties then depend on who is asked: be careful when forms or groups of unlike ability are compared."
+    severity = "warning" if spread >= NOTABLE else "note"
+    return (Finding("unequal_halves", severity, sentence, remedy, tuple(labels[np.sort(certain)].tolist())),)

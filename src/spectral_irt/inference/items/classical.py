@@ -19,7 +19,7 @@ category: a slope the other way beyond chance cannot come from an item that is j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,11 +36,15 @@ from spectral_irt.inference.results import EACH, holm, student_two_sided
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 CACHED = 65_536  # answers whose few numbers each stay in a core's second-level cache
 FEWEST = 5  # people on either side of a comparison of means
 COMPLETE = 0.5  # of the people must have answered every item for an alpha over these
 FLAT = 1e-9  # a spread below this is one of rounding
+PEOPLE, MOST_ITEMS = 4_000, 500  # of the first component: a sample, and items beyond which it is not looked at
+CLEAR = 1.5  # times the largest eigenvalue of noise
+LEAST_LOADING, SEVERAL = 0.2, 3  # below it an item is on neither side; items on the other side that are no accident
 
 
 # ------------------------------------------------------------------------------------------ comparing groups
@@ -261,31 +265,67 @@ def item_analysis_columns(
     return columns
 
 
+def first_component(responses: Responses) -> Floats | None:
+    """The loading of every item on the first principal component of the answers, most of them positive; None where
+    chance explains it, many answers are missing, or items are very many.
+
+    Where half of the items are worded the other way round no total score says who is able; this still has the two
+    kinds on different sides.
+    """
+    people, m = np.flatnonzero(responses.counts), responses.n_items
+    if m > MOST_ITEMS or responses.n_responses < COMPLETE * len(people) * m:
+        return None
+    x = responses.sample(PEOPLE, np.random.default_rng(0), people)[0].to_dense()
+    seen = np.isfinite(x)
+    n = seen.sum(axis=0)
+    off = np.where(seen, x - np.nansum(x, axis=0) / np.maximum(n, 1), 0.0)
+    z = off / np.sqrt(np.maximum((off**2).sum(axis=0) / np.maximum(n, 1), FLAT))
+    both = seen.T.astype(float) @ seen
+    values, vectors = np.linalg.eigh(z.T @ z / np.maximum(both, 1))
+    if values[-1] < CLEAR * (1 + np.sqrt(m / max(len(x), 1))) ** 2:
+        return None
+    found = vectors[:, -1] * np.sqrt(values[-1])
+    found = np.where(np.abs(found) >= max(LEAST_LOADING, 3 / np.sqrt(max(len(x), 1))), found, 0.0)
+    sides = np.sign(found).sum() or np.sign(found[np.abs(found) > 0][:1].sum())  # of equal ones, that of the first item
+    return np.asarray(found * (-1.0 if sides < 0 else 1.0))
+
+
 def reversed_findings(
-    calibration: Calibration,
-    found: ItemAnalysis,
-    explained: set[object] = frozenset(),  # type: ignore[assignment]
+    calibration: Calibration, responses: Responses, found: ItemAnalysis, explained: Collection[object] = ()
 ) -> tuple[Finding, ...]:
-    """A warning that names the items that abler people answer lower, but for those that are explained already."""
+    """A warning that names all items that abler people answer lower, but for those that are explained already.
+
+    A test of every item says whether there are any, or three on the other side of the first component; which they are
+    is said by the component where it is clear.
+    """
     labels = calibration.labels
     with np.errstate(invalid="ignore"):
-        hit = np.flatnonzero(found.reversed_p < EACH)
-    hit = np.array([k for k in hit.tolist() if labels[k] not in explained], dtype=np.int64)
-    if not len(hit):
+        hit = found.reversed_p < EACH
+    loading = first_component(responses)
+    if loading is not None and (hit.any() or np.sum(loading < 0) >= SEVERAL):
+        other = (hit & (loading <= 0)) | (loading < 0)
+        hit = other if other.any() else hit
+    hit &= np.array([label not in explained for label in labels.tolist()], dtype=bool)
+    if not hit.any():
         return ()
-    hit = hit[np.argsort(found.item_rest[hit], kind="stable")]
-    many = "1 item" if len(hit) == 1 else f"{len(hit):,} items"
-    how = f"correlation with the other items{' down to' if len(hit) > 1 else ''} {found.item_rest[hit[0]]:.2f}"
-    if calibration.layout.binary:
-        what = f"Abler people fail {many}: {listed(labels[hit])} ({how})."
+    named, lowest, binary = labels[hit], float(np.nanmin(found.item_rest[hit])), calibration.layout.binary
+    half = loading is not None and 2 * len(named) >= np.count_nonzero(loading)
+    what = (
+        f"Abler people {'fail' if binary else 'answer'} {count(len(named), 'item')}{'' if binary else ' lower'}: "
+        f"{listed(named)} (correlation with the other items{' down to' if len(named) > 1 else ''} {lowest:.2f})."
+    )
+    if half:
+        what += " Half of the items go one way and half the other: either half may be the reversed one."
+    if binary:
         remedy = (
             "Right and wrong may be swapped there, by a wrong key or by a statement that is worded the other way "
             "round; correct that and calibrate again."
         )
     else:
-        what = f"Abler people answer {many} lower: {listed(labels[hit])} ({how})."
+        plain = ",".join(map(str, named.tolist()))
+        pasted = repr(plain) if plain.count(",") == len(named) - 1 else [str(label) for label in named.tolist()]
         remedy = (
-            "A statement that is worded the other way round has its categories turned: name it in `reverse=` and "
-            "calibrate again."
+            f"Statements that are worded the other way round have their categories turned: `reverse={pasted}`. What "
+            "other checks find may follow from them, so look at it again after that."
         )
-    return (Finding("reversed_items", "warning", what, remedy, tuple(labels[hit].tolist())),)
+    return (Finding("reversed_items", "warning", what, remedy, tuple(named.tolist())),)
