@@ -297,8 +297,8 @@ def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
     if found.weak_pairs:
         remedy = f"Correlations below {PAIR:g} hardly change measures or their errors."
     codes = np.unique(np.concatenate([found.first, found.second]))
-    severity = "note" if found.weak_pairs else "warning"
-    return (Finding("dependent_items", severity, sentence, remedy, tuple(found.items[codes].tolist())),)
+    items = tuple(found.items[codes].tolist())
+    return (Finding("dependent_items", "note" if found.weak_pairs else "warning", sentence, remedy, items),)
 
 
 def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:

@@ -58,8 +58,8 @@ class PersonMisfit:
             "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
             "their measures are used."
         )
-        severity = "warning" if self.share - self.chance >= NOTABLE else "note"
-        return (Finding("erratic_people", severity, sentence, remedy),)
+        notable = self.share - self.chance >= NOTABLE
+        return (Finding("erratic_people", "warning" if notable else "note", sentence, remedy),)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""

@@ -268,5 +268,5 @@ def _unequal_halves(p: float, z: Floats, labels: Floats, spread: float) -> tuple
         f"logits){most}."
     )
     remedy = "Difficulties then depend on who is asked: be careful when forms or groups of unlike ability are compared."
-    severity = "warning" if spread >= NOTABLE else "note"
-    return (Finding("unequal_halves", severity, sentence, remedy, tuple(labels[np.sort(certain)].tolist())),)
+    items = tuple(labels[np.sort(certain)].tolist())
+    return (Finding("unequal_halves", "warning" if spread >= NOTABLE else "note", sentence, remedy, items),)
