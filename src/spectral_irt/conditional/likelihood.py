@@ -41,7 +41,6 @@ from spectral_irt.engine import Prepared
 FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers
 FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
 ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
-KEPT = 8  # bytes of an answer that are kept; where these are few, twice that
 EXACT_WORK = 2e10  # multiplications that the exact information may cost
 EXACT_PAIRS = 5e7  # pairs of items, summed over patterns, that it may have: a few seconds
 
@@ -79,7 +78,6 @@ class Likelihood:
             assert sets is not None
             self.rows = sets
         elif self.layout.binary:
-            responses.engine.make_room(KEPT * single.n_responses)
             rows = binary_people(single, beta, allowed, weights)
             self.rows = rows if sets is None else sets.with_more(rows)
         elif self.few or single.n_responses > FEW_PEOPLE * self.layout.n_items:

@@ -92,12 +92,7 @@ class Block:
     def remember(self, key: tuple[str, int], made: Any) -> Any:
         """What was made of this block, for the next who asks: in memory while the budget has room, else on disk."""
         self._cache[key] = kept = budget().keep(made)
-        budget().remembers(self)
         return kept
-
-    def forget(self) -> None:
-        """Let go of what was made of this block."""
-        self._cache.clear()
 
     def matrix(self, values: Floats, n_items: int) -> sparse.csr_array:
         """`pattern` with a value for every response instead of one."""

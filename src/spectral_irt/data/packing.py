@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from spectral_irt.sparse_kernels import counting_sort
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
 PIECE_ROWS = 1_000_000
+RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 CACHED = 32_768  # answers whose numbers fit in a core's cache together
 BINARY = Thresholds.ones(1)  # stands for items that are right or wrong, however many they are
 
@@ -122,16 +124,25 @@ def pack_rows(
     chunks = list(person_chunks(limits_of(counts), entries=1 if thresholds.binary else 2))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
+    # Rows lie in runs of blocks, which are let go as their blocks are packed.
+    runs = np.linspace(0, len(chunks), min(len(chunks), RUNS) + 1).astype(int).tolist()
     dealt, ends = SpillColumns(), []
     for piece in pieces:
         rows, limits = _dealt(piece, block_of, starts)
-        dealt.add(*rows)
+        for a, b in pairwise(runs):
+            dealt.add(*(None if each is None else each[limits[a] : limits[b]].copy() for each in rows))
         ends.append(limits)
-    for k, (start, stop) in enumerate(chunks):
-        own = [AnswerRows(*dealt.part(p, slice(limits[k], limits[k + 1]))) for p, limits in enumerate(ends)]  # type: ignore[arg-type]
-        rows = joined(own)
-        rows = rows._replace(person=rows.person - np.int32(start))
-        yield _packed(rows, thresholds, stop - start, start, duplicates, repeats)
+        del piece, rows
+    for r, (a, b) in enumerate(pairwise(runs)):
+        for k in range(a, b):
+            start, stop = chunks[k]
+            places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
+            own = [dealt.part(p * (len(runs) - 1) + r, place) for p, place in enumerate(places)]
+            rows = joined([AnswerRows(*part) for part in own])  # type: ignore[arg-type]
+            rows = rows._replace(person=rows.person - np.int32(start))
+            yield _packed(rows, thresholds, stop - start, start, duplicates, repeats)
+            del rows, own
+        dealt.let_go(slice(r, None, len(runs) - 1))
 
 
 def in_pieces(rows: AnswerRows) -> Iterator[AnswerRows]:
@@ -182,28 +193,37 @@ def _packed(
     """One block: by person, then right before wrong, then item."""
     bits = thresholds.bits
     key, slot_bits, low = _keys(rows, n_persons, bits)
-    pair = key >> (bits + low)
-    if not (pair[1:] > pair[:-1]).all():
+    if not _increasing(key >> (bits + low)):
         key.sort()
         pair = key >> (bits + low)
-        again = np.flatnonzero(pair[1:] == pair[:-1]) + 1
+        again = pair[1:][pair[1:] == pair[:-1]]
+        del pair
         if len(again):
-            person, item = (pair[again] >> (slot_bits - bits)), pair[again] & ((1 << (slot_bits - bits)) - 1)
+            person, item = again >> (slot_bits - bits), again & ((1 << (slot_bits - bits)) - 1)
             repeats.add(person.astype(np.int64) + first_person, item.astype(np.int64))
             if duplicates != "error":
                 kept = rows.at(_settle(rows, bits, keep_first=duplicates == "first"))
                 key, slot_bits, low = _keys(kept, n_persons, bits)
-    slots = ((key >> low) & ((1 << slot_bits) - 1)).astype(np.int32)
-    half = ((key >> (slot_bits + low)) << 1).astype(np.int32)  # of a person: right, then wrong
     chosen: NDArray[Any] = _nothing(len(key)) if rows.options is None else (key & 0xFF).astype(np.uint8)
+    key >>= low
+    slots = (key & ((1 << slot_bits) - 1)).astype(np.int32)
+    key >>= slot_bits
+    half = key.astype(np.int32)  # of a person: right, then wrong
+    del key
+    half <<= 1
     if thresholds.binary:
         half |= ~slots & 1
-        items = slots >> 1
+        slots >>= 1
+        items = slots
     else:
         half, items, chosen = _entries(half, slots, chosen, thresholds)
     ends, items, chosen = counting_sort(half, 2 * n_persons, items, chosen)
     bounds = ends.astype(np.int64)
     return Block(bounds[::2].copy(), bounds[1::2].copy(), items, None if rows.options is None else chosen)
+
+
+def _increasing(numbers: NDArray[Any]) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _entries(
@@ -277,6 +297,9 @@ class SpillColumns:
     def part(self, piece: int, rows: slice) -> tuple[Column, ...]:
         """Some rows of a piece."""
         return tuple(None if column is None else column[rows] for column in self._pieces[piece])
+
+    def let_go(self, pieces: slice) -> None:
+        self._pieces[pieces] = [()] * len(self._pieces[pieces])
 
     def used_up(self, n_rows: int = 1) -> Iterator[tuple[Column, ...]]:
         """The pieces in order, several together until they have so many rows; each is let go when it was used."""

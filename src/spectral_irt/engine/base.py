@@ -23,14 +23,9 @@ class Engine(ABC):
 
     A kernel is a pure function `kernel(part, *each, *args)`: `args` are the same for all parts, `each` holds sequences
     with one entry for every part. An engine may know some kernels only, and refuse others with `AnswersStayError`.
-
-    Attributes
-    ----------
-    remote : bool
-        Whether parts lie on other machines, so that few bytes should travel.
     """
 
-    remote: ClassVar[bool] = False
+    remote: ClassVar[bool] = False  # whether parts lie on other machines, so that few bytes should travel
 
     @abstractmethod
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
@@ -54,9 +49,6 @@ class Engine(ABC):
 
     def reserve(self, persons: int, items: int, answers: int) -> None:  # noqa: B027 -- most engines need not know
         """Told how large the work is, before it begins; an error if there is not enough memory for it."""
-
-    def make_room(self, size: int) -> None:  # noqa: B027 -- most engines need not know
-        """Told how many bytes are wanted next: what can be made again may give way to them."""
 
     def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
         """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""

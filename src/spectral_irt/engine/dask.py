@@ -12,8 +12,9 @@ import pkgutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,9 +41,8 @@ AT_ONCE = 16  # shards whose results are fetched together
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**28}
 
 
-# ------------------------------------------------------------------------------------------ what a worker does
-# A shard is a run of parts that are kept together and make one task. Every function is pure: it reads a shard and gives
-# something new, so that a cluster that lost a result makes it again.
+# What a worker does. A shard is a run of parts that are kept together and make one task. Every function is pure: a
+# cluster that lost a result makes it again.
 
 
 def size_of(thing: Any) -> int:
@@ -51,10 +51,8 @@ def size_of(thing: Any) -> int:
         return int(thing.nbytes)
     if isinstance(thing, bytes | str):
         return len(thing)
-    if isinstance(thing, list | tuple):
-        return sum(map(size_of, thing)) + 8 * len(thing)
-    if isinstance(thing, dict):
-        return sum(map(size_of, thing.values()))
+    if isinstance(thing, list | tuple | dict):
+        return 8 * len(thing) + sum(map(size_of, thing.values() if isinstance(thing, dict) else thing))
     held = getattr(thing, "__dict__", None)
     return 64 if held is None or isinstance(thing, type) else 64 + size_of(held)
 
@@ -101,7 +99,6 @@ def task(gather: Callable[[Iterator[Any]], Any], shard: Shard, own: PartArgs, ca
 
 
 def kept(results: Iterator[Any]) -> Shard:
-    """The results as parts."""
     return Shard(list(results))
 
 
@@ -111,12 +108,8 @@ def advanced(results: Iterator[Any]) -> Shard:
     return Shard(new, added(sums))
 
 
-def total_of(shard: Shard) -> Any:
-    return shard.total
-
-
 def sum_of(*totals: Any) -> Any:
-    return added(totals)
+    return added(total.total if isinstance(total, Shard) else total for total in totals)
 
 
 def other_versions(theirs: Sequence[str], ours: str) -> str:
@@ -136,22 +129,17 @@ class RemotePart:
 
 
 class DaskEngine(Engine):
-    """The workers of a Dask cluster. `connect` makes one; results equal those of `LocalEngine` up to rounding.
+    """The workers of a Dask cluster, by a client that is connected (`connect` makes one) and stays open.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        A client that is connected; it is not closed.
+    Results equal those of `LocalEngine` up to rounding.
     """
 
     remote: ClassVar[bool] = True
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._closing: list[Callable[[], object]] = []
+        self._closing = ExitStack()
         self.threads = self._workers()
-
-    # ---------------------------------------------------------------------------------- what every engine offers
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         """What the kernel gives for every part, in order; results wait on the workers until they are taken."""
@@ -172,8 +160,7 @@ class DaskEngine(Engine):
     def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
         """New parts and a sum in one go."""
         futures = self._tasks(advanced, kernel, parts, args, ())
-        sums = self.submit_all(total_of, futures)
-        return self._prepared(futures, parts), self._sum(sums)
+        return self._prepared(futures, parts), self._sum(self.submit_all(sum_of, futures))
 
     def hold(self, parts: Iterable[Any]) -> Prepared:
         """Parts that were made here, sent to the workers; the scheduler keeps them too, for a worker that dies."""
@@ -187,8 +174,6 @@ class DaskEngine(Engine):
         """The parts themselves, in this process."""
         return tuple(self.map(identity, parts))
 
-    # ---------------------------------------------------------------------------------- tasks
-
     def submit_all(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """A task for every set of arguments."""
         import dask
@@ -200,10 +185,16 @@ class DaskEngine(Engine):
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """What these tasks gave, in order, when all are done; an error of one of them is raised here."""
+        from distributed import KilledWorker
+
         self._wait(futures)
-        for future in futures:
-            if future.status == "error":
-                self._raise(future)
+        for error in (future.exception() for future in futures if future.status == "error"):
+            if isinstance(error, KilledWorker):
+                raise ClusterError(
+                    f"a task ended {error.allowed_failures + 1} workers, one after the other, most likely for want of "
+                    "memory. Give the workers more memory, or start more of them."
+                ) from error
+            raise error
         with self._errors():
             return list(self.client.gather(list(futures)))
 
@@ -220,8 +211,7 @@ class DaskEngine(Engine):
         """End what `connect` began: the connection, and the workers if they were its own."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            while self._closing:
-                self._closing.pop()()
+            self._closing.close()
 
     def _tasks(
         self, gather: Callable[..., Any], kernel: Kernel, parts: Sequence[Any], args: tuple[Any, ...], each: Each
@@ -242,23 +232,14 @@ class DaskEngine(Engine):
     def _shards(self, parts: Sequence[Any]) -> list[tuple[Any, list[int]]]:
         """Runs of parts that lie together, and which of the shard they are; parts of this process in new shards."""
         runs: list[tuple[Any, list[int]]] = []
-        waiting: list[Any] = []
         most = -(-len(parts) // (TASKS_PER_THREAD * self.threads))
-        for part in parts:
-            if not isinstance(part, RemotePart):
-                waiting.append(part)
-                if len(waiting) < most:
-                    continue
-            if waiting:
-                runs.append((Shard(tuple(waiting)), list(range(len(waiting)))))
-                waiting = []
-            if isinstance(part, RemotePart):
-                if runs and runs[-1][0] is part.shard:
-                    runs[-1][1].append(part.place)
-                else:
-                    runs.append((part.shard, [part.place]))
-        if waiting:
-            runs.append((Shard(tuple(waiting)), list(range(len(waiting)))))
+        for far, together in groupby(parts, lambda part: id(part.shard) if isinstance(part, RemotePart) else None):
+            own = list(together)
+            if far is not None:
+                runs.append((own[0].shard, [part.place for part in own]))
+                continue
+            for k in range(0, len(own), most):
+                runs.append((Shard(tuple(own[k : k + most])), list(range(len(own[k : k + most])))))
         return runs
 
     def _prepared(self, futures: Sequence[Any], parts: Sequence[Any]) -> Prepared:
@@ -272,39 +253,21 @@ class DaskEngine(Engine):
                 futures = [self.client.submit(sum_of, *group, pure=False) for group in groups]
         return added(self.gather(futures))
 
-    # ---------------------------------------------------------------------------------- what can go wrong
-
     def _wait(self, futures: Sequence[Any]) -> None:
         from distributed import wait
 
-        alone_since: float | None = None
+        alive = time.monotonic()
         while True:
-            with self._errors(), self.client.as_current():
-                try:
-                    wait(list(futures), timeout=LOOKS_EVERY)
-                    return
-                except TimeoutError:
-                    pass
-                if self.client.nthreads():
-                    alone_since = None
-                    continue
-            alone_since = alone_since or time.monotonic()
-            if time.monotonic() - alone_since > WORKERS_WITHIN:
+            with self._errors(), self.client.as_current(), suppress(TimeoutError):
+                wait(list(futures), timeout=LOOKS_EVERY)
+                return
+            with self._errors():
+                alive = time.monotonic() if self.client.nthreads() else alive
+            if time.monotonic() - alive > WORKERS_WITHIN:
                 raise ClusterError(
                     f"the cluster has had no worker for {WORKERS_WITHIN:.0f} seconds, and the work stopped. Start "
                     "workers, and then this again."
                 )
-
-    def _raise(self, future: Any) -> None:
-        from distributed import KilledWorker
-
-        error = future.exception()
-        if isinstance(error, KilledWorker):
-            raise ClusterError(
-                f"a task ended {error.allowed_failures + 1} workers, one after the other, most likely for want of "
-                "memory. Give the workers more memory, or start more of them."
-            ) from error
-        raise error
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -374,20 +337,14 @@ def connect(where: Any) -> DaskEngine:
         return DaskEngine(where)
     if not isinstance(where, str) or not where.strip():
         raise OptionError(f"`dask` is {where!r}; it can be a distributed.Client, 'tcp://HOST:PORT', or 'local:4'.")
-    closing: list[Callable[[], object]] = []
-    try:
+    with ExitStack() as closing:
         if where == "local" or where.startswith("local:"):
-            cluster = _local_cluster(where)
-            closing.append(cluster.close)
-            where = cluster
+            where = _local_cluster(where)
+            closing.callback(where.close)
         client = _client(where)
-        closing.append(client.close)
+        closing.callback(client.close)
         engine = DaskEngine(client)
-    except BaseException:
-        for close in reversed(closing):
-            close()
-        raise
-    engine._closing = closing
+        engine._closing = closing.pop_all()
     return engine
 
 

@@ -14,7 +14,7 @@ import tempfile
 import weakref
 from dataclasses import is_dataclass
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,8 @@ SQUARE = 70  # bytes for each pair of items: a fit holds up to nine matrices at 
 DENSE_ITEMS = 5_000  # above which it holds none
 DRAWS = 8_000  # bytes for each item then, for the standard errors
 SMALL = 1 << 16  # bytes of an array that is not worth counting
-PLAIN = (int, float, str, np.dtype)  # what most attributes are, and nothing is kept of
 FREE = 0.5  # share of the free memory that is used by default
 UNKNOWN = 4 * 10**9  # taken for free where the system does not say
-SEGMENT = 1 << 27  # bytes in a file: as many arrays as keep the number of open files small, and few enough to let go
-ALIGNED = 64
 
 
 def free_memory() -> int:
@@ -72,14 +69,10 @@ class Budget:
         self.reserved = PROGRAM + WORK * BLOCK
         self._lock = RLock()  # a finalizer may run while it is held
         self._kept: set[int] = set()  # the arrays whose memory is counted, by their id
-        self._remembering: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    # ------------------------------------------------------------------------------ what is set aside
 
     def needed(self, *, persons: int, items: int, threads: int, answers: int, fit: bool = True) -> int:
         """Bytes without which nothing can be done: the program, tables of people and items, and what comes to more,
-        the work of its threads on blocks or the matrices of a fit.
-        """
+        the work of its threads on blocks or the matrices of a fit."""
         work = threads * WORK * min(answers, BLOCK)
         matrices = 0 if not fit else SQUARE * items**2 if items <= DENSE_ITEMS else DRAWS * items
         return PROGRAM + max(work, matrices) + 250 * persons + 500 * items
@@ -101,71 +94,44 @@ class Budget:
         """Bytes for what is kept between passes."""
         return max(self.total - self.reserved, 0)
 
-    # ------------------------------------------------------------------------------------ what is kept
-
     def keep(self, part: Any, share: float = 1.0) -> Any:
         """The same part, whose arrays are counted, or have moved to a file where this share of the room is spent.
 
-        Objects are changed in place: whoever else holds them has the same numbers, and no second copy. What is
-        read-only belongs to somebody else, and stays.
+        Objects are changed in place: whoever else holds them has the same numbers, and no second copy. Read-only
+        arrays belong to another part, and stay.
         """
         return self._moved(part, {}, share)
 
-    def remembers(self, thing: Any) -> None:
-        """Something has put by what it can make again, and lets it go when `forget` is called."""
-        with self._lock:
-            self._remembering.add(thing)
-
-    def make_room(self, size: int) -> None:
-        """Have things forget what they put by, where so many bytes more would not fit beside it."""
-        with self._lock:
-            if self.used + size <= self.room:
-                return
-            things = list(self._remembering)
-        for thing in things:
-            thing.forget()
-
     def _moved(self, thing: Any, seen: dict[tuple[int, int, str], Array], share: float) -> Any:
         if isinstance(thing, np.ndarray):
-            return thing if thing.nbytes < SMALL else self._kept_array(thing, seen, share)
-        if thing is None or isinstance(thing, PLAIN):
-            return thing
+            return self._array(thing, seen, share)
         if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
             return tuple(self._moved(each, seen, share) for each in thing)
-        if isinstance(thing, dict):
-            for key, value in list(thing.items()):
-                thing[key] = self._moved(value, seen, share)
-            return thing
-        if sparse.issparse(thing) or (is_dataclass(thing) and not isinstance(thing, type)):
-            held = vars(thing)  # frozen or not: the numbers stay the same
+        if isinstance(thing, dict) or sparse.issparse(thing) or (is_dataclass(thing) and not isinstance(thing, type)):
+            held = thing if isinstance(thing, dict) else vars(thing)  # frozen or not: the numbers stay the same
             for name, value in list(held.items()):
                 held[name] = self._moved(value, seen, share)
         return thing
 
-    def _kept_array(self, array: Array, seen: dict[tuple[int, int, str], Array], share: float) -> Array:
-        if array.dtype.hasobject or not array.flags.writeable or is_mapped(array):
+    def _array(self, array: Array, seen: dict[tuple[int, int, str], Array], share: float) -> Array:
+        """The array, whose memory is counted until nothing shows it any more; or a copy of it on disk."""
+        if array.nbytes < SMALL or array.dtype.hasobject or not array.flags.writeable or is_mapped(array):
             return array
-        # Two matrices of a part may share their numbers.
-        key = (array.__array_interface__["data"][0], array.nbytes, array.dtype.str)
-        if key in seen:
-            return seen[key].reshape(array.shape)
-        if not self._count(array, share):
-            array = self.spill.put(array)
-        seen[key] = array
-        return array
-
-    def _count(self, array: Array, share: float) -> bool:
-        """Whether there is room for the memory that this array shows; it is counted until nothing shows it any more."""
-        while isinstance(array.base, np.ndarray):
-            array = array.base
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
         with self._lock:
-            if id(array) not in self._kept:
-                if self.used + array.nbytes > share * self.room:
-                    return False
-                self._kept.add(id(array))
-                self.used += array.nbytes
-                weakref.finalize(array, self._gone, id(array), array.nbytes).atexit = False
-            return True
+            if id(whole) in self._kept:
+                return array
+            if self.used + whole.nbytes <= share * self.room:
+                self._kept.add(id(whole))
+                self.used += whole.nbytes
+                weakref.finalize(whole, self._gone, id(whole), whole.nbytes).atexit = False
+                return array
+        key = (array.__array_interface__["data"][0], array.nbytes, array.dtype.str)
+        if key not in seen:  # two matrices of a part may share their numbers
+            seen[key] = self.spill.put(array)
+        return seen[key].reshape(array.shape)
 
     def _gone(self, array: int, size: int) -> None:
         with self._lock:
@@ -228,59 +194,32 @@ def spill_folder(folder: str | Path | None = None) -> Path:
 
 
 class Spill:
-    """Arrays moved to temporary files in a folder; nothing is there before the first of them.
+    """Arrays moved to temporary files in a folder, one each.
 
-    A file without a name goes when the last array in it is gone, or the process, by whatever signal: nothing is ever
-    left to remove. Arrays are written, not stored through the mapping: a full disk is then an error, where a mapping
-    would end the process.
+    A file without a name goes when its array is gone, or the process, by whatever signal: nothing is ever left to
+    remove. Arrays are written, not stored through the mapping: a full disk is then an error, where a mapping would end
+    the process.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self.folder = spill_folder(folder)
         self.written = 0
-        self._lock = Lock()
-        self._file: int | None = None
-        self._segment: mmap.mmap | None = None
-        self._end = 0
 
     def put(self, array: Array) -> Array:
         """The same numbers, writable, mapped from a file."""
         whole = np.ascontiguousarray(array)
-        size = -(-max(whole.nbytes, 1) // ALIGNED) * ALIGNED
+        if not whole.nbytes:
+            return whole
+        left = memoryview(whole.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         try:
-            with self._lock:
-                if self._segment is None or self._end + size > len(self._segment):
-                    self._open(max(size, SEGMENT))
-                segment, start = self._segment, self._end
-                assert segment is not None
-                assert self._file is not None
-                _write(self._file, whole, start)
-                self._end += size
-                self.written += size
+            with tempfile.TemporaryFile(dir=self.folder) as file:
+                while len(left):
+                    left = left[os.write(file.fileno(), left) :]
+                mapped = mmap.mmap(file.fileno(), whole.nbytes)
         except OSError as error:
-            self.close()
             raise cannot_spill(self.folder, error) from error
-        return np.frombuffer(segment, whole.dtype, whole.size, start).reshape(whole.shape)
-
-    def close(self) -> None:
-        """Let go of the file that is being filled; arrays in it keep it for themselves."""
-        if self._file is not None:
-            os.close(self._file)
-        self._file, self._segment, self._end = None, None, 0
-
-    def _open(self, size: int) -> None:
-        self.close()
-        with tempfile.TemporaryFile(dir=self.folder) as file:
-            os.ftruncate(file.fileno(), size)  # room for the mapping; what is written takes space as it comes
-            self._segment = mmap.mmap(file.fileno(), size)
-            self._file = os.dup(file.fileno())
-
-
-def _write(file: int, array: Array, start: int) -> None:
-    left = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    os.lseek(file, start, os.SEEK_SET)
-    while len(left):
-        left = left[os.write(file, left) :]
+        self.written += whole.nbytes
+        return np.frombuffer(mapped, whole.dtype).reshape(whole.shape)
 
 
 def cannot_spill(folder: Path, error: OSError) -> OutputError:

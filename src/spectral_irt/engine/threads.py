@@ -80,10 +80,6 @@ class LocalEngine(Engine):
         """See that the budget has room for a fit of so many people and items, and for the work of the threads."""
         budget().reserve(persons=persons, items=items, threads=self.threads, answers=answers)
 
-    def make_room(self, size: int) -> None:
-        """Have blocks forget what was made of them, where so many bytes would not fit beside it."""
-        budget().make_room(size)
-
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
         with one_blas_thread():  # the engine's threads are all there are

@@ -84,26 +84,6 @@ def test_what_is_there_first_stays_and_room_comes_back(monkeypatch: pytest.Monke
     assert budget.keep(second) is second
 
 
-def test_what_can_be_made_again_gives_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory, "SMALL", 1)
-    budget = si.set_memory("1GB", tmp_path)
-    try:
-        responses = in_blocks()
-        before = [block.halves(12)[0].toarray() for block in responses.blocks]
-        used = budget.used
-        assert used > 0
-        responses.engine.make_room(1000)  # there is room
-        assert budget.used == used
-        budget.reserved = budget.total - used
-        responses.engine.make_room(1000)
-        assert budget.used == 0
-        assert all(
-            np.array_equal(block.halves(12)[0].toarray(), x) for block, x in zip(responses.blocks, before, strict=True)
-        )
-    finally:
-        si.set_memory()
-
-
 def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     responses = in_blocks(persons=1_800, items=100)
     assert responses.n_responses > 100_000
@@ -154,8 +134,7 @@ def test_read_only_arrays_belong_to_somebody_else(nothing: Budget) -> None:
     assert nothing.keep(shared) is shared
 
 
-def test_large_arrays_and_many_small_ones(nothing: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "SEGMENT", 4096)
+def test_large_arrays_and_many_small_ones(nothing: Budget) -> None:
     arrays = [np.random.default_rng(k).integers(0, 100, size=k * 100, dtype=np.int32) for k in range(1, 30)]
     kept = [nothing.keep(array.copy()) for array in arrays]
     assert all(np.array_equal(a, b) for a, b in zip(arrays, kept, strict=True))
