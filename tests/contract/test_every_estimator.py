@@ -14,7 +14,7 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt import Responses, simulate
-from spectral_irt.data import arrays, packing
+from spectral_irt.data import builder, packing
 
 # How to build each estimator so that its answer is exact enough to compare, and what it cannot take.
 MAKERS = {
@@ -63,7 +63,7 @@ def blocks(request, monkeypatch):
     data.cache_clear()
     if request.param == "several blocks":
         monkeypatch.setattr(packing.person_chunks, "__defaults__", (200,))
-        monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 200)
+        monkeypatch.setattr(builder, "BLOCK_RESPONSES", 200)
         assert len(data(False).responses.blocks) > 5
         assert len(Responses.from_wide(data(False).responses.to_dense()).blocks) > 5
     yield request.param

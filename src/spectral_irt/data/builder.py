@@ -1,4 +1,5 @@
-"""Pieces of raw answers -> Responses, in one pass: whatever the source, they are scored and packed here.
+"""Pieces of raw answers -> Responses, in one pass: whatever the source, they are scored and packed here. And arrays,
+sparse matrices and columns in memory as such pieces.
 
 Answers are scored as they come and lie in a pile, which may be on disk, under the codes by which people and items came
 up. Right and wrong answers of whole people are packed on the way. Where there are more categories, those that an item
@@ -7,18 +8,28 @@ has are known only when all were seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from spectral_irt.data.block import Block, Floats, Ints
-from spectral_irt.data.categories import Settled, Used, settle, used_by_group
-from spectral_irt.data.choices import BLANK, BlankCounter, OptionCoder, RawAnswers
+from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints
+from spectral_irt.data.categories import (
+    BLANK,
+    BlankCounter,
+    OptionCoder,
+    RawAnswers,
+    Settled,
+    Used,
+    settle,
+    used_by_group,
+)
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.labels import Labels, positions
+from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.packing import (
     AnswerRows,
     Duplicates,
@@ -31,12 +42,14 @@ from spectral_irt.data.packing import (
     stored,
 )
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Answers, Keys, Scoring, means_from_sums
+from spectral_irt.data.scoring import Keys, Scoring, means_from_sums
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.data.value_check import Place, ValueCheck
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from spectral_irt.data.scoring import Values
 
 Codes = NDArray[np.integer[Any]]
@@ -61,8 +74,7 @@ class Piece(NamedTuple):
 
 
 class ResponsesBuilder:
-    """Takes pieces of raw answers, scores and packs them; `labels` gives those of the items by code, as far as they
-    came up."""
+    """Scores and packs pieces of raw answers; `labels` gives those of the items that came up, by code."""
 
     def __init__(
         self,
@@ -94,7 +106,9 @@ class ResponsesBuilder:
             values = np.asarray(answers.values, dtype=np.float64)
             self._pile.add(person, item.astype(np.int32, copy=False), None, when, values)
             return
-        keys, options = self._keys_by_code(item), None
+        if self.scoring.key is not None and (self._keys is None or int(item.max(initial=-1)) >= len(self._keys.best)):
+            self._keys = self.scoring.keys_of(self._labels())  # by code, of as many items as came up by now
+        keys, options = self._keys, None
         category = self.scoring.category(answers.values, items=item, persons=person, keys=keys)
         if keys is not None:
             options = self._options.codes(answers.values, category == keys.best[item])  # type: ignore[arg-type]
@@ -102,7 +116,11 @@ class ResponsesBuilder:
             self._give_room()
         bits = 1 if self._binary else self.scoring.bits
         slots = slots_of(item, category, bits)
-        wrong = None if piece.width is None else self._blank_cells(piece, piece.width, answers)
+        wrong = None  # cells that count as wrong though they are blank
+        if piece.width is not None:
+            self._blanks = self._blanks or BlankCounter(self.scoring.omitted, self.scoring.not_reached)
+            presented = None if answers.answered is None else self.scoring.presented(piece.values)
+            wrong = self._blanks.wrong(piece.item, piece.width, answers.answered, presented)
         if wrong is not None:
             person = np.concatenate([person, piece.person[wrong].astype(np.int32)])
             slots = np.concatenate([slots, slots_of(piece.item[wrong], np.int32(0), bits)])
@@ -124,23 +142,6 @@ class ResponsesBuilder:
         self._blocks = []
         for person, codes, *others in before.used_up():
             self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)  # type: ignore[operator, arg-type]
-
-    def _keys_by_code(self, item: Codes) -> Keys | None:
-        """The right answers by the code of the item, of as many items as came up by now."""
-        if self.scoring.key is None:
-            return None
-        if self._keys is None or int(item.max(initial=-1)) >= len(self._keys.best):
-            self._keys = self.scoring.keys_of(self._labels())
-        return self._keys
-
-    def _blank_cells(self, piece: Piece, width: int, answers: Answers) -> Ints | None:
-        """Which cells count as wrong though they are blank."""
-        how = self.scoring
-        self._blanks = self._blanks or BlankCounter(how.omitted, how.not_reached)
-        presented = None if answers.answered is None else how.presented(piece.values)
-        return self._blanks.wrong(piece.item, width, answers.answered, presented)
-
-    # ------------------------------------------------------------------ packing
 
     def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
         """All answers of the people before `stop` were added: if they are right and wrong ones, they are packed.
@@ -220,33 +221,27 @@ class ResponsesBuilder:
 
     def _raw(self, labels: list[Any]) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
         """What is known of the answers besides right and wrong, when all are packed; and what is odd about it."""
-        raw, found = raw_answers(self.scoring, self._options, labels)
+        raw, scoring = None, self.scoring
+        found: tuple[Finding, ...] = ()
+        if scoring.key is not None:
+            known, place = [*scoring.key.values()], positions(labels, scoring.key).tolist()
+            own = {label: known[k] for label, k in zip(labels, place, strict=True) if k >= 0}
+            best = {label: max(one.values()) for label, one in own.items()}
+            key = {label: "|".join(text for text, s in one.items() if s == best[label]) for label, one in own.items()}
+            found = self._options.findings(text for one in own.values() for text in one)
+            absent = [label for k, label in enumerate(scoring.key) if k not in set(place)]
+            if absent:  # a longer key does no harm, a misspelled label does
+                items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
+                said, remedy = (
+                    f"{items} not among the answers: {listed(absent)}.",
+                    "Compare the labels if they should be.",
+                )
+                found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
+            raw = RawAnswers(self._options.texts, key)
         if self._blanks is not None:
-            wrong = self._blanks.counted_wrong
-            raw = replace(raw or RawAnswers(), blanks=self._blanks.counts(labels), counted_wrong=(wrong[0], wrong[1]))
+            raw = replace(raw or RawAnswers(), blanks=self._blanks.counts(labels))
             found += self._blanks.findings(labels)
         return raw, found
-
-
-def raw_answers(
-    scoring: Scoring, options: OptionCoder, labels: list[Any]
-) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
-    """The options and their key, if there is one; and what is odd about them."""
-    if scoring.key is None:
-        return None, ()
-    place = positions(labels, scoring.key)
-    known = [*scoring.key.values()]
-    own = {label: known[k] for label, k in zip(labels, place.tolist(), strict=True) if k >= 0}
-    key = {label: "|".join(text for text, s in one.items() if s == max(one.values())) for label, one in own.items()}
-    unused = np.ones(len(scoring.key), dtype=bool)
-    unused[place[place >= 0]] = False
-    absent = [label for label, one in zip(scoring.key, unused.tolist(), strict=True) if one]
-    found = options.findings(text for one in own.values() for text in one)
-    if absent:  # a longer key does no harm, a misspelled label does
-        items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
-        said, remedy = f"{items} not among the answers: {listed(absent)}.", "Compare the labels if they should be."
-        found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
-    return RawAnswers(options.texts, key), found
 
 
 def refuse_blanks(scoring: Scoring, where: str) -> None:
@@ -305,3 +300,146 @@ def _without_unused(answers: Responses, scoring: Scoring) -> Responses:
     category = settled.category[item, value[item, category.astype(np.int64)]]
     known = {"source": answers.source, "codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
     return Responses.from_codes(person, item, category, persons=answers.persons, items=answers.items, **known)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ arrays and columns in memory
+
+SOURCE = "the data"
+
+
+def is_frame(table: Any) -> bool:
+    """Whether this is a dataframe of some library."""
+    return hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
+
+
+def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, orient: str) -> Responses:
+    """Responses from a matrix, dense or sparse, with one row per person, or per item."""
+    matrix = table if sparse.issparse(table) else _as_matrix(table)
+    if orient == "items":
+        matrix = matrix.T
+    labels = _item_labels(items, matrix.shape[1])
+    builder = ResponsesBuilder(scoring, SOURCE, labels.tolist)
+    for piece, persons in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
+        builder.add(piece)
+        builder.whole_people(persons.stop, persons, labels)
+    return builder.responses(np.arange(matrix.shape[0]), labels)
+
+
+def long_frame(*columns: ArrayLike) -> pl.DataFrame:
+    """Columns of people, items and responses as a dataframe."""
+    import polars as pl
+
+    arrays = [_column(column) for column in columns]
+    if len({len(array) for array in arrays}) > 1:
+        raise OptionError(f"persons, items and responses differ in length: {[len(array) for array in arrays]}.")
+    return pl.DataFrame(
+        {name: _plain_values(array) for name, array in zip(("person", "item", "response"), arrays, strict=True)}
+    )
+
+
+def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, range]]:
+    n_persons, n_items = matrix.shape
+    rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
+    for start in range(0, n_persons, rows):
+        part = matrix[start : start + rows]
+
+        def place(k: int, start: int = start) -> Place:
+            return Place(SOURCE, labels[k % n_items], start + k // n_items)
+
+        persons = range(start, start + len(part))
+        person = np.repeat(np.array(persons, dtype=np.int32), n_items)
+        item = np.tile(np.arange(n_items, dtype=np.int32), len(part))
+        yield Piece(person, item, _plain_values(part.ravel()), place, n_items), persons
+
+
+def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[Piece, range]]:
+    refuse_blanks(scoring, "a sparse matrix holds answers only")
+    stored = sparse.coo_array(matrix)  # keeps stored zeros: they are wrong answers
+    row, column = stored.row, stored.col
+    if (scoring.expects_01 or scoring.undecided) and len(stored.data) and np.all(stored.data == 1):
+        raise ResponseValueError(
+            "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "
+            "Store them explicitly (for instance with Responses.from_long), or pass a dense array."
+        )
+    values = _plain_values(stored.data)
+    yield (Piece(row, column, values, lambda k: Place(SOURCE, labels[column[k]], int(row[k]))), range(stored.shape[0]))
+
+
+def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
+    labels = label_array(np.arange(n_items) if items is None else items)
+    if len(labels) != n_items:
+        raise OptionError(f"`items` has {len(labels)} labels; the table has {n_items} columns.")
+    for wrong in (label for label in labels.tolist() if not isinstance(label, Hashable)):
+        raise ReadError(f"labels of items are numbers or texts, and one is {wrong!r} ({type(wrong).__name__}).")
+    twice = [label for label, n in Counter(labels.tolist()).items() if n > 1]
+    if twice:
+        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
+    return labels
+
+
+def _as_matrix(table: Any) -> NDArray[Any]:
+    """A 2-D array of any type."""
+    try:
+        values = _filled(table)
+    except ValueError as error:
+        raise ReadError(f"expected a 2-D table, people x items, with rows of one length ({error}).") from None
+    if values.dtype.kind == "c":
+        raise ReadError("Complex data not supported: responses are 0 or 1.")
+    if values.ndim != 2:
+        raise ReadError(
+            f"expected a 2-D table, people x items, not {values.ndim}-D with shape {values.shape}. Reshape your data: "
+            "one row per person, one column per item."
+        )
+    return values
+
+
+def _plain_values(values: NDArray[Any]) -> Any:
+    """Numbers as an array, and anything else as a polars Series."""
+    if values.dtype.kind in "biuf":
+        return values
+    from spectral_irt.reading.frame import series_of
+
+    return series_of(values.tolist())
+
+
+def _filled(values: Any) -> NDArray[Any]:
+    """An array, None where it is masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
+    return np.asarray(values)
+
+
+def _column(values: ArrayLike) -> NDArray[Any]:
+    """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
+    array = _filled(values)
+    if array.dtype.kind in "US":
+        plain = array.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
+        array = np.empty(array.shape, dtype=object)
+        array[...] = plain
+    if array.ndim != 1:
+        raise OptionError(f"persons, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
+    return array
+
+
+def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
+    """What an estimator's `fit` makes of its argument: Responses as they are, and what `read` makes of a table."""
+    from spectral_irt.reading import names_files, options_going_to, read
+
+    if isinstance(data, Responses):
+        return data
+    if names_files(data):
+        raise ReadError(
+            f"fit takes responses, an array or a dataframe, not the text {data!r}; "
+            "read a file with spectral_irt.read(path) first."
+        )
+    with options_going_to("spectral_irt.read, and what it returns to fit"):
+        return read(data, ordered=ordered, **how)
+
+
+def turned(responses: Responses) -> Responses:
+    """The same answers with people and items exchanged."""
+    responses.right_and_wrong_only()
+    person, item, right = responses.answers()
+    names = ("source", "frame_kind", "notes", "raw", "engine")
+    known = {name: getattr(responses, name) for name in names} | {"words": responses.words[::-1]}
+    return Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons, **known)

@@ -1,10 +1,11 @@
-"""Which categories each item has: those that somebody used, numbered from 0; and the labels that may stand for them."""
+"""Which categories each item has, numbered from 0, and the labels that may stand for them; and what the answers were
+before they were scored: the options that were chosen with an answer key, and the cells that were left blank."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.labels import Labels, positions, spellings
+from spectral_irt.data.labels import SUSPECTS, Labels, positions, spellings
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ResponseValueError, listed
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from spectral_irt.data.responses import Responses
     from spectral_irt.data.scoring import Scoring
 
@@ -100,8 +103,8 @@ class Used:
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """The category, from 0 without gaps, of each item and value; how many thresholds each item has; what stood in the
-    data for each category; and what there is to say."""
+    """The category, from 0 without gaps, of each item and value; the thresholds of each item; what stood in the data
+    for each category; and findings."""
 
     category: NDArray[np.uint8]
     thresholds: Thresholds
@@ -114,10 +117,9 @@ def settle(
 ) -> Settled:
     """Categories from 0 to the K of each item, from items x values that somebody used.
 
-    What becomes of values that nobody used is said by `unused`: "collapse", the answers to the item are numbered anew
-    without them, with a finding; "error"; or "keep", an item has every category that somebody used for any item of its
-    group; `names` is what messages call the items. Answers of which nobody said what they are stay right and wrong
-    where none is above 1.
+    Of values that nobody used `unused` says: "collapse", the answers to the item are numbered anew without them;
+    "error"; or "keep", an item has every category that somebody used for any item of its group. `names` is what
+    messages call the items.
     """
     if scoring.undecided and not used[:, 2:].any():
         return Settled(np.tile(np.arange(2, dtype=np.uint8), (len(items), 1)), Thresholds.ones(len(items)), None, ())
@@ -126,7 +128,9 @@ def settle(
     low = int(used.any(axis=0).argmax())
     names = np.array((items if names is None else names).tolist(), dtype=object)
     if scoring.unused == "keep":  # an item has the categories of its group, from the lowest of these to the highest
-        used = used_by_group(used, _groups_of(items, scoring.groups))
+        groups = [0] * len(items) if scoring.groups is None else scoring.groups
+        each = [groups[item] for item in items.tolist()] if isinstance(groups, Mapping) else groups
+        used = used_by_group(used, np.unique([str(one) for one in each], return_inverse=True)[1])
     n_used = used.sum(axis=1)
     answered = n_used > 0
     lowest = used.argmax(axis=1)
@@ -141,29 +145,16 @@ def settle(
             "`unused='collapse'`."
         )
     found: tuple[Finding, ...] = ()
-    if gaps.any():
-        if not np.any(gaps & (highest - lowest + 1 > n_used)) and len(set(lowest[answered].tolist())) == 1:
-            said = f"The lowest category is {low}; it counts as 0, the next as 1, and so on."
-            found = (
-                Finding(
-                    "categories_shifted",
-                    "note",
-                    said,
-                    "Scores are counted from 0.",
-                    tuple(dict.fromkeys(names.tolist())),
-                ),
-            )
-        else:
-            found = (
-                Finding(
-                    "categories_collapsed",
-                    "warning",
-                    f"{_items(without)} categories that nobody used: {listed(without)}. The answers are numbered anew "
-                    "without them.",
-                    "A threshold that nobody stands beside cannot be estimated; check the categories of these items.",
-                    tuple(without),
-                ),
-            )
+    if gaps.any() and not np.any(gaps & (highest - lowest + 1 > n_used)) and len(set(lowest[answered].tolist())) == 1:
+        said, of = (
+            f"The lowest category is {low}; it counts as 0, the next as 1, and so on.",
+            dict.fromkeys(names.tolist()),
+        )
+        found = (Finding("categories_shifted", "note", said, "Scores are counted from 0.", tuple(of)),)
+    elif gaps.any():
+        said = f"{_items(without)} categories that nobody used: {listed(without)}. The answers are numbered anew"
+        remedy = "A threshold that nobody stands beside cannot be estimated; check the categories of these items."
+        found = (Finding("categories_collapsed", "warning", f"{said} without them.", remedy, tuple(without)),)
     rank = np.cumsum(used, axis=1) - 1
     rank[n_used == 1] = np.clip(np.arange(width) - low, 0, 1)  # one category only: the lowest of the table, or above it
     thresholds = Thresholds(np.maximum(n_used - 1, 1))
@@ -204,13 +195,6 @@ def _items(chosen: Sequence[Any]) -> str:
     return f"{number:,} item{' has' if number == 1 else 's have'}"
 
 
-def _groups_of(items: Labels, groups: Any) -> Ints:
-    if groups is None:
-        return np.zeros(len(items), dtype=np.int64)
-    each = [groups[item] for item in items.tolist()] if isinstance(groups, Mapping) else list(groups)
-    return np.unique([str(one) for one in each], return_inverse=True)[1]
-
-
 def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
     """Items x categories: those that somebody used for an item of the same group."""
     total = np.zeros((int(group.max(initial=0)) + 1, used.shape[1]), dtype=bool)
@@ -233,12 +217,10 @@ def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Respon
         if found.codes is None:
             return found
         if looks_ordered(found):
-            n = found.thresholds.widest + 1
+            n, scale = found.thresholds.widest + 1, "`SpectralRatingScale` for items that share their categories"
             said = f"The answers are in up to {n} ordered categories, for a partial credit model."
-            remedy = (
-                "Say `SpectralRatingScale` for items that share their categories, `threshold=` for right and wrong,"
-            )
-            remedy += " or `key=` if the numbers are options of multiple choice."
+            remedy = f"Say {scale}, `threshold=` for right and wrong, or `key=` if the numbers are options of multiple"
+            remedy += " choice."
             return replace(found, notes=(Finding("ordered_categories", "note", said, remedy), *found.notes))
     return read(replace(how, ordered=False, undecided=False))
 
@@ -254,3 +236,157 @@ def looks_ordered(responses: Responses) -> bool:
     whole = len(seen) and seen[0] in (0, 1) and seen[-1] - seen[0] == len(seen) - 1
     many = int(np.sum(np.isfinite(codes).sum(axis=1) > 2))  # unused categories were collapsed
     return bool(whole and len(seen) <= 10 and many >= 2 and 10 * many >= responses.n_items)
+
+
+# ------------------------------------------------------------------ options and blanks
+
+BLANK = 0  # code of a blank cell that counts as a wrong answer
+KEY = 1  # code of the right option, whatever its text: that is in the key
+OTHER = 255  # code of every wrong option beyond the first 253: answers in the people's own words
+BLANK_TEXT, KEY_TEXT, OTHER_TEXT = "(blank)", "(key)", "(other)"
+FORMS = 0.5  # a larger share of blanks among an item's cells is more likely another form of the test than omission
+
+
+@dataclass(frozen=True)
+class RawAnswers:
+    """What is known about the answers besides right and wrong: the text of every code in `Block.options` (none without
+    a key), the right option of every item, and how many of its cells were omitted and not reached (None where a blank
+    has no place in the test, as in long tables, or people were left out)."""
+
+    options: tuple[str, ...] = ()
+    key: Mapping[Any, str] = field(default_factory=dict)
+    blanks: Mapping[Any, tuple[int, int]] | None = None
+
+
+class OptionCoder:
+    """Codes of wrong options, in the order in which they turn up; and how often each did."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, int] = {}
+        self._counts = np.zeros(OTHER + 1, dtype=np.int64)
+
+    def codes(self, answers: pl.Series, right: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """The code of every answer."""
+        import polars as pl
+
+        codes = np.full(len(answers), KEY, dtype=np.uint8)
+        where = np.flatnonzero(~right)
+        if len(where):
+            wrong = answers.gather(where)
+            for text in wrong.unique(maintain_order=True).to_list():
+                if len(self._code) < OTHER - KEY - 1:
+                    self._code.setdefault(text, len(self._code) + KEY + 1)
+            codes[where] = wrong.replace_strict(self._code, default=OTHER, return_dtype=pl.UInt8).to_numpy()
+        self._counts += np.bincount(codes, minlength=OTHER + 1)
+        return codes
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        texts = [BLANK_TEXT, KEY_TEXT, *self._code]
+        if self._counts[OTHER]:
+            texts += [""] * (OTHER - len(texts)) + [OTHER_TEXT]
+        return tuple(texts)
+
+    def findings(self, scored: Iterable[str]) -> tuple[Finding, ...]:
+        """Options that count as wrong and were perhaps not meant to be; `scored` are those of the key."""
+        right = set(scored)
+        folded = {text.casefold(): text for text in right}
+        foreign = [text for text in self._code if text not in right]
+        alike = [text for text in foreign if text.casefold() in folded]
+        codes = [text for text in foreign if text in SUSPECTS and text not in alike]
+        found = []
+        if alike:
+            meant = listed([folded[text.casefold()] for text in alike])
+            said = f"{self._answers(alike)} not in the key but for capitals: {listed(alike)} instead of {meant}."
+            remedy = "If these are the same options, write them alike, in the answers or in the key."
+            found.append(Finding("spelled_unlike_key", "warning", f"{said} That counts as wrong.", remedy))
+        if codes:
+            said = f"{self._answers(codes)} {listed(codes)}, which is right for no item. That counts as wrong."
+            remedy = f"If it means 'not answered', say `missing={codes[0] if len(codes) == 1 else codes!r}`."
+            found.append(Finding("options_like_codes", "warning", said, remedy))
+        return tuple(found)
+
+    def _answers(self, texts: list[str]) -> str:
+        n = int(sum(self._counts[self._code[text]] for text in texts))
+        return "1 answer is" if n == 1 else f"{n:,} answers are"
+
+
+def _counted(answered: Ints, width: int) -> Ints:
+    """Cells, omitted and not reached of every column, from the positions of the answers alone: rows that go on beyond a
+    column and have no answer in it, and rows that end before it."""
+    row, column = np.divmod(answered, width)
+    last = column[np.flatnonzero(np.diff(row, append=-1))]  # of every row that has an answer
+    ends = np.bincount(last, minlength=width)
+    before = np.cumsum(ends) - ends
+    return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
+
+
+class BlankCounter:
+    """Counts blank cells of whole rows, by item, and finds those that count as wrong: before a later answer of the same
+    person they were *omitted*, after the last one *not reached*. Of a row without any answer no cell is either."""
+
+    def __init__(self, omitted: str, not_reached: str) -> None:
+        self._wrong = (omitted == "wrong", not_reached == "wrong")
+        self._sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
+
+    def wrong(
+        self, items: NDArray[Any], width: int, answered: Ints | None, presented: NDArray[np.bool_] | None
+    ) -> Ints | None:
+        """Positions of the blank cells that count as wrong, of rows with so many cells each; None for none."""
+        n_items = int(items.max()) + 1 if len(items) else 0
+        if self._sums.shape[1] < n_items:
+            self._sums = np.pad(self._sums, ((0, 0), (0, n_items - self._sums.shape[1])))
+        if answered is None:
+            self._sums[0, :n_items] += np.bincount(items, minlength=n_items)
+            return None
+        if presented is None and not any(self._wrong):
+            self._sums[:, items[:width]] += _counted(answered, width)
+            return None
+        given = np.zeros(len(items), dtype=bool)
+        given[answered] = True
+        rows = given.reshape(-1, width)
+        last = width - 1 - rows[:, ::-1].argmax(axis=1)
+        before = np.arange(width) < last[:, None]
+        there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
+        blank = ~rows & there
+        cells = np.broadcast_to(there, rows.shape).copy()
+        if presented is not None:
+            blank &= presented.reshape(rows.shape)
+            cells &= presented.reshape(rows.shape) | rows
+        kinds = [(blank & before).ravel(), (blank & ~before).ravel()]
+        for sums, mask in zip(self._sums, [cells.ravel(), *kinds], strict=True):
+            sums[:n_items] += np.bincount(items[mask], minlength=n_items)
+        chosen = np.zeros(len(items), dtype=bool)
+        for k, mask in enumerate(kinds):
+            if self._wrong[k]:
+                chosen |= mask
+        return np.flatnonzero(chosen) if chosen.any() else None
+
+    def counts(self, labels: Iterable[Any]) -> dict[Any, tuple[int, int]]:
+        """Omitted and not reached by item."""
+        return {label: (int(a), int(b)) for label, a, b in zip(labels, *self._sums[1:], strict=False)}
+
+    def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:
+        """How many blanks count as wrong, and whether that looks like a mistake."""
+        cells, *kinds = self._sums
+        counted = np.array([n if as_wrong else 0 * n for n, as_wrong in zip(kinds, self._wrong, strict=True)])
+        omitted, unreached = counted.sum(axis=1).tolist()
+        if not omitted + unreached:
+            return ()
+        parts = [f"{n:,} {what}" for n, what in ((omitted, "omitted"), (unreached, "not-reached")) if n]
+        wrong = counted.sum(axis=0)
+        mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
+        share = (omitted + unreached) / cells.sum()
+        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
+        found = [Finding("blanks_count_as_wrong", "note", said)]
+        if mostly:
+            said = (
+                f"{len(mostly):,} item{'s are' if len(mostly) > 1 else ' is'} blank for more than half of the people, "
+                f"and that counts as wrong: {listed(mostly)}."
+            )
+            remedy = (
+                "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
+                '"" for the empty cell, or give a file for each form.'
+            )
+            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
+        return tuple(found)

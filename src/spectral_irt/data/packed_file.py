@@ -7,7 +7,7 @@
               notes, what is known of the raw answers
 
 Numbers are little-endian. Opening maps the file: nothing is copied, and several processes share what they read. Every
-checksum is compared, and every code is checked to lie within its bounds, whoever wrote the file; nothing is unpickled.
+checksum is compared, and every code lies within its bounds, whoever wrote the file; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from typing import Any, BinaryIO, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from spectral_irt import __version__
 from spectral_irt.data.block import Block, Ints
-from spectral_irt.data.choices import RawAnswers
+from spectral_irt.data.categories import RawAnswers
 from spectral_irt.data.finding import Finding, Severity
 from spectral_irt.data.labels import Labels, People, label_array, plain_label
 from spectral_irt.data.responses import Responses
@@ -51,12 +50,7 @@ Tell = Callable[[float, str], None]
 
 
 class PackedWriter:
-    """Writes a packed file block by block, for answers that are never in memory as a whole.
-
-    Parameters
-    ----------
-    file : binary file, open for writing
-    """
+    """Writes a packed file, open for writing, block by block: answers need never be in memory as a whole."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -66,7 +60,6 @@ class PackedWriter:
         self._end = ALIGNED
 
     def add(self, block: Block) -> None:
-        """Append the block of these people."""
         arrays = {name: getattr(block, name) for name in KINDS if getattr(block, name) is not None}
         self._blocks.append({name: self._section(array, KINDS[name]) for name, array in arrays.items()})
         self.n_persons += block.n_persons
@@ -77,10 +70,19 @@ class PackedWriter:
         record: dict[str, Any] = {"counts": [self.n_persons, len(items), self.n_responses], "blocks": self._blocks}
         for name, labels in (("persons", persons), ("items", items)):
             numbers = labels.dtype.kind == "i"
-            record[name] = {"numbers": self._section(labels, "<i8")} if numbers else {"labels": _as_json(labels)}
+            if foreign := [] if numbers else [label for label in labels.tolist() if not isinstance(label, LABEL)]:
+                raise OptionError(
+                    f"labels of the kind {type(foreign[0]).__name__} cannot be packed: {listed(foreign)}. Make them "
+                    "text or whole numbers."
+                )
+            record[name] = {"numbers": self._section(labels, "<i8")} if numbers else {"labels": labels.tolist()}
         if responses is not None:
             record |= {"source": responses.source, "words": responses.words, "frame_kind": responses.frame_kind}
-            record |= {"notes": [_note_out(note) for note in responses.notes], "raw": _raw_out(responses.raw)}
+            notes = [{**vars(note), "items": [plain_label(label) for label in note.items]} for note in responses.notes]
+            record |= {"notes": notes, "raw": None}
+            if (raw := responses.raw) is not None:
+                blanks = None if raw.blanks is None else list(raw.blanks.items())
+                record["raw"] = {"options": raw.options, "key": list(raw.key.items()), "blanks": blanks}
             if responses.people is not None:
                 record["people"] = {name: values.tolist() for name, values in responses.people.items()}
             if not responses.thresholds.binary:
@@ -114,9 +116,6 @@ def write_packed(responses: Responses, draft: Path, progress: Tell | None = None
         writer.finish(responses, persons=responses.persons, items=responses.items)
 
 
-# ------------------------------------------------------------------------------------------------ opening
-
-
 class _Damaged(ValueError):
     """What is wrong, in words that follow the name of the file."""
 
@@ -124,12 +123,8 @@ class _Damaged(ValueError):
 def open_responses(path: str | os.PathLike[str]) -> Responses:
     """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
 
-    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
-
-    Raises
-    ------
-    ReadError
-        Where the file is damaged, cut off, or from a newer version.
+    Answers are mapped from the file, not read into memory. A `ReadError` says where the file is damaged, cut off, or
+    from another version.
 
     Examples
     --------
@@ -174,8 +169,8 @@ def _opened(whole: memoryview, name: str) -> Responses:
         if known["frame_kind"] not in FRAME_KINDS:
             raise _Damaged("was made of a kind of table that there is not")
         people, what = record.get("words", ("people", "items"))
-        known |= {"words": (str(people), str(what)), "notes": tuple(map(_note_in, record.get("notes", [])))}
-        known |= {"people": _people(record, persons, known["source"]), "raw": _raw_in(record.get("raw"))}
+        known |= {"words": (str(people), str(what)), "notes": tuple(map(_note, record.get("notes", [])))}
+        known |= {"people": _people(record, persons, known["source"]), "raw": _raw(record.get("raw"))}
     except _Damaged:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -250,32 +245,12 @@ def _wrong_with(block: Block, places: dict[str, list[int]], thresholds: Threshol
         return "has options for other answers than it holds"
     if block.options is not None and block.options.max(initial=0) >= max(n_options, 1):
         return "has options that it does not name"
-    if not _one_answer_each(block, thresholds):
-        return "has somebody who answered an item twice, or in two categories"
+    rising = np.append(True, items[1:] > items[:-1])[: len(items)]
+    begins = block.bounds[:-1]
+    rising[begins[begins < len(items)]] = True  # of each person: right answers, then wrong ones
+    if not rising.all():
+        return "has somebody who answered an item twice"
     return None
-
-
-def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
-    """Whether each answer is one entry, or two for neighboring thresholds: passed the last, failed the next."""
-    items = block.items if thresholds.binary else thresholds.item[block.items]
-    shape = (block.n_persons, thresholds.n_items)
-    where: NDArray[Any] = np.ones(len(items), dtype=np.int8) if thresholds.binary else np.arange(len(items))
-    indptr = block.indptr.astype(np.int32 if len(items) < 2**31 else np.int64)
-    by_item = sparse.csr_array((where, items, indptr), shape=shape).tocsc()
-    person, place = by_item.indices, by_item.data  # of an item one after the other, ones before zeros
-    with_next = np.zeros(len(person), dtype=bool)  # whether the next entry belongs to the same answer
-    with_next[:-1] = person[1:] == person[:-1]
-    ends = by_item.indptr[1:]
-    with_next[ends[ends > 0] - 1] = False
-    if thresholds.binary:
-        return not with_next.any()
-    level, passed = thresholds.level[block.items[place]], place < block.split[person]
-    first = np.flatnonzero(with_next)
-    alone = ~with_next
-    alone[first + 1] = False
-    ends_well = np.where(passed, level == thresholds.max_score[items[place]], level == 1)
-    pairs = passed[first] & ~passed[first + 1] & (level[first + 1] == level[first] + 1) & ~with_next[first + 1]
-    return bool(np.all(ends_well[alone]) and np.all(pairs))
 
 
 def _thresholds(record: dict[str, Any], n_items: int) -> dict[str, Any]:
@@ -290,20 +265,6 @@ def _thresholds(record: dict[str, Any], n_items: int) -> dict[str, Any]:
     return {"thresholds": Thresholds(counts), "codes": codes}
 
 
-# ------------------------------------------------------------------- labels, findings, and what else is known
-
-
-def _as_json(labels: Labels) -> list[Any]:
-    plain: list[Any] = labels.tolist()
-    foreign = [label for label in plain if not isinstance(label, LABEL)]
-    if foreign:
-        raise OptionError(
-            f"labels of the kind {type(foreign[0]).__name__} cannot be packed: {listed(foreign)}. Make them text or "
-            "whole numbers."
-        )
-    return plain
-
-
 def _labels(whole: memoryview, record: dict[str, Any], which: str, n: int) -> Labels:
     """The labels again; a ValueError where there are not as many as there should be."""
     found: Labels
@@ -313,13 +274,13 @@ def _labels(whole: memoryview, record: dict[str, Any], which: str, n: int) -> La
         if zlib.crc32(found.data) != place[2]:
             raise _Damaged("is damaged: its labels do not agree with their checksum")
     else:
-        found = label_array(_plain_values(record[which]["labels"], which))
+        found = label_array(_values(record[which]["labels"], which))
     if len(found) != n:
         raise ValueError(f"{len(found):,} {which} instead of {n:,}")
     return found
 
 
-def _plain_values(values: Any, what: str, kinds: Any = LABEL) -> list[Any]:
+def _values(values: Any, what: str, kinds: Any = LABEL) -> list[Any]:
     if not isinstance(values, list) or not all(isinstance(one, kinds) for one in values):
         raise ValueError(f"values of {what}")
     return values
@@ -331,32 +292,20 @@ def _people(record: dict[str, Any], persons: Labels, source: str) -> People | No
     columns = {}
     for name, values in record["people"].items():
         columns[name] = np.empty(len(persons), dtype=object)
-        columns[name][:] = _plain_values(values, name, LABEL | None)
+        columns[name][:] = _values(values, name, LABEL | None)
     return People(persons, columns, source)
 
 
-def _note_out(note: Finding) -> dict[str, Any]:
-    return {**vars(note), "items": [plain_label(label) for label in note.items]}
-
-
-def _note_in(kept: dict[str, Any]) -> Finding:
+def _note(kept: dict[str, Any]) -> Finding:
     if kept["severity"] not in get_args(Severity):
         raise ValueError(f"a finding of the kind {kept['severity']!r}")
     code, severity, sentence, remedy = (str(kept[name]) for name in ("code", "severity", "sentence", "remedy"))
     return Finding(code, severity, sentence, remedy, tuple(kept["items"]))  # type: ignore[arg-type]
 
 
-def _raw_out(raw: RawAnswers | None) -> dict[str, Any] | None:
-    if raw is None:
-        return None
-    blanks = None if raw.blanks is None else list(raw.blanks.items())
-    return {**vars(raw), "key": list(raw.key.items()), "blanks": blanks}
-
-
-def _raw_in(kept: dict[str, Any] | None) -> RawAnswers | None:
+def _raw(kept: dict[str, Any] | None) -> RawAnswers | None:
     if kept is None:
         return None
     key = {label: str(text) for label, text in kept["key"]}
     blanks = None if kept["blanks"] is None else {label: (int(a), int(b)) for label, (a, b) in kept["blanks"]}
-    omitted, not_reached = kept["counted_wrong"]
-    return RawAnswers(tuple(map(str, kept["options"])), key, blanks, (int(omitted), int(not_reached)))
+    return RawAnswers(tuple(map(str, kept["options"])), key, blanks)

@@ -10,7 +10,7 @@ several categories.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -37,21 +37,19 @@ class Repeats:
 
     extra: int = 0
     pairs: int = 0
-    first: list[tuple[int, int]] | None = None
+    first: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, persons: Ints, items: Ints) -> None:
         self.extra += len(persons)
         pairs = np.unique(np.stack([persons, items], axis=1), axis=0)
         self.pairs += len(pairs)
-        known = self.first or []
-        self.first = known + [(int(u), int(i)) for u, i in pairs[: NAMED - len(known)]]
+        self.first += [(int(u), int(i)) for u, i in pairs[: NAMED - len(self.first)]]
 
     def complain(self, persons: Any, items: Any, source: str) -> None:
         """Raise when there were any; `persons` and `items` are the labels."""
-        if not self.extra:
-            return
-        first = [(persons[u], items[i]) for u, i in self.first or []]
-        raise repeated(source, self.pairs, first, "Say `duplicates='first' or 'last'` to keep one answer of each.")
+        if self.extra:
+            first = [(persons[u], items[i]) for u, i in self.first]
+            raise repeated(source, self.pairs, first, "Say `duplicates='first' or 'last'` to keep one answer of each.")
 
 
 def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
@@ -167,19 +165,16 @@ def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple
     if rows.options is None and rows.when is None:
         ends, person, slots = counting_sort(block, n_blocks, person, rows.slots)
         return AnswerRows(person, slots), ends.tolist()
-    ends, order, _ = counting_sort(block, n_blocks, np.arange(len(block), dtype=np.int32), _nothing(len(block)))
+    ends, order, _ = counting_sort(
+        block, n_blocks, np.arange(len(block), dtype=np.int32), np.empty_like(block, dtype=np.int8)
+    )
     return rows.at(order), ends.tolist()
-
-
-def _nothing(size: int) -> NDArray[np.int8]:
-    return np.empty(size, dtype=np.int8)
 
 
 def joined(parts: list[AnswerRows]) -> AnswerRows:
     """Rows one after the other."""
-    if not parts:
-        return AnswerRows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
-    return AnswerRows(*_joined(parts))  # type: ignore[arg-type]
+    nobody = AnswerRows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+    return AnswerRows(*_joined(parts or [nobody]))  # type: ignore[arg-type]
 
 
 def _packed(
@@ -193,18 +188,16 @@ def _packed(
     """One block: by person, then right before wrong, then item."""
     bits = thresholds.bits
     key, slot_bits, low = _keys(rows, n_persons, bits)
-    if not _increasing(key >> (bits + low)):
+    if not np.all((key[1:] >> (bits + low)) > (key[:-1] >> (bits + low))):
         key.sort()
-        pair = key >> (bits + low)
-        again = pair[1:][pair[1:] == pair[:-1]]
-        del pair
+        again = key[1:][(key[1:] >> (bits + low)) == (key[:-1] >> (bits + low))] >> (bits + low)
         if len(again):
             person, item = again >> (slot_bits - bits), again & ((1 << (slot_bits - bits)) - 1)
             repeats.add(person.astype(np.int64) + first_person, item.astype(np.int64))
             if duplicates != "error":
                 kept = rows.at(_settle(rows, bits, keep_first=duplicates == "first"))
                 key, slot_bits, low = _keys(kept, n_persons, bits)
-    chosen: NDArray[Any] = _nothing(len(key)) if rows.options is None else (key & 0xFF).astype(np.uint8)
+    chosen: NDArray[Any] = np.empty(len(key), dtype=np.int8) if rows.options is None else (key & 0xFF).astype(np.uint8)
     key >>= low
     slots = (key & ((1 << slot_bits) - 1)).astype(np.int32)
     key >>= slot_bits
@@ -220,10 +213,6 @@ def _packed(
     ends, items, chosen = counting_sort(half, 2 * n_persons, items, chosen)
     bounds = ends.astype(np.int64)
     return Block(bounds[::2].copy(), bounds[1::2].copy(), items, None if rows.options is None else chosen)
-
-
-def _increasing(numbers: NDArray[Any]) -> bool:
-    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _entries(
@@ -265,13 +254,14 @@ def _settle(rows: AnswerRows, bits: int, *, keep_first: bool) -> Ints:
 
 
 SHARE = 0.25  # of the room that the budget leaves; there are two of them at times, and half is for the blocks
+IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
 
 Column = NDArray[Any] | None
 
 
 class SpillColumns:
-    """Pieces of several columns each, in order, some of them mapped from a file where memory does not suffice; a column
-    that is not there is None in every piece."""
+    """Pieces of several columns each, in order, some mapped from a file where memory does not suffice; a column that is
+    absent is None in every piece."""
 
     def __init__(self, allowed: Budget | None = None) -> None:
         self._budget = allowed or budget()
@@ -299,6 +289,7 @@ class SpillColumns:
         return tuple(None if column is None else column[rows] for column in self._pieces[piece])
 
     def let_go(self, pieces: slice) -> None:
+        """Forget some pieces, which keep their numbers."""
         self._pieces[pieces] = [()] * len(self._pieces[pieces])
 
     def used_up(self, n_rows: int = 1) -> Iterator[tuple[Column, ...]]:
@@ -319,9 +310,6 @@ def _joined(pieces: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
     if len(pieces) == 1:
         return pieces[0]
     return tuple(None if each[0] is None else np.concatenate(each) for each in zip(*pieces, strict=True))
-
-
-IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
 
 
 def stored(block: Block, allowed: Budget | None = None) -> Block:

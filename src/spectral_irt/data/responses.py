@@ -26,7 +26,7 @@ from spectral_irt.files import write_each
 from spectral_irt.numerics import fixed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.choices import RawAnswers
+    from spectral_irt.data.categories import RawAnswers
     from spectral_irt.data.facets import Facets
     from spectral_irt.data.finding import Finding
     from spectral_irt.data.labels import People
@@ -209,7 +209,7 @@ class Responses:
         >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
         ['q1', 'q2']
         """
-        from spectral_irt.data.arrays import long_frame
+        from spectral_irt.data.builder import long_frame
         from spectral_irt.reading import read
 
         table = long_frame(persons, items, responses)

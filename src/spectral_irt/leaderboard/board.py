@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.arrays import turned
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.builder import turned
 from spectral_irt.errors import DesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from spectral_irt.data.arrays import from_array, is_frame
+from spectral_irt.data.builder import from_array, is_frame
 from spectral_irt.data.categories import of_either_kind
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.packing import DUPLICATES, Duplicates

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
-from spectral_irt.data import arrays
+from spectral_irt.data import builder
 from spectral_irt.errors import ResponseValueError
 from spectral_irt.reading import frame
 
@@ -56,7 +56,7 @@ def test_one_pass(passes, long, top):
 
 
 def test_packed_blocks_are_opened_again_when_a_category_comes(monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 400)
+    monkeypatch.setattr(builder, "BLOCK_RESPONSES", 400)
     table = late().astype(float)
     table[5, 2] = np.nan
     found = si.read(table)

@@ -279,20 +279,6 @@ def test_a_crafted_file_of_ordered_answers(change: Any, what: str, rated: Respon
         si.open_responses(file)
 
 
-def test_entries_that_are_no_answers(rated: Responses, tmp_path: Path) -> None:
-    file = tmp_path / "a.packed"
-    rated.save(file)
-    whole, items = file.read_bytes(), np.concatenate([block.items for block in rated.blocks])
-    for k in range(len(rated.blocks[0].items[:12])):
-        for code in range(12):
-            if code != items[k]:  # another threshold of the item, or another item that was answered already
-                changed = items.copy()
-                changed[k] = code
-                file.write_bytes(written(whole, replaced("items", "<i4", changed.tolist())))
-                with pytest.raises(ReadError, match="answered an item twice, or in two categories"):
-                    open_responses(file)
-
-
 def test_an_option_without_a_name_and_an_item_twice(keyed: Responses, tmp_path: Path) -> None:
     file = tmp_path / "a.packed"
     keyed.save(file)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from dense import AWKWARD
-from spectral_irt.data import Responses, arrays, as_responses
+from spectral_irt.data import Responses, as_responses, builder
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
 
 NAMES = ["add", "mul", "div", "pow", "log", "exp", "sin"]
@@ -21,7 +21,7 @@ NAMES = ["add", "mul", "div", "pow", "log", "exp", "sin"]
 @pytest.fixture(params=[1, 10, 500_000], ids=["a block a person", "several blocks", "one block"])
 def responses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Responses:
     """The awkward table, in blocks of every size."""
-    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", request.param)
+    monkeypatch.setattr(builder, "BLOCK_RESPONSES", request.param)
     return Responses.from_wide(AWKWARD, items=NAMES)
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from dense import AWKWARD
-from spectral_irt.data import Responses, arrays
+from spectral_irt.data import Responses, builder
 from spectral_irt.data.labels import label_array
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
 from spectral_irt.reading import read
@@ -66,7 +66,7 @@ def test_every_way_in_gives_the_same_responses(way: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 20, 10**6])
 def test_blocks_of_any_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", size)
+    monkeypatch.setattr(builder, "BLOCK_RESPONSES", size)
     for table in (AWKWARD, WAYS["csr"], WAYS["polars"]):
         np.testing.assert_array_equal(Responses.from_wide(table).to_dense(), AWKWARD)
 
@@ -230,7 +230,7 @@ def test_a_value_that_is_no_answer_is_named(kind: Any) -> None:
 
 
 def test_the_place_of_a_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 4)
+    monkeypatch.setattr(builder, "BLOCK_RESPONSES", 4)
     table = np.ones((6, 2))
     table[4, 1] = 0.5
     with pytest.raises(ResponseValueError, match=r"column 'b', row 4 holds 0.5"):

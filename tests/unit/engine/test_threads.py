@@ -14,7 +14,7 @@ import pytest
 
 from dense import AWKWARD
 from spectral_irt import SpectralRasch
-from spectral_irt.data import Block, Responses, arrays
+from spectral_irt.data import Block, Responses, builder
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.simulate import rasch
@@ -56,7 +56,7 @@ def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ..
 def test_sum_is_the_one_block_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     v = np.linspace(0.1, 2, AWKWARD.shape[1])
     whole = LocalEngine().sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
-    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 1)
+    monkeypatch.setattr(builder, "BLOCK_RESPONSES", 1)
     parts = LocalEngine(2).sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
     np.testing.assert_allclose(parts, whole, rtol=1e-14)
 

@@ -11,7 +11,7 @@ import pytest
 import harness_logs as make
 import spectral_irt as si
 from spectral_irt.data import Responses
-from spectral_irt.data.arrays import turned
+from spectral_irt.data.builder import turned
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks

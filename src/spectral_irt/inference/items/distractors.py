@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.choices import BLANK, KEY, OTHER
+from spectral_irt.data.categories import BLANK, KEY, OTHER
 from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
