@@ -14,10 +14,11 @@ from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, named
 from spectral_irt.terminal import (
+    DIRECTION,
+    FIT,
+    PEOPLE,
     Screen,
     item_table,
-    legend,
-    people_legend,
     person_table,
     plain_table,
     say,
@@ -83,7 +84,7 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
 
 def _show_people(out: Screen, study: Analysis) -> None:
     persons, word = columns_of(study.person_ranking), one(study.responses.words[0])
-    say(out, Text(people_legend, style="dim"))
+    say(out, Text(PEOPLE, style="dim"))
     say(out, person_table(persons, out.width, name=word, whole=out.whole))
     say(out)
 
@@ -92,7 +93,7 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     fit = study.checks(parts).columns if parts.fit else None
     items = study.responses.words[1]
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
-    say(out, Text(legend(fit), style="dim"))
+    say(out, Text(DIRECTION if fit is None else f"{DIRECTION}; {FIT}", style="dim"))
     if not study.responses.thresholds.binary:
         ends = np.cumsum(study.responses.thresholds.max_score)[:-1]
         how["thresholds"] = [each.tolist() for each in np.split(study.calibration.thresholds, ends)]
@@ -107,7 +108,7 @@ def _show_facets(out: Screen, study: Analysis) -> None:
     items = study.calibration.facets.items
     if not items.layout.binary:
         how["thresholds"] = [each.tolist() for each in np.split(items.thresholds, items.layout.first[1:])]
-    say(out, Text(legend(None), style="dim"))
+    say(out, Text(DIRECTION, style="dim"))
     say(out, item_table(study._rated_items(), out.width, None, name="item", **how))
     say(out)
     for name in study.facets:

@@ -60,14 +60,14 @@ def show_source(out: Console, responses: Responses) -> None:
         what = f"responses in up to {responses.thresholds.widest + 1} categories"
     else:
         what = f"responses, {100 * responses.item_scores.sum() / max(responses.n_responses, 1):.1f}% right"
-    head, items = Text(printable(responses.source), style="bold"), f"{responses.n_items:,} {responses.words[1]}"
+    people, items = responses.words
+    counts = [f"{responses.n_persons:,} {people}", f"{responses.n_items:,} {items}"]
     if responses.facets is not None:
-        named = zip(responses.facets.levels[1:], responses.facets.names[1:], strict=True)
-        more = [count(len(levels), name) for levels, name in named]
-        items = f"{len(responses.facets.items):,} {responses.words[1]}, {', '.join(map(printable, more))}"
-    head.append(
-        f"  {responses.n_persons:,} {responses.words[0]}, {items}, {responses.n_responses:,} {what}", style="not bold"
-    )
+        named = zip(responses.facets.names[1:], responses.facets.levels[1:], strict=True)
+        more = [printable(count(len(levels), name)) for name, levels in named]
+        counts[1:] = [f"{len(responses.facets.items):,} {items}", *more]
+    head = Text(printable(responses.source), style="bold")
+    head.append(f"  {', '.join([*counts, f'{responses.n_responses:,} {what}'])}", style="not bold")
     say(out, head)
     say(out)
 
@@ -87,13 +87,11 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> int:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")  # or the last sign beside a wide character is cut
-    count = 0
     for finding in findings:
         text = Text(printable(for_shell(finding.sentence)))
         if for_shell(finding.remedy):
             text.append(" " + printable(for_shell(finding.remedy)), style="dim")
         grid.add_row(Text(finding.severity, style=COLORS[finding.severity]), text)
-        count += 1
-    if count:
+    if grid.row_count:
         say(out, grid)
-    return count
+    return grid.row_count

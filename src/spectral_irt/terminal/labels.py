@@ -1,14 +1,14 @@
 """Labels in little room: on one line, cut where they are all alike, and never where they differ.
 
-Labels are data: control characters are spelled out, and what a reader takes for one character is never cut in two.
+Labels are data: control characters are spelled out, and what a reader sees as one character is never cut in two.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate, groupby, takewhile
 from typing import Any
 
 from rich.cells import cell_len
@@ -19,6 +19,7 @@ CUT = "..."
 LEAST = 8  # columns that labels get however narrow the place is
 MOST = 100  # columns that labels get at most
 JOINER, MARK = "\u200d", "\u200e"  # joins two characters into one; ends text that is written from right to left
+Characters = list[str]  # what a reader sees as characters: an accent with its letter, a joined emoji
 
 
 def shortened(labels: Iterable[Any], width: int, cut: str = CUT) -> list[str]:
@@ -31,29 +32,27 @@ def shortened(labels: Iterable[Any], width: int, cut: str = CUT) -> list[str]:
     >>> shortened(["examination-2024-part-17-of-physics", "examination-2024-part-18-of-physics"], 14)
     ['...17-of-ph...', '...18-of-ph...']
     """
-    labels = list(labels)
-    plain = {str(label): _Line(printable(label)) for label in labels}
+    labels = [str(label) for label in labels]
+    plain = {label: _characters(printable(label)) for label in labels}
     short = _told_apart(plain, width, cut)
     if short is None:  # there is no room for what they differ in
-        numbered = {label: _Line(f"{k}:{line.text}") for k, (label, line) in enumerate(plain.items(), 1)}
-        short = {label: _cut(line, width - len(cut), 0, width, cut) for label, line in numbered.items()}
-    return [short[str(label)] for label in labels]
+        numbered = {label: _characters(f"{k}:{''.join(text)}") for k, (label, text) in enumerate(plain.items(), 1)}
+        short = {
+            label: "".join(text) if _wide(text) <= width else _first(text, width - len(cut)) + cut
+            for label, text in numbered.items()
+        }
+    return [short[label] for label in labels]
 
 
 def room_for(labels: Iterable[Any]) -> int:
     """The columns in which labels can be told apart, about as few as can be."""
-    plain = {str(label): _Line(printable(label)) for label in labels}
-    enough = min(max((line.width for line in plain.values()), default=0), MOST)
+    plain = {str(label): _characters(printable(label)) for label in labels}
+    enough = min(max(map(_wide, plain.values()), default=0), MOST)
     few = min(LEAST, enough) - 1
     while enough - few > 1:
         middle = (few + enough) // 2
         few, enough = (few, middle) if _told_apart(plain, middle, CUT) is not None else (middle, enough)
     return enough
-
-
-def widest(labels: Iterable[Any]) -> int:
-    """The columns that the widest label takes when all are whole, within reason."""
-    return min(max((cell_len(printable(label)) for label in labels), default=0), MOST)
 
 
 def in_its_place(text: str) -> str:
@@ -66,100 +65,68 @@ def in_its_place(text: str) -> str:
     return text + MARK if backward else text
 
 
-class _Line:
-    """A text by what a reader takes for characters: an accent stays with its letter, a joined emoji whole."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.ends, self.cells = [0], [0]  # after each character: its place in the text, and the columns up to there
-        for k, character in enumerate(text, 1):
-            joined = k > 1 and (text[k - 2] == JOINER or character == JOINER)
-            size = cell_len(character)
-            if k > 1 and (joined or size == 0):
-                self.ends[-1] = k
-            else:
-                self.ends.append(k)
-                self.cells.append(self.cells[-1] + size)
-        self.width = self.cells[-1]
-
-    def first(self, room: int) -> str:
-        """As much of the start as has room."""
-        return self.text[: self.ends[max(bisect_right(self.cells, room) - 1, 0)]]
-
-    def last(self, room: int) -> str:
-        """As much of the end as has room."""
-        return self.text[self.ends[min(bisect_left(self.cells, self.width - room), len(self.ends) - 1)] :]
-
-
-Way = Callable[[_Line], str]
-
-
-def _told_apart(plain: Mapping[str, _Line], width: int, cut: str) -> dict[str, str] | None:
-    """The texts in this width: what is common to them goes first, then their middles, as long as no two are alike."""
-    wide = [line.text for line in plain.values() if line.width > width]
-    for way in [*_leaving_out_the_common(wide, width, cut), *_leaving_out_the_middle(width, cut)]:
-        short: dict[str, str] = {}
-        seen: set[str] = set()
-        for label, line in plain.items():
-            text = short[label] = line.text if line.width <= width else way(line)
-            if text in seen:
-                break
-            seen.add(text)
+def _characters(text: str) -> Characters:
+    found: Characters = []
+    for one in text:
+        if found and (one == JOINER or found[-1].endswith(JOINER) or cell_len(one) == 0):
+            found[-1] += one
         else:
+            found.append(one)
+    return found
+
+
+def _wide(text: Characters) -> int:
+    return sum(map(cell_len, text))
+
+
+def _first(text: Characters, room: int) -> str:
+    """As much of the start as has room."""
+    return "".join(text[: sum(end <= room for end in accumulate(map(cell_len, text)))])
+
+
+def _last(text: Characters, room: int) -> str:
+    return "".join(text[len(text) - sum(end <= room for end in accumulate(map(cell_len, text[::-1]))) :])
+
+
+def _told_apart(plain: Mapping[str, Characters], width: int, cut: str) -> dict[str, str] | None:
+    """The texts in this width, cut in the first way in which no two are alike."""
+    wide = [text for text in plain.values() if _wide(text) > width]
+    for way in _ways(wide, width - len(cut), cut):
+        short = {label: "".join(text) if _wide(text) <= width else way(text) for label, text in plain.items()}
+        if len(set(short.values())) == len(short):
             return short
     return None
 
 
-def _leaving_out_the_common(wide: Sequence[str], width: int, cut: str) -> list[Way]:
-    """Ways that keep whole what tells the wide texts apart: cut what they begin with, what they end with, or both."""
-    if len(wide) < 2:
-        return []
-    start = _whole_words(wide, _common(wide))
-    end = _whole_words([text[::-1] for text in wide], _common([text[::-1] for text in wide]))
-    end = min(end, min(map(len, wide)) - start)
-    begin, close, room = _Line(wide[0][:start]), _Line(wide[0][len(wide[0]) - end :]), width - len(cut)
-    after = room - max(cell_len(text[start:]) for text in wide)
-    before = room - max(cell_len(text[: len(text) - end]) for text in wide)
-    ways: list[Way] = []
-    if start and after >= 0:
-        ways.append(lambda line: begin.first(after) + cut + line.text[start:])
-    if end and before >= 0:
-        ways.append(lambda line: line.text[: len(line.text) - end] + cut + close.last(before))
-    core = max(cell_len(text[start : len(text) - end]) for text in wide)
-    if not ways and core <= room - len(cut):
-        ways.append(lambda line: cut + _Line(line.text[start:]).first(room - len(cut)) + cut)
-    return ways
+def _ways(wide: Sequence[Characters], room: int, cut: str) -> Iterable[Callable[[Characters], str]]:
+    """Leave out of all texts what they begin with, or end with, or both, as whole words; or cut all at the same place,
+    that in the middle first."""
+    if len(wide) > 1:
+        words = [[tuple(word) for _, word in groupby(text, _kind)] for text in wide]
+        start = _alike(words)
+        end = min(_alike([text[::-1] for text in words]), min(map(len, wide)) - start)
+        after = room - max(_wide(text[start:]) for text in wide)
+        before = room - max(_wide(text[: len(text) - end]) for text in wide)
+        core = max(_wide(text[start : len(text) - end]) for text in wide)
+        if start and after >= 0:
+            yield lambda text: _first(text, after) + cut + "".join(text[start:])
+        if end and before >= 0:
+            yield lambda text: "".join(text[: len(text) - end]) + cut + _last(text, before)
+        if not (start and after >= 0) and not (end and before >= 0) and core <= room - len(cut):
+            yield lambda text: cut + _first(text[start:], room - len(cut)) + cut
+    for head in sorted(range(max(room, 1) + 1), key=lambda head: abs(2 * head - max(room, 1))):
+        yield partial(_middle, head=head, tail=max(room, 1) - head, cut=cut)
 
 
-def _leaving_out_the_middle(width: int, cut: str) -> list[Way]:
-    """Ways to cut all texts at the same place, that in the middle first."""
-    room = max(width - len(cut), 1)
-    heads = sorted(range(room + 1), key=lambda head: abs(2 * head - room))
-    return [partial(_cut, head=head, tail=room - head, width=width, cut=cut) for head in heads]
+def _alike(texts: Sequence[Sequence[tuple[str, ...]]]) -> int:
+    """The characters of the words with which all texts begin."""
+    return sum(len(first) for first, *_ in takewhile(lambda words: len(set(words)) == 1, zip(*texts, strict=False)))
 
 
-def _cut(line: _Line, head: int, tail: int, width: int, cut: str) -> str:
-    """So many columns of either end."""
-    return line.text if line.width <= width else line.first(head) + cut + line.last(tail)
+def _kind(character: str) -> str:
+    """The same for neighbors that may not be parted: 10 and 11 are not 0 and 1."""
+    return "digit" if character[0].isdigit() else "letter" if character[0].isalpha() else character
 
 
-def _whole_words(texts: Sequence[str], common: int) -> int:
-    """How much of what is common at the start does not break into a word or a number: 10 and 11 are not 0 and 1."""
-    while common and any(_inside(text, common) for text in texts):
-        common -= 1
-    return common
-
-
-def _inside(text: str, place: int) -> bool:
-    """Whether this place is between two letters, between two digits, or within a character."""
-    if place >= len(text):
-        return False
-    before, after = text[place - 1], text[place]
-    alike = (before.isdigit() and after.isdigit()) or (before.isalpha() and after.isalpha())
-    return alike or JOINER in (before, after) or 0 in (cell_len(before), cell_len(after))
-
-
-def _common(texts: Sequence[str]) -> int:
-    """With how many characters all texts begin alike."""
-    first, last = min(texts), max(texts)
-    return next((k for k, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+def _middle(text: Characters, head: int, tail: int, cut: str) -> str:
+    return _first(text, head) + cut + _last(text, tail)
