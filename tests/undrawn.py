@@ -15,7 +15,7 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     def undrawn(display: Any, alt: str, caption: str = "") -> Picture:
         return Picture("data:,", alt=alt, width=1, height=1, caption=caption)
 
-    for module in ("items", "people", "fit"):
+    for module in ("items", "people", "fit", "facets"):
         monkeypatch.setattr(f"spectral_irt.report.{module}.picture", undrawn)
     for sheet in ("curve_sheet", "category_sheet", "distractor_sheet"):
         monkeypatch.setattr(f"spectral_irt.report.items.{sheet}", lambda study: None)

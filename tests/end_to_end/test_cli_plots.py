@@ -17,9 +17,7 @@ from spectral_irt.plots import all as standard
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 
 Cli = Callable[..., Any]
-WITH_A_KEY = "distractors"
-SHOWN = [name for name in standard.NAMES if name not in (WITH_A_KEY, "categories")]
-NAMES = sorted(f"{name}.{kind}" for name in SHOWN for kind in standard.KINDS)
+NAMES = sorted(f"{name}.{kind}" for name in (*standard.EVERY, "icc") for kind in standard.KINDS)
 
 
 def names(folder: str) -> list[str]:

@@ -41,7 +41,6 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
-    from spectral_irt.inference.items.links import ItemLinks
     from spectral_irt.plots.all import Plots
 
 
@@ -226,14 +225,6 @@ class Analysis(AnalysisOfRatings):
         """`distractors` as arrays, with the options that may be the right ones."""
         self._right_or_wrong("distractors")
         return distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
-
-    @once("links between items")
-    def item_links(self) -> ItemLinks:
-        """Groups of items between which few people make a link; see `inference.items.links.item_links`."""
-        from spectral_irt.inference.items.links import item_links
-
-        self._right_or_wrong("item_links")
-        return item_links(self.responses)
 
     def _item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""

@@ -46,6 +46,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     responses, calibration = study.responses, study.calibration
     made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
     anchored = int(calibration.anchored.sum())
+    items = calibration if calibration.facets is None else calibration.facets.items
     test = study.quick_model_test() if parts.fit else None
     model, estimator = named(made.estimator)
     digest: str | None = None
@@ -62,11 +63,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "settings": dict(made.settings),
         "design": ADAPTIVE if is_adaptive(calibration) else FIXED,
         "input": {"source": responses.source},
-        "counts": {
-            **counts_of(responses),
-            "items_with_estimate": int(calibration.known.sum()),
-            "items_anchored": anchored,
-        },
+        "counts": {**counts_of(responses), "items_with_estimate": int(items.known.sum()), "items_anchored": anchored},
         "data_digest": digest,
         "iterations": made.iterations,
         "residual": made.residual,
@@ -134,8 +131,10 @@ def _digest(mark: Mark) -> str | None:
 
 
 def counts_of(responses: Responses) -> dict[str, int | None]:
-    """How much data there is."""
+    """How much data there is; of ratings, `combinations` of items and raters."""
     counts = {"persons": responses.n_persons, "items": responses.n_items, "responses": responses.n_responses}
+    if responses.facets is not None:
+        counts |= {"items": len(responses.facets.items), "combinations": responses.n_items}
     right = int(responses.item_scores.sum()) if responses.thresholds.binary else None
     return {**counts, "thresholds": responses.thresholds.n_entries, "right": right}
 

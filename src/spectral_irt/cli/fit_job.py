@@ -107,8 +107,7 @@ class FitJob:
         (top, by), (sets, _) = results.ranked(), results.simulated()
         results.mean_and_sd()  # an error where it is not two numbers
         beside = {
-            "--report": report, "--plots": results.plots, "--bank": results.bank, "--anchors": results.anchors,
-            "--rank": top, "--clustered-by": method.clustered_by, "--bootstrap": sets,
+            "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--clustered-by": method.clustered_by, "--bootstrap": sets,
             "--design adaptive": method.design == "adaptive", "--item-covariates": results.item_covariates,
             f"--estimator {method.estimator}": method.estimator != "spectral",
         }  # fmt: skip
@@ -262,7 +261,7 @@ class FitJob:
                 from spectral_irt.plots.all import Pictures
 
                 progress.say("pictures")
-                self.pictures = Pictures.of(study)
+                self.pictures = Pictures.of(study, parts)
             if results.report is not None:
                 from spectral_irt.report.page import page_of
 

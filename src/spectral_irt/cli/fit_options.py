@@ -178,7 +178,9 @@ class Results(Abilities):
     )
     report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
     plots: Path | None = results(
-        "DIR", "Write the standard figures as SVG and PNG. People and items, fit, curves, scores; with --key, options."
+        "DIR",
+        "Write the standard figures as SVG and PNG. People and items, fit, curves, scores; with --key, options; with "
+        "--group, groups.",
     )
     bank: Path | None = results("DIR", "Keep the calibration for score, update, link and --anchors.")
     scale: str | None = results(

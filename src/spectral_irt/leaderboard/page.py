@@ -76,7 +76,7 @@ def sections(board: Leaderboard) -> list[Section]:
     subjects = board.subject_columns
     if subjects is not None:
         table = _table("subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS)
-        found.append(Section("subjects", f"By {board.subject_word}", table))
+        found.append(Section(table, (), f"By {board.subject_word}", "subjects"))
     return [*found, _prompts(board)]
 
 
@@ -84,7 +84,7 @@ def _models(board: Leaderboard) -> Section:
     caption = "Models from the best down; ability in logits"
     table = DataTable("models", caption, MODELS, board.model_columns(), filters=("tier",), noun="models")
     said = Lines(tuple(line.replace("`", "") for line in how_to_read(board)))
-    return Section("models", "Models", (Text(headline_text(board)), table, said))
+    return Section((Text(headline_text(board)), table, said), (), "Models", "models")
 
 
 def _ranks(board: Leaderboard) -> Section:
@@ -95,14 +95,13 @@ def _ranks(board: Leaderboard) -> Section:
         f"{models['rank_high'][0]}. An interval has {np.median(spans):.0f} ranks in the middle of all. The table of "
         "models has the numbers."
     )
-    return Section("ranks", "How sure the ranks are", (picture(board.plot, alt),))
+    return Section((picture(board.plot, alt),), (), "How sure the ranks are", "ranks")
 
 
 def _findings(board: Leaderboard) -> Section:
     found = [finding_record(one) for one in board.findings]
-    return Section(
-        "findings", "Findings", finding_blocks(found, lambda code: "prompts" if code in ABOUT_PROMPTS else "models")
-    )
+    blocks = finding_blocks(found, lambda code: "prompts" if code in ABOUT_PROMPTS else "models")
+    return Section(blocks, (), "Findings", "findings")
 
 
 def _pairs(board: Leaderboard) -> Section:
@@ -113,7 +112,7 @@ def _pairs(board: Leaderboard) -> Section:
         "many more prompts of this kind would show a difference of this size with a chance of 80%."
     )
     table = _table("contrasts", "Pairs of models, the better first", CONTRASTS, board.contrast_columns(), PAIRS)
-    return Section("pairs", "Pairs of models", (Text(said), *table))
+    return Section((Text(said), *table), (), "Pairs of models", "pairs")
 
 
 def _prompts(board: Leaderboard) -> Section:
@@ -129,7 +128,7 @@ def _prompts(board: Leaderboard) -> Section:
     if alike is not None and len(alike["prompt"]):
         heads = (Column("prompt", "prompt"), Column("other", "other prompt"), Column("correlation", "correlation", 2))
         blocks += _table("alike_prompts", "Prompts that behave alike", heads, alike, PAIRS)
-    return Section("prompts", "Prompts", tuple(blocks))
+    return Section(tuple(blocks), (), "Prompts", "prompts")
 
 
 def _table(

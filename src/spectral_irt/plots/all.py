@@ -15,26 +15,24 @@ from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.items.distractors import STRATA as CURVE
 from spectral_irt.inference.items.distractors import has_options
-from spectral_irt.plots.base import PROGRAM, Display, write_figure
-from spectral_irt.plots.compare import Agreement
+from spectral_irt.plots.base import PROGRAM, Display, items_of, write_figure
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
-from spectral_irt.plots.dependence import ResidualCorrelations
 from spectral_irt.plots.dif import DifferentialPlot
 from spectral_irt.plots.distractors import DistractorCurves, distractor_curves, distractor_sheet
-from spectral_irt.plots.fit import FitMap
-from spectral_irt.plots.information import TestInformation
-from spectral_irt.plots.items import ItemIntervals, RankIntervals
-from spectral_irt.plots.links import LinkMap
-from spectral_irt.plots.scores import ScoreDistribution
+from spectral_irt.plots.fit import FitMap, ResidualCorrelations
+from spectral_irt.plots.items import Agreement, ItemIntervals, RankIntervals
+from spectral_irt.plots.people import ScoreDistribution, TestInformation
 from spectral_irt.plots.wright import WrightMap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spectral_irt.analysis import Analysis
+    from spectral_irt.analysis import Analysis, Parts
 
 EVERY = ("wright", "items", "fit", "information", "scores")  # what every analysis has
-NAMES = (*EVERY, "icc", "categories", "distractors")  # of the standard set
+COMPARED = 4  # comparisons of groups, and facets, that are drawn
+DIF, FACETS = (tuple(f"{name}{k}" for k in ("", *range(2, COMPARED + 1))) for name in ("dif", "facet"))
+NAMES = (*EVERY, "icc", "categories", "distractors", *DIF, *FACETS)  # of the standard set
 KINDS = ("svg", "png")
 
 
@@ -66,6 +64,10 @@ class Plots:
     def items(self) -> ItemIntervals:
         """How hard each item is, with its 95% interval, from the hardest down."""
         return ItemIntervals.of(self.study)
+
+    def facet(self, name: str | None = None) -> ItemIntervals:
+        """How severe each rater (level of a facet) is, with its 95% interval, from the most severe down."""
+        return ItemIntervals.of(self.study, self.study._facet(name))
 
     def icc(self, item: Any, *, strata: int = STRATA) -> ItemCurve:
         """The expected answer to one item, and mean answers in strata of ability with 95% intervals."""
@@ -123,10 +125,6 @@ class Plots:
         """The hardest items with 95% intervals of their ranks, and the chance of being among the `top` hardest."""
         return RankIntervals.of(self.study, top)
 
-    def links(self) -> LinkMap:
-        """Groups of items between which few people make a link."""
-        return LinkMap.of(self.study)
-
     def write(self, folder: str | Path) -> list[Path]:
         """Write the standard set to a folder as SVG and PNG, complete or not at all; the paths."""
         return write_each(Pictures.of(self.study).writers(standard_paths(Path(folder))))
@@ -150,7 +148,7 @@ class Pictures:
     left_out: dict[str, str]
 
     @classmethod
-    def of(cls, study: Analysis) -> Pictures:
+    def of(cls, study: Analysis, parts: Parts | None = None) -> Pictures:
         """The standard set. What the data do not allow, such as intervals without standard errors, is left out."""
         plot = Plots(study)
         displays: dict[str, Callable[[], Any]] = {name: getattr(plot, name) for name in EVERY}
@@ -159,6 +157,12 @@ class Pictures:
             displays["categories"] = lambda: category_sheet(study)
         elif has_options(study.responses):
             displays["distractors"] = lambda: distractor_sheet(study)
+        if parts is not None:
+            displays |= {
+                name: partial(DifferentialPlot.of, *pair)
+                for name, pair in zip(DIF, compared(study, parts), strict=False)
+            }
+        displays |= {name: partial(plot.facet, facet) for name, facet in zip(FACETS, study.facets, strict=False)}
         figures: dict[str, Any] = {}
         left_out: dict[str, str] = {}
         for name, draw in displays.items():
@@ -185,22 +189,32 @@ class Pictures:
 
 def curve_sheet(study: Analysis) -> Figure:
     """Curves of all items that have a fit, or of the thirty that fit worst, and what was observed."""
-    labels, which = worth_a_look(FitMap.of(study))
+    labels, which = worth_a_look(study)
     what = "share of right answers" if study.calibration.layout.binary else "mean answer"
-    return sheet_of(
-        curves(study, labels), f"{which}: curves, and what was observed", "ability", what, study.calibration.scale
-    )
+    return sheet_of(curves(study, labels), f"{which}: curves, and what was observed", "ability", what)
 
 
 def category_sheet(study: Analysis) -> Figure:
     """Category curves of the same items."""
-    labels, which = worth_a_look(FitMap.of(study))
-    title = f"{which}: probability of each answer"
-    return sheet_of(category_curves(study, labels), title, "ability", "probability", study.calibration.scale)
+    labels, which = worth_a_look(study)
+    return sheet_of(category_curves(study, labels), f"{which}: probability of each answer", "ability", "probability")
 
 
-def worth_a_look(fit: FitMap) -> tuple[list[Any], str]:
+def compared(study: Analysis, parts: Parts) -> list[tuple[Differential, Any]]:
+    """Every comparison of a group of people with a reference group."""
+    return [
+        (found, group)
+        for found in study._grouped(parts).values()
+        for group in dict.fromkeys(found.contrasts["group"].tolist())
+    ]
+
+
+def worth_a_look(study: Analysis) -> tuple[list[Any], str]:
     """The items of a sheet, and which these are in words: all that have a fit, or the thirty that fit worst."""
+    if study.facets:
+        labels = items_of(study).labels[:SHEET]
+        return labels.tolist(), f"The {'first ' if len(labels) == SHEET else ''}{len(labels)} items"
+    fit = FitMap.of(study)
     labels = fit.table["item"]
     if len(labels) <= SHEET:
         return labels.tolist(), f"The {len(labels)} items"

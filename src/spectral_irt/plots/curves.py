@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import Z95, Scale
+from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import category_probabilities
-from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
-from spectral_irt.plots.labels import all_shown, apart, as_is, shown
-from spectral_irt.plots.style import BLUE, INK, RED, dress, note, root_of, unit, whole_ticks
+from spectral_irt.plots.base import Display, check_strata, item_position, items_of, known_abilities
+from spectral_irt.plots.labels import all_shown, as_is, shown
+from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, note, unit, whole_ticks
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -32,8 +32,7 @@ AROUND = 2.5  # logits shown beyond the outermost thresholds, at least
 POINTS = 201  # of a curve
 IN_A_SHEET = 24  # letters of a name over a small picture
 SHEET = 30  # curves on a sheet
-NAMED = 12  # category curves that get a name; of more, so many at equal distances
-SIZE = 9.0  # points: of these names
+NAMED = 12  # category curves in the legend; of more, so many at equal distances
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))  # so that neighbors differ without color too
 HALVINGS = 60  # of a stretch of some tens of logits: to the last digit
 FAR = 40.0  # logits beyond the thresholds where the curve is at its end in every digit
@@ -46,23 +45,12 @@ class ItemCurve(Display):
     Of an item that is right or wrong that is the item characteristic curve, and the share of right answers. A stratum
     stands where the model expects the mean that it expects of these very people, given their scores. Under the model
     the marks then lie on the curve but for chance, in a test of any length; at the people's estimated abilities they
-    would not.
-
-    Attributes
-    ----------
-    label
-        The item.
-    thresholds : float array
-        In logits.
-    se : float
-        Of the difficulty; a band is drawn around the curve of an item with one threshold.
-    strata : mapping of columns
-        `stratum, n, ability, observed, ci_low, ci_high, expected`; see `inference.fit.strata`.
+    would not. `thresholds` are in logits, `strata` as in `inference.fit.strata`.
     """
 
     label: Any
     thresholds: Floats
-    se: float
+    se: float  # of the difficulty; a band is drawn around the curve of an item with one threshold
     strata: Columns
 
     def expected(self, at: Floats) -> Floats:
@@ -86,11 +74,15 @@ class ItemCurve(Display):
         place, ability = self.scale.measure(self.place), self.scale.measure(others["ability"])
         return {"item": repeated(self.label, len(place)), **others, "ability": ability, "place": place}
 
-    def draw(self, ax: Axes, *, small: bool = False) -> None:
-        table, place, highest = self.columns(), self.place, len(self.thresholds)
-        low = min(self.thresholds.min() - AROUND, float(place.min(initial=np.inf)) - 0.4)
-        high = max(self.thresholds.max() + AROUND, float(place.max(initial=-np.inf)) + 0.4)
-        at = np.linspace(low, high, 41 if small else 161)
+    @property
+    def span(self) -> tuple[float, float]:
+        """The abilities that are drawn, in logits."""
+        low, high = self.thresholds.min() - AROUND, self.thresholds.max() + AROUND
+        return min(low, self.place.min(initial=np.inf) - 0.4), max(high, self.place.max(initial=-np.inf) + 0.4)
+
+    def draw(self, ax: Axes, *, small: bool = False, span: tuple[float, float] | None = None) -> None:
+        table, highest = self.columns(), len(self.thresholds)
+        at = np.linspace(*(span or self.span), 41 if small else 161)
         x = self.scale.measure(at)
         if highest == 1:
             band = [self.expected(at + sign * Z95 * self.se) for sign in (-1, 1)]
@@ -111,7 +103,7 @@ class ItemCurve(Display):
         if highest == 1:
             ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         mark_thresholds(ax, self.scale.measure(self.thresholds))
-        people, groups = count(int(table["n"].sum()), "person"), count(len(place), "group")
+        people, groups = count(int(table["n"].sum()), "person"), count(len(table["n"]), "group")
         dotted = "" if highest == 1 else "; dotted: thresholds"
         note(ax, f"line: the model; marks: {people} in {groups} by ability, with 95% intervals{dotted}")
 
@@ -122,25 +114,16 @@ class CategoryCurves(Display):
 
     Neighboring curves cross at the thresholds. Where these are out of order, the category between them is nowhere the
     most likely answer.
-
-    Attributes
-    ----------
-    label
-        The item.
-    thresholds : float array
-        In logits.
-    codes : array
-        What stood in the data for each category.
     """
 
     label: Any
     thresholds: Floats
-    codes: Floats
+    codes: Floats  # what stood in the data for each category
 
     @property
-    def at(self) -> Floats:
-        """Abilities at which the curves are drawn, in logits."""
-        return np.linspace(self.thresholds.min() - AROUND, self.thresholds.max() + AROUND, POINTS)
+    def span(self) -> tuple[float, float]:
+        """The abilities that are drawn, in logits."""
+        return self.thresholds.min() - AROUND, self.thresholds.max() + AROUND
 
     @property
     def modal(self) -> NDArray[np.bool_]:
@@ -156,7 +139,7 @@ class CategoryCurves(Display):
 
     def columns(self) -> Columns:
         """`item, category, code, ability, probability`: a row for each category and point of its curve."""
-        at, size = self.at, len(self.thresholds) + 1
+        at, size = np.linspace(*self.span, POINTS), len(self.thresholds) + 1
         return {
             "item": repeated(self.label, size * len(at)),
             "category": np.repeat(np.arange(size), len(at)),
@@ -165,14 +148,17 @@ class CategoryCurves(Display):
             "probability": probabilities(self.thresholds, at).T.ravel(),
         }
 
-    def draw(self, ax: Axes, *, small: bool = False) -> None:
+    def draw(self, ax: Axes, *, small: bool = False, span: tuple[float, float] | None = None) -> None:
         from matplotlib import colormaps
 
-        x, p = self.scale.measure(self.at), probabilities(self.thresholds, self.at)
+        at = np.linspace(*(span or self.span), POINTS)
+        x, p = self.scale.measure(at), probabilities(self.thresholds, at)
         size = p.shape[1]
         colors = colormaps["viridis"](np.linspace(0, 0.75, size))  # from low to high; yellow is too pale on white
-        for k in range(size):
-            ax.plot(x, p[:, k], color=colors[k], linestyle=LINES[k % len(LINES)], linewidth=1.0 if small else 1.8)
+        named = {0, *np.linspace(0, size - 1, min(size, NAMED)).round().astype(int).tolist()}
+        for k, code in enumerate(self.codes.tolist()):
+            look: dict[str, Any] = {"linestyle": LINES[k % len(LINES)], "linewidth": 1.0 if small else 1.8}
+            ax.plot(x, p[:, k], color=colors[k], label=f"{code:g}" if k in named else None, **look)
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(x[0], x[-1])
         if small:
@@ -180,19 +166,10 @@ class CategoryCurves(Display):
             return
         dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "probability of the answer", grid="y")
         mark_thresholds(ax, self.scale.measure(self.thresholds))
-        chosen = np.unique(np.linspace(0, size - 1, min(size, NAMED)).round().astype(int))
-        top = np.clip(p[:, chosen].argmax(axis=0), POINTS // 10, POINTS - 1 - POINTS // 10)  # clear of the frame
-        names = [f"{code:g}" for code in self.codes[chosen].tolist()]
-        room = 0.65 * SIZE * max(map(len, names)) + 3
-        gap = room / (ax.get_window_extent().width / root_of(ax).dpi * 72) * (x[-1] - x[0])
-        places = apart(x[top], gap, x[0] + gap, x[-1] - gap)
-        for k, name, place, peak in zip(chosen.tolist(), names, places.tolist(), top.tolist(), strict=True):
-            style: dict[str, Any] = {"fontsize": SIZE, "fontweight": "bold", "color": colors[k], "ha": "center"}
-            above = (0, 5) if 0 < k < size - 1 else (8 if k == 0 else -8, 5)
-            ax.annotate(name, (place, p[peak, k]), above, textcoords="offset points", **style)
+        ax.legend(title="answer", loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=SMALL, frameon=False)
         hidden = self.codes[~self.modal]
         said = f"; never the most likely answer: {', '.join(f'{code:g}' for code in hidden)}" if len(hidden) else ""
-        note(ax, f"numbers: the answers; dotted: thresholds, where neighbors are equally likely{said}")
+        note(ax, f"dotted: thresholds, where neighbors are equally likely{said}")
 
 
 def repeated(label: Any, n: int) -> Labels:
@@ -243,7 +220,7 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
 
 def category_curves(study: Analysis, items: Sequence[Any]) -> list[CategoryCurves]:
     """The category curves of these items."""
-    calibration = study.calibration
+    calibration = items_of(study)
     return [
         CategoryCurves.about(
             study,
@@ -287,8 +264,9 @@ def dress_small(ax: Axes, *, shares: bool = True) -> None:
     ax.locator_params(axis="x", nbins=4)
 
 
-def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, names: float = 0.0) -> Figure:
-    """Displays of many items, small, on one sheet with common axes; so many inches are free beside each for names."""
+def sheet_of(every: Sequence[Any], title: str, x: str, y: str, *, names: float = 0.0) -> Figure:
+    """Displays of many items, small, on one sheet over the same abilities; so many inches are free beside each for
+    names. One legend stands for all where they have the same lines."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -301,12 +279,17 @@ def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, 
     edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
     figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
     named = all_shown([curve.label for curve in every], IN_A_SHEET)
+    lows, highs = zip(*(curve.span for curve in every), strict=True)
     for ax, curve, name in zip(grid, every, named, strict=False):
-        curve.draw(ax, small=True)
+        curve.draw(ax, small=True, span=(min(lows), max(highs)))
         ax.set_title(name, loc="left", fontsize=7.5, **as_is())
+    lines = [ax.get_legend_handles_labels() for ax in grid[: len(every)]]
+    if lines[0][1] and all(labels == lines[0][1] for _, labels in lines):
+        place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (1, 1), "ncols": len(lines[0][1])}
+        figure.legend(*lines[0], fontsize=6.5, frameon=False, **place)
     for ax in grid[len(every) :]:
         ax.set_visible(False)
-    figure.suptitle(title, fontsize=10, y=1 - 0.1 / high, va="top", parse_math=False)
-    figure.supxlabel(f"{x} ({unit(scale)})", fontsize=8, y=0.1 / high, va="bottom")
+    figure.suptitle(title, fontsize=10, x=0.1 / wide, y=1 - 0.1 / high, ha="left", va="top", parse_math=False)
+    figure.supxlabel(f"{x} ({unit(every[0].scale)})", fontsize=8, y=0.1 / high, va="bottom")
     figure.supylabel(y, fontsize=8, x=0.1 / wide, ha="left")
     return figure

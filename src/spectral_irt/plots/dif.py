@@ -28,12 +28,6 @@ class DifferentialPlot(Display):
     """How much harder each item is for one group than for the reference group, at the same ability.
 
     Up to 40 items by size of the contrast, with intervals; of more, contrast against standard error.
-
-    Attributes
-    ----------
-    table : mapping of columns
-        `item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, the largest contrast first.
-    group, reference : str
     """
 
     table: Columns
@@ -55,15 +49,13 @@ class DifferentialPlot(Display):
         mine = mine[np.argsort(-np.abs(rows["contrast"][mine]), kind="stable")]
         contrast, se = rows["contrast"][mine], rows["se"][mine]
         ends = {"ci_low": contrast - Z95 * se, "ci_high": contrast + Z95 * se}
-        first, more = (
-            {name: rows[name][mine] for name in names}
-            for names in (("item", "contrast", "se"), ("p_bh", "class", "flagged"))
-        )
+        table = {name: rows[name][mine] for name in ("item", "contrast", "se")} | ends
+        table |= {name: rows[name][mine] for name in ("p_bh", "class", "flagged")}
         kind = found.groups.everyone.frame_kind
-        return cls(table={**first, **ends, **more}, group=chosen, reference=found.reference, frame_kind=kind)
+        return cls(table=table, group=chosen, reference=found.reference, frame_kind=kind)
 
     def columns(self) -> Columns:
-        """`item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, in logits."""
+        """`item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, in logits; the largest contrast first."""
         return self.table
 
     def size(self) -> tuple[float, float]:

@@ -43,28 +43,25 @@ class DistractorCurves(Display):
     People are put in strata by their other answers, so that choosing the key does not move anybody up. The curve of the
     key should rise, those of the distractors fall, or rise and fall again; where a distractor rises and the key does
     not, the key may be wrong.
-
-    Attributes
-    ----------
-    label
-        The item.
-    table : mapping of columns
-        See `columns`; ability in logits.
-    suspects : tuple of str
-        Options that attract abler people than the key.
     """
 
     label: Any
-    table: Columns
-    suspects: tuple[str, ...] = ()
+    table: Columns  # see `columns`; ability in logits
+    suspects: tuple[str, ...] = ()  # options that attract abler people than the key
 
     def columns(self) -> Columns:
         """`item, option, key, stratum, n, chose, share, ci_low, ci_high, ability`, the ability as reported."""
         return {**self.table, "ability": self.scale.measure(self.table["ability"])}
 
-    def draw(self, ax: Axes, *, small: bool = False) -> None:
+    @property
+    def span(self) -> tuple[float, float]:
+        """The abilities that are drawn, in logits."""
+        return self.table["ability"].min() - LEFT, self.table["ability"].max() + LEFT
+
+    def draw(self, ax: Axes, *, small: bool = False, span: tuple[float, float] | None = None) -> None:
         table = self.columns()
-        rows = _by_option(table)
+        options = dict.fromkeys(table["option"].tolist())
+        rows = {option: np.flatnonzero(table["option"] == option) for option in options}
         rarer = [option for option in rows if not table["key"][rows[option][0]]]
         rarer.sort(key=lambda option: -int(table["chose"][rows[option]].sum()))
         drawn = [option for option in rows if table["key"][rows[option][0]]] + rarer[: len(LOOKS)]
@@ -77,9 +74,7 @@ class DistractorCurves(Display):
                 low, high = table["ci_low"][rows[option]], table["ci_high"][rows[option]]
                 ax.vlines(x, low, high, color=color, linewidth=0.8, alpha=0.6)
         ax.set_ylim(-0.03, 1.03)
-        beside = float(self.scale.width(LEFT))
-        x = table["ability"]
-        ax.set_xlim(float(x.min()) - beside, float(x.max()) + beside)
+        ax.set_xlim(*self.scale.measure(np.array(span or self.span)))
         self._name(ax, [(option, rows[option]) for option in drawn], [look[0] for look in looks], small=small)
         if small:
             dress_small(ax)
@@ -99,9 +94,7 @@ class DistractorCurves(Display):
         height = ax.get_window_extent().height / root_of(ax).dpi * 72
         gap = 1.06 * 1.3 * size / max(height, 1.0)
         ends = np.array([table["share"][where[-1]] for _, where in drawn])
-        order = np.argsort(ends, kind="stable")
-        places = np.empty(len(drawn))
-        places[order] = apart(ends[order], gap, 0.0, 1.0)
+        places = apart(ends, gap, 0.0, 1.0)
         total = table["n"][drawn[0][1]].sum()
         for k, (option, where) in enumerate(drawn):
             share = table["chose"][where].sum() / max(total, 1)
@@ -112,11 +105,6 @@ class DistractorCurves(Display):
             style: dict[str, Any] = {"color": colors[k] if colors[k] != SKY else GRAY, "fontsize": size, **as_is()}
             style["fontweight"] = "bold" if table["key"][where[0]] else "normal"
             ax.text(1.01, places[k], text, transform=ax.get_yaxis_transform(), va="center", **style)
-
-
-def _by_option(table: Columns) -> dict[str, NDArray[np.int64]]:
-    """The rows of every option."""
-    return {option: np.flatnonzero(table["option"] == option) for option in dict.fromkeys(table["option"].tolist())}
 
 
 def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[DistractorCurves]:
@@ -152,4 +140,4 @@ def distractor_sheet(study: Analysis) -> Figure:
         known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
         title = f"Options by ability of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
     every = distractor_curves(study, labels[known].tolist())
-    return sheet_of(every, title, "ability on the other items", "share who choose it", every[0].scale, names=0.2)
+    return sheet_of(every, title, "ability on the other items", "share who choose it", names=0.2)

@@ -1,4 +1,5 @@
-"""What a report is made of: sections, and in them texts, small tables, pictures, and large tables to search."""
+"""What a report is made from, an analysis with its record and tables, and what it is made of: sections, and in them
+texts, small tables, pictures, and large tables to search."""
 
 from __future__ import annotations
 
@@ -7,17 +8,23 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import printable
-from spectral_irt.plots.base import Display
-from spectral_irt.tables import Columns, guarded
+from spectral_irt.plots.base import Display, items_of
+from spectral_irt.tables import Columns, guarded, plain
 from spectral_irt.text import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from spectral_irt.analysis import Analysis
+    from spectral_irt.analysis.folder import Parts
 
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
@@ -78,52 +85,26 @@ class FindingList:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a large table.
+    """A column of a large table."""
 
-    Attributes
-    ----------
-    name : str
-        In the data, and in the file that is downloaded.
-    head : str
-        Over the column.
-    digits : int, optional
-        After the point; None for text.
-    closed : bool
-        Shown only in a row that is opened, and in the file.
-    p : bool
-        P-values: one that would be all zeros is said to be below the least that would not.
-    """
-
-    name: str
+    name: str  # in the data, and in the file that is downloaded
     head: str
-    digits: int | None = None
-    closed: bool = False
-    p: bool = False
+    digits: int | None = None  # after the point; None for text
+    closed: bool = False  # shown only in a row that is opened, and in the file
+    p: bool = False  # p-values: one that would be all zeros is said to be below the least that would not
 
 
 @dataclass(frozen=True, eq=False)
 class DataTable:
-    """A table to sort, filter, search and download.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the page, and that of the file.
-    values : mapping of columns
-        The first of `columns` labels the row.
-    filters : names of columns
-        Whose values can be chosen.
-    details : mapping
-        What an opened row shows besides, by row; None where rows do not open.
-    """
+    """A table to sort, filter, search and download; the first of `columns` labels the row."""
 
     kind: ClassVar[str] = "data"
-    name: str
+    name: str  # in the page, and of the file
     caption: str
     columns: tuple[Column, ...]
     values: Columns
-    filters: tuple[str, ...] = ()
-    details: Mapping[str, Any] | None = None
+    filters: tuple[str, ...] = ()  # columns whose values can be chosen
+    details: Mapping[str, Any] | None = None  # what an opened row shows besides, by row; None where rows do not open
     noun: str = "rows"
 
     def __post_init__(self) -> None:
@@ -157,17 +138,11 @@ class DataTable:
                 one["p"] = column.p
                 one["values"] = [rounded(value, column.digits) for value in values.tolist()]
             columns.append(one)
-        return {
-            "noun": self.noun,
-            "columns": columns,
-            "filters": [self._choices(name) for name in self.filters if name in self.values],
-            "details": self.details,
-        }
-
-    def _choices(self, name: str) -> dict[str, Any]:
-        place = [column.name for column in self.columns].index(name)
-        found = [value for value in dict.fromkeys(map(str, self.values[name][:MOST].tolist())) if value]
-        return {"column": place, "values": found if len(found) <= CHOICES else []}
+        names, filters = [column.name for column in self.columns], []
+        for name in (name for name in self.filters if name in names):
+            found = [value for value in dict.fromkeys(map(str, self.values[name][:MOST].tolist())) if value]
+            filters.append({"column": names.index(name), "values": found if len(found) <= CHOICES else []})
+        return {"noun": self.noun, "columns": columns, "filters": filters, "details": self.details}
 
     def first(self) -> list[list[str]]:
         """The first rows as text, of the columns that are always shown."""
@@ -182,35 +157,71 @@ class DataTable:
         return [list(row) for row in zip(*cells, strict=True)]
 
 
+def cut_short(table: DataTable, file: str) -> list[Any]:
+    """The table, after a word where it does not hold all rows."""
+    if table.n_rows <= MOST:
+        return [table]
+    return [Text(f"These are the first {MOST:,} {table.noun} of {table.n_rows:,}; {file} has all."), table]
+
+
 @dataclass(frozen=True)
 class Section:
     """A part of the report under a heading; its long tables stand in the appendix."""
 
-    name: str
-    title: str
-    content: Sequence[Any] = ()
+    content: Sequence[Any]
     appendix: Sequence[Any] = ()
+    title: str = ""
+    name: str = ""
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A part that the report does not have, and why."""
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """All that sections look at: an analysis, which parts of it are in the report, its record (what `fit.json` holds)
+    and its tables by the names of their files."""
 
-    title: str
-    why: str
+    study: Analysis
+    parts: Parts
+    record: Mapping[str, Any]
+    tables: Mapping[str, Columns]
+    list_persons: bool = False  # whether single people may be named
+
+    @classmethod
+    def of(
+        cls, study: Analysis, parts: Parts, record: Mapping[str, Any] | None = None, *, list_persons: bool = False
+    ) -> ReportData:
+        """Of an analysis; `record` is its record where more is known about the files."""
+        return cls(study, parts, plain(record or study.record(parts)), study.tables(parts), list_persons)
+
+    @property
+    def scale(self) -> Scale:
+        """How measures are reported."""
+        return self.study.calibration.scale
+
+    @property
+    def items(self) -> Calibration:
+        return items_of(self.study)
+
+    @property
+    def binary(self) -> bool:
+        """Whether every answer is right or wrong."""
+        return self.items.layout.binary
+
+    @cached_property
+    def strata(self) -> Columns | None:
+        """Mean answers by stratum of ability and those expected, of items by position; None without their fit."""
+        if not self.parts.fit or not (found := self.study._curves()):
+            return None
+        return {**found, "item": positions(found["item"].tolist(), self.study.calibration.labels)}
 
 
 def short(label: object, longest: int = LONGEST) -> str:
     r"""A label as it stands in a table: on one line, control characters spelled out, not too long.
 
     >>> short("two\nlines"), short("x" * 50, 9)
-    ('two\\nlines', 'xxxxxx…xx')
+    ('two\\nlines', 'xxxx…xxxx')
     """
-    text = printable(str(label)[: 3 * longest] if len(str(label)) > 12 * longest else label)
-    if len(text) <= longest:
-        return text
-    tail = longest // 4
-    return f"{text[: longest - 1 - tail]}…{printable(str(label)[-tail:])[-tail:]}"
+    text, half = printable(label), longest // 2
+    return text if len(text) <= longest else f"{text[:half]}…{text[half + 1 - longest :]}"
 
 
 def rounded(value: float, digits: int) -> float | int | str | None:

@@ -8,16 +8,24 @@ from typing import Any
 
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
+from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.dif import DifferentialPlot
 from spectral_irt.plots.fit import FitMap
-from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Table, Text, picture, short, within
-from spectral_irt.report.data import ReportData
-from spectral_irt.report.items import cut_short
+from spectral_irt.report.blocks import (
+    Column,
+    DataTable,
+    ReportData,
+    Section,
+    Table,
+    Text,
+    cut_short,
+    picture,
+    short,
+    within,
+)
 from spectral_irt.text import count, number, p_value
 
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
-PICTURES = 4  # of comparisons of groups; the table has all
-
 CONTRASTS = (
     Column("item", "Item"),
     Column("grouping", "Grouping"),
@@ -33,12 +41,13 @@ CONTRASTS = (
 BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[1:7])
 
 
-def fit(data: ReportData) -> Section | Missing:
+def fit(data: ReportData) -> Section:
     """The checks in one table, and infit against outfit."""
-    title = "Does the model fit?"
     record = data.record
+    if data.study.facets:
+        raise OptionError("Of ratings, the tables of items, people and facets have the fit of each.")
     if not record.get("item_fit"):
-        return Missing(title, "The fit of the items was left out of the analysis.")
+        raise OptionError("The fit of the items was left out of the analysis.")
     level = within(record, "fit_checks", "level_each") or 0.01
     said = (
         f"Each of the five checks is made at {100 * level:g}%, so that one of them alarms in at most 5% of data sets "
@@ -46,7 +55,7 @@ def fit(data: ReportData) -> Section | Missing:
     )
     heads = ("Check", "Result", "Chance of that under the model")
     table = Table("What was checked, and what came of it", heads, tuple(check_rows(record)))
-    return Section("fit", title, (Text(said), table, _map(data)))
+    return Section((Text(said), table, _map(data)))
 
 
 def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -92,14 +101,13 @@ def _map(data: ReportData) -> Any:
     return picture(display, alt, "The numbers of every item are in the table of the items.")
 
 
-def dimensions(data: ReportData) -> Section | Missing:
+def dimensions(data: ReportData) -> Section:
     """Whether items share more than one ability."""
-    title = "Dimensionality"
     shared = within(data.record, "fit_checks", "shared")
     if not shared:
         if within(data.record, "item_fit") is None:
-            return Missing(title, "It is looked at with the fit of the items, which was left out.")
-        return Missing(title, "There are too few people or items to see a second dimension or dependent items.")
+            raise OptionError("It is looked at with the fit of the items, which was left out.")
+        raise OptionError("There are too few people or items to see a second dimension or dependent items.")
     found = [one for one in data.record["findings"] if one.get("code") in OF_DIMENSIONS]
     if found:
         said = " ".join(f"{one.get('sentence', '')} {one.get('remedy') or ''}".strip() for one in found)
@@ -115,26 +123,21 @@ def dimensions(data: ReportData) -> Section | Missing:
         ("Residual correlation that would be found, with probability 80%", number(shared.get("detectable"))),
     )
     table = Table("What items share beyond the ability", ("", "Value"), rows)
-    return Section("dimensions", title, (Text(short(said, 2_000)), table))
+    return Section((Text(short(said, 2_000)), table))
 
 
-def differential(data: ReportData) -> Section | Missing:
+def differential(data: ReportData) -> Section:
     """A sentence and a picture for the comparisons of groups that were made; their tables are in the appendix."""
-    title = "Differential item functioning"
-    if not data.parts.groups:
-        return Missing(title, "No groups of people were compared; --group COLUMN does.")
+    if not data.parts.groups or data.study.facets:
+        raise OptionError("No groups of people were compared; --group COLUMN does.")
     blocks: list[Any] = [Text(_sentence(one)) for one in groupings(data.record)]
     blocks.append(Text("Classes of the Educational Testing Service: A negligible, B moderate, C large."))
-    pairs = [
-        (found, group)
-        for found in data.study._grouped(data.parts).values()
-        for group in dict.fromkeys(found.contrasts["group"].tolist())
-    ]
-    for found, group in pairs[:PICTURES]:
+    pairs = compared(data.study, data.parts)
+    for found, group in pairs[:COMPARED]:
         with suppress(OptionError):  # no item has a finite contrast
             blocks.append(_contrasts(DifferentialPlot.of(found, group)))
-    if len(pairs) > PICTURES:
-        blocks.append(Text(f"The first {PICTURES} of {len(pairs)} comparisons are drawn; the appendix has all."))
+    if len(pairs) > COMPARED:
+        blocks.append(Text(f"The first {COMPARED} of {len(pairs)} comparisons are drawn; the appendix has all."))
     tables = []
     for name, columns, what in (("dif", CONTRASTS, "items"), ("dif_thresholds", BY_THRESHOLD, "thresholds")):
         if name in data.tables:
@@ -142,7 +145,7 @@ def differential(data: ReportData) -> Section | Missing:
             filters = ("class", "grouping", "group")
             table = DataTable(name, caption, columns, data.tables[name], filters=filters, noun="comparisons")
             tables += cut_short(table, f"{name}.csv")
-    return Section("dif", title, tuple(blocks), tuple(tables))
+    return Section(tuple(blocks), tuple(tables))
 
 
 def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -15,9 +15,19 @@ from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.plots.all import category_sheet, curve_sheet
 from spectral_irt.plots.curves import where_expected
 from spectral_irt.plots.distractors import distractor_sheet
-from spectral_irt.plots.wright import WrightMap
-from spectral_irt.report.blocks import MOST, Column, DataTable, Missing, Section, Table, Text, picture, rounded, short
-from spectral_irt.report.data import ReportData
+from spectral_irt.report.blocks import (
+    MOST,
+    Column,
+    DataTable,
+    ReportData,
+    Section,
+    Table,
+    Text,
+    cut_short,
+    picture,
+    rounded,
+    short,
+)
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number
 
@@ -66,15 +76,11 @@ CATEGORIES: tuple[Column, ...] = (
 )
 
 
-def wright(data: ReportData) -> Section | Missing:
+def wright(data: ReportData) -> Section:
     """People and items, or their thresholds, on one scale."""
-    title = f"People and {'item' if data.binary else 'threshold'}s on one scale"
     if not data.parts.persons:
-        return Missing(title, "People were left out of the analysis.")
-    try:
-        display = data.study.plot.wright()
-    except OptionError as error:
-        return Missing(title, for_shell(str(error)))
+        raise OptionError("People were left out of the analysis.")
+    display = data.study.plot.wright()
     known, labels, difficulty = display.ability, display.labels, display.difficulty
     hardest, easiest = short(labels[np.argmax(difficulty)], 40), short(labels[np.argmin(difficulty)], 40)
     alt = (
@@ -92,18 +98,15 @@ def wright(data: ReportData) -> Section | Missing:
             "Able people and high thresholds are on top. A person beside the second threshold of an item, (2), is as "
             "likely to answer in its second category above the lowest as in the one below it."
         )
-    return Section("wright", title, (Text(said), picture(display, alt), _numbers(display)))
-
-
-def _numbers(display: WrightMap) -> Table:
-    table = display.columns()
-    digits = 2 if display.scale.is_logits else 1
+    said += "".join(f" A {name} high up is severe." for name in display.facets)
+    digits, table = 2 if display.scale.is_logits else 1, display.columns()
     rows = tuple(
-        (f"{number(low, digits)} to {number(high, digits)}", f"{persons:,}", f"{items:,}", short(which, 200))
-        for low, high, persons, items, which in zip(*(table[name].tolist() for name in table), strict=True)
+        (f"{number(low, digits)} to {number(high, digits)}", f"{n:,}", f"{k:,}", *(short(one, 200) for one in which))
+        for low, high, n, k, *which in zip(*(table[name].tolist() for name in table), strict=True)
     )
-    head = ("Scale", "People", f"{display.what.capitalize()}s", f"Which {display.what}s")
-    return Table("The numbers of the picture", head, rows, folded=True)
+    head = ("Scale", "People", f"{display.what.capitalize()}s", f"Which {display.what}s", *display.facets)
+    numbers = Table("The numbers of the picture", head, rows, folded=True)
+    return Section((Text(said), picture(display, alt), numbers))
 
 
 def item_table(data: ReportData) -> Section:
@@ -114,14 +117,14 @@ def item_table(data: ReportData) -> Section:
     unknown = np.isnan(values["difficulty"])
     order = np.lexsort((-np.where(unknown, 0.0, values["difficulty"]), unknown))
     values = {name: column[order] for name, column in values.items()}
-    columns = tuple(closed_if_alike(column, values) for column in COLUMNS)
+    columns = [closed_if_alike(column, values) for column in COLUMNS]
     if not data.binary:
-        columns = tuple(replace(column, head=OF_CATEGORIES.get(column.name, column.head)) for column in columns)
+        columns = [replace(column, head=OF_CATEGORIES.get(column.name, column.head)) for column in columns]
     meaning = "larger difficulty = harder" if data.binary else "location: mean of the thresholds"
     table = DataTable(
         "items",
         f"{count(len(order), 'item')}, the hardest first; {meaning}, in logits",
-        columns,
+        tuple(columns),
         values,
         filters=("misfit", "status"),
         details=details(data, order),
@@ -129,27 +132,20 @@ def item_table(data: ReportData) -> Section:
     )
     more = "its curve and its fit" if data.binary else "its curve, its categories and its fit"
     how = f"Click on a column's name to sort, on an item's name to see {more}."
-    if data.parts.fit:
+    if data.parts.fit or data.study.facets:
         said = (
-            "Infit and outfit are mean squares given the scores: 1 fits, above 1 is underfit (noise), below 1 overfit "
-            "(more regular than the model)."
-        )
+            "Infit and outfit are mean squares at the estimated measures: 1 fits, above 1 is underfit (noise), below 1 "
+            "overfit (more regular than the model)."
+        ) + ("" if data.study.facets else " Which items misfit is decided by infit given the scores (conditional).")
     else:
         said = "The fit of the items was left out of the analysis, and with it what was observed by ability."
     blocks = (Text(how, screen=True), Text(said), *cut_short(table, "items.csv"))
-    return Section("items", "Items", blocks, tuple(categories(data)))
-
-
-def cut_short(table: DataTable, file: str) -> list[Any]:
-    """The table, after a word where it does not hold all rows."""
-    if table.n_rows <= MOST:
-        return [table]
-    return [Text(f"These are the first {MOST:,} {table.noun} of {table.n_rows:,}; {file} has all."), table]
+    return Section(blocks, tuple(categories(data)))
 
 
 def closed_if_alike(column: Column, values: Columns) -> Column:
     """A column of words that are all the same says nothing; it is shown in opened rows."""
-    words = column.digits is None and column.name != "item" and column.name in values
+    words = column.name in ("misfit", "status") and column.name in values
     return replace(column, closed=True) if words and len(set(values[column.name].tolist())) < 2 else column
 
 
@@ -161,12 +157,13 @@ def details(data: ReportData, order: Ints) -> dict[str, Any]:
     if data.strata is not None:
         found["strata"] = strata(data, data.strata, row)
     if not data.binary:
-        layout, every = data.study.calibration.layout, data.study.calibration.thresholds
+        layout, every = data.items.layout, data.items.thresholds
         ends = np.cumsum(layout.max_score)
         found["thresholds"] = [
             [rounded(value, 3) for value in every[ends[k] - layout.max_score[k] : ends[k]].tolist()]
             for k in order[:MOST].tolist()
         ]
+    if not data.binary and not data.study.facets:
         values = category_values(data)
         shown = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
         head = ["Answer", "People", "Mean ability", "Infit", "Threshold", "s.e."]
@@ -215,16 +212,17 @@ def _inner(caption: str, head: list[str], rows: Ints, cells: Iterable[Iterable[s
     return {"caption": caption, "head": head, "rows": found}
 
 
-def curves(data: ReportData) -> Section | Missing:
+def curves(data: ReportData) -> Section:
     """Expected answers with what was observed, and category curves or options, of all items or of the worst fit."""
-    title = "Curves of the items"
-    if not data.parts.fit:
-        return Missing(title, "They come with the fit of the items, which was left out.")
+    if not data.parts.fit and (data.binary or not data.study.facets):
+        raise OptionError("They come with the fit of the items, which was left out.")
     what = "share of right answers" if data.binary else "mean answer"
     sheets = {
         curve_sheet: f"Line: the {what} that the model expects by ability. Marks: what was observed in groups of "
         "people by ability, with 95% intervals; under the model they lie on the line but for chance."
     }
+    if data.study.facets:  # what was observed is in the tables
+        sheets.clear()
     if not data.binary:
         sheets[category_sheet] = (
             "The probability of each answer, from the lowest (dark) to the highest (light): neighbors cross at the "
@@ -242,7 +240,7 @@ def curves(data: ReportData) -> Section | Missing:
             blocks += [picture(draw(data.study), f"Small curves of items. {said}"), Text(said)]
         except OptionError as error:
             blocks.append(Text(for_shell(str(error))))
-    return Section("curves", title, tuple(blocks))
+    return Section(tuple(blocks))
 
 
 def category_values(data: ReportData) -> Columns:
@@ -258,7 +256,7 @@ def category_values(data: ReportData) -> Columns:
 
 def categories(data: ReportData) -> list[Any]:
     """Every category, with its threshold; nothing where answers are right or wrong."""
-    if data.binary:
+    if data.binary or data.study.facets:
         return []
     said = (
         "Mean ability should rise with the category, and infit be near 1. A threshold, in logits, is where the "

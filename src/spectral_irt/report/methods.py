@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+import shlex
 import tomllib
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path, PurePath
 from typing import Any
 
+from spectral_irt.analysis.facets import file_name
 from spectral_irt.analysis.summary import LIKELIHOOD
 from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
-from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, MODELS, Named
+from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, METHODS, MODELS, ORDERED, Method, Named
 from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
 from spectral_irt.estimators.marginal import FREE_SHAPE
-from spectral_irt.report.blocks import Lines, Section, Table, Text, within
-from spectral_irt.report.commands import fit_command, in_categories, of_groups, python_lines
-from spectral_irt.report.data import ReportData
+from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text, within
 from spectral_irt.report.fit import groupings
 from spectral_irt.text import count, number
 
+ANSWERS = "answers.csv"  # where the files are not known
+HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
+# Options whose value is a file or a folder: a report says its name alone.
+PLACES = (*("-o", "--output", "--key", "--group-file", "--anchors", "--bank", "--spill", "--plots"), "--report")
 SANDWICH = ("dense", "one-pass", "multiplier")
 # The spectral method with items of several thresholds.
 OF_THRESHOLDS = (
@@ -56,8 +62,6 @@ def methods(data: ReportData) -> Section:
     said = fit_command(record)
     command = (Lines((said,), "The same on the command line", program=True),) if said else ()
     return Section(
-        "methods",
-        "Methods",
         (
             Text("To paste into a paper; it tells what was done to these data."),
             Lines((" ".join(sentences),)),
@@ -66,7 +70,7 @@ def methods(data: ReportData) -> Section:
             *command,
             Lines(python_lines(record), "The same in Python", program=True),
             Table("The tables of this report", ("Table", "File of -o DIR", "Python"), tuple(table_rows(data))),
-        ),
+        )
     )
 
 
@@ -110,9 +114,20 @@ def table_rows(data: ReportData) -> list[tuple[str, str, str]]:
     compared = groupings(data.record)
     column = str(compared[0].get("column")) if compared else next(iter(data.parts.described), "")
     asked = of_groups(data.record, column)
+    if data.study.facets:
+        how = {"items": "study.calibration.facets.items.items()", "persons": "study.persons()"}
+        how["thresholds"] = "study.calibration.facets.items.threshold_table()"
+        for facet in data.study.facets:
+            how |= {file_name(facet): f"study.facet({facet!r})"}
+            how |= {f"{file_name(facet)}_interactions": f"study.interactions({facet!r})"}
+            for group in data.parts.groups:
+                by = of_groups(data.record, group)
+                how[f"{file_name(facet)}_{file_name(group)}"] = f"study.interactions({facet!r}, groups={by})"
+    else:
+        how = IN_PYTHON
     return [
         (name.replace("_", " "), f"{name}.csv" if name in data.tables else "–", python.format(asked))
-        for name, python in IN_PYTHON.items()
+        for name, python in how.items()
         if name in data.tables or (name == "categories" and not data.binary)
     ]
 
@@ -128,7 +143,12 @@ def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
     what = "Thresholds" if in_categories(record) else "Difficulties"
     cited = {*model.cites, *cites}
     people, items = count(counts.get("persons") or 0, "person", "people"), count(counts.get("items") or 0, "item")
-    first = f"Answers of {people} to {items} were calibrated under the {model.paper}. {what} were estimated {how}"
+    first = f"Answers of {people} to {items} were calibrated under the {model.paper}"
+    if facets := record.get("facets"):
+        levels = " and ".join(count(one["levels"], name) for name, one in facets.items())
+        first += f" with severities of {levels} (Linacre, 1989)"
+        cited.add("linacre89")
+    first += f". {what} were estimated {how}"
     if (record.get("model"), name) == ("rsm", "spectral") or str(record.get("solver") or "").endswith(NEWTON):
         penalized = "penalized " if _prior(record) else ""
         first += f" and taken to the maximum of the {penalized}conditional likelihood (Andersen, 1972)"
@@ -236,3 +256,102 @@ def _groups(record: Mapping[str, Any], cited: set[str]) -> list[str]:
         f"Differential item functioning by {columns} was assessed by contrasts of {contrasts}, centered on the items "
         f"that agree, in the classes of the Educational Testing Service (Zwick, 2012), with {statistic} beside them."
     ]
+
+
+# ------------------------------------------------------------------------------------- how it is done again
+
+
+def fit_command(record: Mapping[str, Any]) -> str:
+    """The command as it was given, names of files without their folders; "" for what was made in Python."""
+    said: Sequence[str] = record.get("argv") or []
+    files = set(within(record, "input", "files") or [])
+    words = ["spectral-irt"]
+    for before, word in zip(["", *said], said, strict=False):
+        flag, equals, value = word.partition("=")
+        if before in PLACES or word in files:
+            word = PurePath(word).name
+        elif equals and flag in PLACES:
+            word = f"{flag}={PurePath(value).name}"
+        words.append(word)
+    return shlex.join(words) if said else ""
+
+
+def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The lines of Python that make the analysis, `study`."""
+    said = within(record, "input") or {}
+    files = [PurePath(file).name for file in said.get("files") or [ANSWERS]]
+    options = {name: value for name, value in (said.get("reading") or {}).items() if value not in ([], None)}
+    if record.get("model") in ORDERED:
+        options["ordered"] = True
+    if "reverse" in options:
+        options["reverse"] = [name for names in options["reverse"] for name in str(names).split(",")]
+    after = ".largest_component()" if options.pop("largest_component", False) else ""
+    if "key" in options:
+        options["key"] = PurePath(str(options["key"])).name
+    if said.get("people"):
+        beside = said["people"]
+        given = "".join(f", {name}={beside[name]!r}" for name in ("person", "sheet") if beside.get(name) is not None)
+        after += f".with_people({PurePath(beside['file']).name!r}, {list(beside['columns'])!r}{given})"
+    rest = "".join(f", {name}={value!r}" for name, value in options.items())
+    design = {"weights": said.get("weight"), "groups": said.get("population_by")}
+    fitted = [f"{name}={column!r}" for name, column in design.items() if column is not None]
+    fitted += ["design='adaptive'"] if record.get("design") == "adaptive" else []
+    ability = within(record, "persons", "ability")
+    analysed = "answers" if ability in (None, "wle") else f"answers, ability={ability!r}"
+    study = f"fit.analyse({analysed})"
+    if said.get("clustered_by") is not None:
+        by = [said["clustered_by"], *([design["groups"]] if design["groups"] is not None else [])]
+        study += f".clustered({', '.join(map(repr, by))})"
+    scale = record.get("scale") or {}
+    if scale.get("people_mean") is not None:
+        study += f".rescale({scale['people_mean']:g}, {scale['people_sd']:g})"
+    return (
+        "import spectral_irt as si",
+        f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest}){after}",
+        f"fit = {_maker(record)}.fit({', '.join(['answers', *fitted])})",
+        f"study = {study}",
+    )
+
+
+def _maker(record: Mapping[str, Any]) -> str:
+    method = made(record)
+    given = ", ".join(f"{parameter}={value!r}" for parameter, value in settings(record).items())
+    anchors = within(record, "input", "anchors")
+    if anchors is not None:
+        place = PurePath(str(anchors)).name
+        return f"si.AnchoredRasch({', '.join([repr(place), *([given] if given else [])])})"
+    return f"si.{(method or METHODS['spectral']).where.partition(':')[2]}({given})"
+
+
+def of_groups(record: Mapping[str, Any], named: str) -> str:
+    """How a method asks of the groups of a column: by its name where the column was read with the answers."""
+    known = within(record, "input", "reading", "people") or within(record, "input", "people", "columns") or []
+    return repr(named) if named in known else "groups"
+
+
+def made(record: Mapping[str, Any]) -> Method | None:
+    """By what the calibration was made; None if that has no name on the command line."""
+    methods = {"rasch": METHODS, **ORDERED}.get(record.get("model") or "rasch", {})
+    return methods.get(str(record.get("estimator")))
+
+
+def in_categories(record: Mapping[str, Any]) -> bool:
+    """Whether the model is one of ordered categories."""
+    return record.get("model") in ORDERED
+
+
+def settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The estimator's parameters that are not at their defaults."""
+    method = made(record)
+    if method is None:
+        return {}
+    module, _, maker_name = method.where.partition(":")
+    maker: Any = import_module(f"spectral_irt.estimators.{module}")
+    for part in maker_name.split("."):
+        maker = getattr(maker, part)
+    defaults = inspect.signature(maker).parameters
+    return {
+        parameter: value
+        for parameter, value in (record.get("settings") or {}).items()
+        if parameter in defaults and parameter not in HOW_IT_RUNS and value != defaults[parameter].default
+    }

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spectral_irt.errors import printable
-from spectral_irt.report.blocks import FindingList, Section, Table, Text, short, within
-from spectral_irt.report.data import ReportData
+from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text, short, within
 from spectral_irt.text import count, number
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -19,19 +18,22 @@ NO_PRIOR = "Prior: none"  # how the finding begins that says so; the table of th
 def findings(data: ReportData) -> Section:
     """The data in a sentence; what is odd, the most serious first, and what to do about it."""
     every = [one for one in data.record["findings"] if not str(one.get("sentence", "")).startswith(NO_PRIOR)]
-    return Section("findings", "Findings", (Text(in_a_sentence(data)), *finding_blocks(every)))
+    return Section((Text(in_a_sentence(data)), *finding_blocks(every)))
 
 
 def in_a_sentence(data: ReportData) -> str:
     """Who answered what."""
     counts = data.record["counts"]
     answers = counts.get("responses") or 0
+    source = printable(within(data.record, "input", "source") or "the data given")
+    people, items = count(counts.get("persons", 0), "person"), count(counts.get("items", 0), "item")
+    if data.study.facets:
+        facets = " and ".join(count(one["levels"], name) for name, one in data.record["facets"].items())
+        return f"{people} have {count(answers, 'rating')} on {items}; facets: {facets}. The data: {source}."
     if not data.binary:
         more = f" with {count(counts.get('thresholds') or 0, 'threshold')}"
     else:
         more = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
-    source = printable(within(data.record, "input", "source") or "the data given")
-    people, items = count(counts.get("persons", 0), "person"), count(counts.get("items", 0), "item")
     return f"{people} gave {count(answers, 'answer')} to {items}{more}. The data: {source}."
 
 
@@ -74,7 +76,7 @@ def summary(data: ReportData) -> Section:
         ("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"),
         ("Answers", number(counts.get("responses"), 0), share_missing(counts)),
     ]
-    if data.binary:
+    if data.binary or data.study.facets:
         del rows[2]
     if found:
         lowest, highest = found.get("n_lowest") or 0, found.get("n_highest") or 0
@@ -82,23 +84,26 @@ def summary(data: ReportData) -> Section:
             ("every answer right", "every answer wrong") if data.binary else ("the highest score", "the lowest score")
         )
         said = f"people with {ends[0]}: {number(highest, 0)}; with {ends[1]}: {number(lowest, 0)}"
-        rows += [*reliability_rows(found), ("Extreme scores", number(lowest + highest, 0), said)]
+        kinds = ("persons",) if data.study.facets else ("persons", "items")  # facets have sections of their own
+        rows += [*reliability_rows(found, kinds), ("Extreme scores", number(lowest + highest, 0), said)]
     blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))]
     if not found:
         blocks.append(Text("Reliability and targeting are not here: people were left out of the analysis."))
-    return Section("summary", "Summary", tuple(blocks))
+    return Section(tuple(blocks))
 
 
 def share_missing(counts: Mapping[str, Any]) -> str:
     """Which part of all answers there is, in words."""
-    cells = (counts.get("persons") or 0) * (counts.get("items") or 0)
+    cells = (counts.get("persons") or 0) * (counts.get("combinations") or counts.get("items") or 0)
     if not cells:
         return ""
     share = (counts.get("responses") or 0) / cells
+    if "combinations" in counts:
+        return f"{100 * share:.3g}% of people times items times raters"
     return "everybody answered every item" if share == 1 else f"{100 * share:.3g}% of people times items"
 
 
-def reliability_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str]) -> list[tuple[str, str, str]]:
     """The reliabilities, each under its name with what it says."""
     rows = []
     eap, kr20 = found.get("eap_reliability"), found.get("kr20")
@@ -111,12 +116,10 @@ def reliability_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
     if found.get("alpha") is not None:
         rows.append(("Cronbach's alpha", number(found["alpha"]), "of the total score, over complete answers"))
-    people, items = found.get("persons") or {}, found.get("items") or {}
-    for name, one, said in (
-        ("Person", people if found.get("method") != "eap" else {}, "without extreme scores"),
-        ("Item", items, "how surely the items are ordered"),
-    ):
-        if one.get("separation") is not None:
+    names = {"persons": ("Person", "without extreme scores"), "items": ("Item", "how surely the items are ordered")}
+    for kind in kinds:
+        (name, said), one = names[kind], found.get(kind) or {}
+        if one.get("separation") is not None and (kind == "items" or found.get("method") != "eap"):
             more = f"separation {number(one['separation'])}, strata {number(one.get('strata'), 1)}"
             rows.append((f"{name} separation reliability", number(one.get("reliability")), f"{said}; {more}"))
     target = found.get("targeting")

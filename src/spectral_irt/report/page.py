@@ -8,15 +8,16 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OptionError, printable
+from spectral_irt.errors import OptionError, for_shell, printable
 from spectral_irt.files import refuse_foreign, write_each
-from spectral_irt.report.blocks import DataTable, Lines, Missing, Section, within
-from spectral_irt.report.data import ReportData
+from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section, within
+from spectral_irt.report.facets import facets
 from spectral_irt.report.fit import differential, dimensions, fit
 from spectral_irt.report.items import curves, item_table, wright
 from spectral_irt.report.methods import methods
@@ -34,11 +35,22 @@ MARK = '<meta name="generator" content="spectral-irt">'  # by which a page is kn
 UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
-# Each gives a section; or says what is missing, and why; or None where there is nothing to say.
-SECTIONS: tuple[Callable[[ReportData], Section | Missing | None], ...] = (
-    *(findings, summary, wright, item_table, curves, people, scores, groups_and_classes),
-    *(fit, dimensions, differential, methods),
-)
+# Names, titles, and what gives each: an error says why it is missing.
+SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
+    "findings": ("Findings", findings),
+    "summary": ("Summary", summary),
+    "wright": ("People and items on one scale", wright),
+    "items": ("Items", item_table),
+    "facets": ("", facets),
+    "curves": ("Curves of the items", curves),
+    "people": ("People", people),
+    "scores": ("From score to ability", scores),
+    "groups": ("Groups and classes", groups_and_classes),
+    "fit": ("Does the model fit?", fit),
+    "dimensions": ("Dimensionality", dimensions),
+    "dif": ("Differential item functioning", differential),
+    "methods": ("Methods", methods),
+}
 
 
 def write_report(study: Analysis, path: Path, parts: Parts, **words: Any) -> Path:
@@ -81,12 +93,16 @@ def today() -> str:
 
 def sections_of(data: ReportData) -> list[Section]:
     """What there is to say about the data; then what there is not, and the long tables."""
-    found = [section(data) for section in SECTIONS]
-    shown = [one for one in found if isinstance(one, Section)]
-    missing = tuple(f"{one.title}: {one.why}" for one in found if isinstance(one, Missing))
-    shown += [Section("missing", "Not in this report", (Lines(missing),))] if missing else []
+    shown, missing = [], []
+    for name, (title, section) in SECTIONS.items():
+        try:
+            found = section(data)
+            shown.append(replace(found, name=name, title=found.title or title))
+        except OptionError as error:
+            missing.append(f"{title}: {for_shell(str(error))}")
+    shown.append(Section((Lines(tuple(missing)),) if missing else (), (), "Not in this report", "missing"))
     appendix = tuple(block for one in shown for block in one.appendix)
-    return [*shown, Section("appendix", "Appendix: long tables", appendix)] if appendix else shown
+    return [one for one in (*shown, Section(appendix, (), "Appendix: long tables", "appendix")) if one.content]
 
 
 def rendered(title: str, sections: Sequence[Section], version: str, author: str = "") -> str:

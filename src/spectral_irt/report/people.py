@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.ability import score_abilities
-from spectral_irt.errors import OptionError, for_shell
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.person_fit import misfit_sentence
 from spectral_irt.plots.base import on_scale
-from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Table, Text, picture, short, within
-from spectral_irt.report.data import ReportData
-from spectral_irt.report.items import cut_short
+from spectral_irt.report.blocks import (
+    Column,
+    DataTable,
+    ReportData,
+    Section,
+    Table,
+    Text,
+    cut_short,
+    picture,
+    short,
+    within,
+)
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number
 
@@ -32,20 +41,18 @@ PERSONS: tuple[Column, ...] = (
     Column("se", "s.e.", 2),
     Column("measure", "Measure", 1),
     Column("measure_se", "s.e. of measure", 1),
+    Column("fair_average", "Fair average", 2),
     Column("infit", "Infit", 2),
     Column("outfit", "Outfit", 2),
 )
 
 
-def people(data: ReportData) -> Section | Missing:
+def people(data: ReportData) -> Section:
     """Where the people are, how many have which score, and a list of them only where it was asked for."""
     persons = data.tables.get("persons")
     if persons is None:
-        return Missing("People", "People were left out of the analysis.")
-    try:
-        display = data.study.plot.scores()
-    except OptionError as error:
-        return Missing("People", for_shell(str(error)))
+        raise OptionError("People were left out of the analysis.")
+    display = data.study.plot.scores()
     score, highest = display.score, display.highest
     if display.alike:
         text = f"scores from {score.min():,} to {score.max():,} of {highest[0]:,}, mean {score.mean():.1f}"
@@ -55,17 +62,11 @@ def people(data: ReportData) -> Section | Missing:
     alt = f"Bars: how many people have which score. {count(len(score), 'person')}, {text}."
     blocks: list[Any] = [Text(_sentence(data)), _abilities(data, persons), picture(display, alt)]
     if not data.list_persons:
-        blocks.append(Text("Single people are not listed in this report; --list-persons would list them."))
-    return Section("people", "People", tuple(blocks), _listed(data, persons) if data.list_persons else ())
-
-
-def _listed(data: ReportData, persons: Columns) -> list[Any]:
-    """A table of single people."""
-    columns = PERSONS
-    if not data.binary:
-        columns = tuple(replace(one, head="Score") if one.name == "score" else one for one in PERSONS)
+        return Section((*blocks, Text("Single people are not listed in this report; --list-persons would list them.")))
+    columns = tuple(one if data.binary else replace(one, head=one.head.replace("Right", "Score")) for one in PERSONS)
     caption = f"{count(len(persons['person']), 'person')}; ability in logits"
-    return cut_short(DataTable("persons", caption, columns, persons, noun="people"), "persons.csv")
+    table = DataTable("persons", caption, columns, persons, noun="people")
+    return Section(tuple(blocks), cut_short(table, "persons.csv"))
 
 
 def _sentence(data: ReportData) -> str:
@@ -109,9 +110,10 @@ SCORES = (
 )
 
 
-def scores(data: ReportData) -> Section | Missing:
+def scores(data: ReportData) -> Section:
     """From raw score to ability: on every form that people answered, or on the whole set of items."""
-    title = "From score to ability"
+    if data.study.facets:
+        raise OptionError("What a score means depends on who rated; measures of people allow for that.")
     values = data.tables.get("scores")
     if values is not None and len(values["score"]):
         forms = len(set(values["form"].tolist()))
@@ -120,26 +122,23 @@ def scores(data: ReportData) -> Section | Missing:
         if forms == 1:
             values = {name: column for name, column in values.items() if name != "form"}
     else:
-        try:
-            layout, beta = data.study.calibration.thresholds_of(on_scale(data.study.calibration))
-        except OptionError as error:
-            return Missing(title, for_shell(str(error)))
+        layout, beta = data.study.calibration.thresholds_of(on_scale(data.study.calibration))
         if len(beta) > LONGEST_FORM:
             why = f"nobody answers {len(beta):,} items" if data.binary else f"{len(beta):,} scores are too many"
-            return Missing(title, f"There is no form that many people answered, and {why}.")
+            raise OptionError(f"There is no form that many people answered, and {why}.")
         said = f"For a person who answers all of the {count(layout.n_items, 'item')} with a difficulty."
         ability, se = score_abilities(beta, layout)
         values = {"score": np.arange(len(ability)), "ability": ability, "se": se}
         if not data.scale.is_logits:
             values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
-    table = DataTable("scores", title, SCORES, values, filters=("form",), noun="scores")
+    table = DataTable("scores", "From score to ability", SCORES, values, filters=("form",), noun="scores")
     if table.n_rows <= LONG:
-        return Section("scores", title, (Text(said), table))
-    return Section("scores", title, (Text(f"{said} The table is in the appendix."),), (table,))
+        return Section((Text(said), table))
+    return Section((Text(f"{said} The table is in the appendix."),), (table,))
 
 
-def groups_and_classes(data: ReportData) -> Section | None:
+def groups_and_classes(data: ReportData) -> Section:
     """Means of groups, and classes between cuts, where they were asked for."""
     digits, unit = (2, "") if data.scale.is_logits else (1, "measure_")
     blocks: list[Any] = []
@@ -154,7 +153,7 @@ def groups_and_classes(data: ReportData) -> Section | None:
         columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]
         head = ("Class", "From", "People", "Share", "Accuracy", "Consistency")
         blocks.append(Table("Classes of people between cuts", head, _rows(labels, columns, (2, 0, 2, 2, 2))))
-    return Section("groups", "Groups and classes", tuple(blocks)) if blocks else None
+    return Section(tuple(blocks))
 
 
 def _rows(labels: list[str], columns: list[Any], digits: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:

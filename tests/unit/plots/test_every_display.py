@@ -32,7 +32,6 @@ DISPLAYS: dict[str, Callable[[si.Analysis], Display]] = {
     "against": lambda study: study.plot.against(study),
     "dependence": lambda study: study.plot.dependence(),
     "ranks": lambda study: study.plot.ranks(),
-    "links": lambda study: study.plot.links(),
 }
 OF_BOTH = ("wright", "items", "icc", "fit", "information", "scores")  # kinds of answers
 ALL_NAMED = ("wright", "items", "dif", "dependence", "ranks")  # those that name every one of twenty items
@@ -43,7 +42,7 @@ ALL_NAMED = ("wright", "items", "dif", "dependence", "ranks")  # those that name
 def test_it_draws_something_readable(name: str, size: str, request: pytest.FixtureRequest) -> None:
     display = DISPLAYS[name](request.getfixturevalue(size))
     seen = Picture(display.plot())
-    assert (0.004 if name == "links" else 0.02) < seen.ink < 0.6
+    assert 0.02 < seen.ink < 0.6
     assert not seen.overlaps()
     assert not seen.cut()
     if size == "study" and name in ALL_NAMED:
@@ -132,7 +131,7 @@ def test_it_is_saved_the_same_twice(study: si.Analysis, tmp_path: Any) -> None:
 def test_a_notebook_shows_the_picture(study: si.Analysis) -> None:
     assert study.plot.items()._repr_png_().startswith(b"\x89PNG")
     assert repr(study.plot.items()) == "<ItemIntervals: 20 rows; frame(), plot(), save(path)>"
-    assert "wright, items, icc" in repr(study.plot)
+    assert "wright, items, facet, icc" in repr(study.plot)
 
 
 def test_tables_go_out_as_the_data_came_in() -> None:
@@ -140,7 +139,7 @@ def test_tables_go_out_as_the_data_came_in() -> None:
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame((rng.random((200, 6)) < 0.5).astype(int), columns=list("abcdef"))
     study = si.SpectralRasch().fit(frame).analyse(frame)
-    for name in ("wright", "items", "fit", "information", "scores", "ranks", "links"):
+    for name in ("wright", "items", "fit", "information", "scores", "ranks"):
         assert isinstance(DISPLAYS[name](study).frame(), pandas.DataFrame), name
     assert isinstance(study.plot.icc("a").frame(), pandas.DataFrame)
 
@@ -152,7 +151,7 @@ import spectral_irt as si
 answers = si.datasets.load_lsat()
 study = si.SpectralRasch().fit(answers).analyse(answers)
 for display in (study.plot.wright(), study.plot.items(), study.plot.icc("item1"), study.plot.fit(), study.plot.scores(),
-                study.plot.information(), study.plot.ranks(), study.plot.links(), study.plot.dependence()):
+                study.plot.information(), study.plot.ranks(), study.plot.dependence()):
     display.frame()
 assert "matplotlib" not in sys.modules
 study.plot.wright().plot()

@@ -10,17 +10,20 @@ import pytest
 
 import spectral_irt as si
 from pictures import Picture
-from spectral_irt.plots.all import NAMES
+from spectral_irt.plots.all import EVERY
 from spectral_irt.plots.curves import CategoryCurves
+
+ALWAYS = {*EVERY, "icc", "categories"}
 
 pytestmark = pytest.mark.slow  # pictures
 
 
 def test_many_categories_are_named_here_and_there() -> None:
     beta = np.linspace(-3, 3, 60)
-    seen = Picture(CategoryCurves(label="q", thresholds=beta, codes=np.arange(61.0)).plot())
-    assert not seen.overlaps()
-    assert {"0", "60"} <= {text.get_text() for text in seen.texts}
+    ax = CategoryCurves(label="q", thresholds=beta, codes=np.arange(61.0)).plot()
+    assert not Picture(ax).overlaps()
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert (named[0], named[-1], len(named)) == ("0", "60", 12)
 
 
 def test_category_curves_are_the_model_and_cross_at_the_thresholds(ordered_study: si.Analysis) -> None:
@@ -109,11 +112,11 @@ def test_scores_and_information(ordered_study: si.Analysis, wide_ordered_study: 
 
 def test_the_standard_set(ordered_study: si.Analysis, wide_ordered_study: si.Analysis, tmp_path: Path) -> None:
     written = wide_ordered_study.plot.write(tmp_path / "wide")
-    assert sorted({path.stem for path in written}) == sorted(set(NAMES) - {"distractors"})
+    assert sorted({path.stem for path in written}) == sorted(ALWAYS)
     assert sorted(path.name for path in (tmp_path / "wide").iterdir()) == sorted(path.name for path in written)
     ordered_study.plot.write(tmp_path / "a")
     ordered_study.plot.write(tmp_path / "b")
-    for name in set(NAMES) - {"distractors"}:
+    for name in ALWAYS:
         for kind in ("svg", "png"):
             assert (tmp_path / "a" / f"{name}.{kind}").read_bytes() == (tmp_path / "b" / f"{name}.{kind}").read_bytes()
 
@@ -121,4 +124,4 @@ def test_the_standard_set(ordered_study: si.Analysis, wide_ordered_study: si.Ana
 def test_what_cannot_be_shown_is_said(ordered_study: si.Analysis) -> None:
     with pytest.raises(si.errors.OptionError, match=r"there is no item 'q7'\. Did you mean 'q6'"):
         ordered_study.plot.categories("q7")
-    assert "wright, items, icc, categories" in repr(ordered_study.plot)
+    assert "wright, items, facet, icc, categories" in repr(ordered_study.plot)

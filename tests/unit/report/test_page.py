@@ -14,7 +14,7 @@ import pytest
 import spectral_irt as si
 from spectral_irt.analysis import Analysis
 from spectral_irt.data import Responses
-from spectral_irt.report.commands import python_lines
+from spectral_irt.report.methods import python_lines
 from spectral_irt.report.page import page_of
 
 pytestmark = pytest.mark.slow  # pictures
@@ -45,7 +45,7 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: Analysis, tmp_path: P
     assert "somebody 7" not in page
     for title in (
         "Appendix: long tables",
-        "People and thresholds on one scale",
+        "People and items on one scale",
         "Curves of the items",
         "Does the model fit?",
     ):

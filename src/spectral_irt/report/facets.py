@@ -1,0 +1,72 @@
+"""Raters and other facets: severities with their fit, agreement, and interactions with items and groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectral_irt.analysis.facets import CERTAIN, facet_lines, file_name
+from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Text, cut_short, picture
+from spectral_irt.report.items import closed_if_alike
+from spectral_irt.text import count, number
+
+LEVELS = (
+    Column("severity", "Severity", 2),
+    Column("se", "s.e.", 2),
+    Column("n", "Ratings", 0),
+    Column("observed_average", "Average", 2),
+    Column("fair_average", "Fair average", 2),
+    Column("infit", "Infit", 2),
+    Column("outfit", "Outfit", 2),
+    Column("agreement", "Agreement", 2),
+    Column("agreement_expected", "Expected", 2),
+    Column("status", "Status"),
+    Column("infit_z", "Infit z", 2, closed=True),
+    Column("outfit_z", "Outfit z", 2, closed=True),
+    Column("discrimination", "Discrimination (1: the model's)", 2, closed=True),
+    Column("discrimination_se", "s.e. of discrimination", 2, closed=True),
+    Column("subset", "Subset that can be compared", 0, closed=True),
+)
+BIAS = (
+    Column("bias", "Bias (logits)", 2),
+    Column("se", "s.e.", 2),
+    Column("z", "z", 2),
+    Column("p_holm", "p, adjusted", 3, p=True),
+)
+MEANING = (
+    "Severities are in logits and sum to zero; larger = more severe. The fair average is the mean rating that the "
+    "average person would get. Agreement: the share of equal ratings where two rated the same person on the same item, "
+    "and what the model expects of it."
+)
+
+
+def facets(data: ReportData) -> Section:
+    """A sentence, a picture and a table for each facet; interactions in the appendix."""
+    blocks: list[Any] = []
+    appendix: list[Any] = []
+    for name, said in facet_lines(data.study):
+        display = data.study.plot.facet(name)
+        first, last = display.labels[[0, -1]].tolist()
+        alt = (
+            f"Severities of {count(len(display.labels), name)} with 95% intervals, from "
+            f"{number(display.difficulty[0])} ({first}) down to {number(display.difficulty[-1])} ({last}) logits."
+        )
+        table = data.tables[file_name(name)]
+        order = (-table["severity"]).argsort(kind="stable")
+        values = {key: column[order] for key, column in table.items()}
+        caption = f"{count(len(order), name)}, the most severe first"
+        columns = (Column(name, name.capitalize()), *(closed_if_alike(column, values) for column in LEVELS))
+        shown = DataTable(file_name(name), caption, columns, values, filters=("status",), details={}, noun=f"{name}s")
+        blocks += [Text(f"{name.capitalize()}: {said}."), picture(display, alt), Text(MEANING)]
+        blocks += cut_short(shown, f"{file_name(name)}.csv")
+        for other in ("interactions", *map(file_name, data.parts.groups)):
+            found = data.tables[key := f"{file_name(name)}_{other}"]
+            what = "item" if other == "interactions" else "group"
+            sure = int((found["p_holm"] < CERTAIN).sum())
+            pairs = count(len(found["bias"]), f"pair of {name} and {what}", f"pairs of {name} and {what}")
+            rest = "differ from what severity explains (Holm, 5%); the appendix has all."
+            blocks.append(Text(f"{sure:,} of {pairs} {rest}"))
+            caption = f"Bias by {name} and {what}, the surest first; positive = more severe there"
+            heads = (Column(name, name.capitalize()), Column(what, what.capitalize()), *BIAS)
+            appendix += cut_short(DataTable(key, caption, heads, found, noun="combinations"), f"{key}.csv")
+    title = " and ".join(f"{name}s" for name in data.study.facets)
+    return Section(tuple(blocks), tuple(appendix), title[:1].upper() + title[1:])
