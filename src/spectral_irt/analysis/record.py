@@ -63,7 +63,12 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "settings": dict(made.settings),
         "design": ADAPTIVE if is_adaptive(calibration) else FIXED,
         "input": {"source": responses.source},
-        "counts": {**counts_of(responses), "items_with_estimate": int(items.known.sum()), "items_anchored": anchored},
+        "counts": {
+            **counts_of(responses),
+            "thresholds": items.layout.n_entries,
+            "items_with_estimate": int(items.known.sum()),
+            "items_anchored": anchored,
+        },
         "data_digest": digest,
         "iterations": made.iterations,
         "residual": made.residual,

@@ -107,7 +107,8 @@ class FitJob:
         (top, by), (sets, _) = results.ranked(), results.simulated()
         results.mean_and_sd()  # an error where it is not two numbers
         beside = {
-            "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--clustered-by": method.clustered_by, "--bootstrap": sets,
+            "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--bootstrap": sets,
+            "--clustered-by": method.clustered_by,
             "--design adaptive": method.design == "adaptive", "--item-covariates": results.item_covariates,
             f"--estimator {method.estimator}": method.estimator != "spectral",
         }  # fmt: skip
