@@ -24,7 +24,7 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
+from spectral_irt.estimators.pairwise import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.simulate import Simulated, rasch
 

@@ -13,12 +13,7 @@ import numpy as np
 
 from spectral_irt.chain.paper import pair_counts
 from spectral_irt.datasets import load_lsat
-from spectral_irt.estimators.reciprocal import (
-    ChoppinRasch,
-    choppin_difficulty,
-    eigenvector_difficulty,
-    reciprocal_matrix,
-)
+from spectral_irt.estimators.pairwise import ChoppinRasch, choppin_difficulty, eigenvector_difficulty, reciprocal_matrix
 
 CLOSED_FORM = 1e-10  # no iteration in either program
 EIGENVECTOR = 1e-8

@@ -49,9 +49,9 @@ METHODS = {
     "mml": Method("marginal:MarginalRasch", "max_iter threads"),
     "jml": Method("joint:JointRasch", "max_iter threads"),
     "pml": Method("pairwise:PairwiseRasch", "weighting max_iter threads"),
-    "vb": Method("variational:VariationalRasch", "max_iter threads"),
-    "choppin": Method("reciprocal:ChoppinRasch", "max_iter threads"),
-    "eigenvector": Method("reciprocal:EigenvectorRasch", "max_iter threads"),
+    "vb": Method("joint:VariationalRasch", "max_iter threads"),
+    "choppin": Method("pairwise:ChoppinRasch", "max_iter threads"),
+    "eigenvector": Method("pairwise:EigenvectorRasch", "max_iter threads"),
 }
 
 # For answers in ordered categories, by model.

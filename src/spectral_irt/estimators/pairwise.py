@@ -1,8 +1,12 @@
-"""PairwiseRasch: pairwise (composite) maximum likelihood, a comparison for every right and wrong answer of a person."""
+"""Difficulties from counts of pairs of items: pairwise likelihood, Choppin's row means, the leading eigenvector.
+
+Y_ij is the number of people who answered i right and j wrong, and D_ij = Y_ji / Y_ij estimates exp(beta_i - beta_j).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -12,21 +16,20 @@ from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
+from spectral_irt.data.design import examine
+from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, by_item, convergence, keep_estimable
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, by_item, convergence, keep_estimable
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.sparse_kernels import csr
 
 PAIRS = 2_000_000  # pairs of answers laid out at a time
+MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
 
 
-# ------------------------------------------------------------------------- from pair counts
-
-
-@dataclass(frozen=True, eq=False)
-class PairwiseFit:
+class PairwiseFit(NamedTuple):
     """What `pairwise_difficulty` found."""
 
     difficulty: Floats
@@ -38,58 +41,27 @@ class PairwiseFit:
 def pairwise_difficulty(
     counts: Floats | sparse.csr_array, *, start: Floats | None = None, tol: float = 1e-9, max_iter: int = 10_000
 ) -> PairwiseFit:
-    """Difficulties that maximize the pairwise likelihood of counts Y_ij (i right and j wrong).
+    """Difficulties that maximize the pairwise likelihood of counts, which must be strongly connected.
 
     loglik = sum_ij Y_ij log(pi_j / (pi_i + pi_j)),  pi = exp(beta)
 
     By Markov chains with rates Y_ij / (pi_i + pi_j), each at the pi of the last; at the fixed point, balance is the
-    score equation (Luce spectral ranking). The counts must be strongly connected. Stops when no difficulty moves by
-    more than `tol`.
+    score equation (Luce spectral ranking). Stops when no difficulty moves by more than `tol`.
     """
     y = sparse.csr_array(counts)
-    m = y.shape[0]
-    beta = np.zeros(m) if start is None else start - start.mean()
-    pairs = _Pairs(y)
+    right, wrong = np.repeat(np.arange(y.shape[0], dtype=np.int32), np.diff(y.indptr)), y.indices
+    beta = np.zeros(y.shape[0]) if start is None else start - start.mean()
     move, n_iter = np.inf, 0
     while move > tol and n_iter < max_iter:
-        new = pairs.chain_step(beta)
+        pi = np.exp(beta)
+        rates = sparse.csr_array((y.data / (pi[right] + pi[wrong]), wrong, y.indptr))
+        pi = np.exp(beta - beta.max())
+        new = np.log(stationary(PairChain(rates), start=pi / pi.sum(), tol=1e-12).pi)
         new -= new.mean()
         move = float(np.abs(new - beta).max())
         beta = new
         n_iter += 1
-    return PairwiseFit(beta, pairs.loglik(beta), n_iter, move)
-
-
-class _Pairs:
-    """Y as its nonzero cells, laid out once."""
-
-    def __init__(self, y: sparse.csr_array) -> None:
-        self.y = y
-        self.right = np.repeat(np.arange(y.shape[0], dtype=np.int32), np.diff(y.indptr))
-        self.wrong = y.indices
-
-    def rates(self, beta: Floats) -> sparse.csr_array:
-        """Y_ij / (pi_i + pi_j)."""
-        pi = np.exp(beta)
-        return sparse.csr_array((self.y.data / (pi[self.right] + pi[self.wrong]), self.wrong, self.y.indptr))
-
-    def chain_step(self, beta: Floats) -> Floats:
-        """log of the stationary distribution of the chain with these rates."""
-        start = np.exp(beta - beta.max())
-        return np.log(stationary(PairChain(self.rates(beta)), start=start / start.sum(), tol=1e-12).pi)
-
-    def loglik(self, beta: Floats) -> float:
-        return float(-(self.y.data @ np.logaddexp(0, beta[self.right] - beta[self.wrong])))
-
-    def information(self, beta: Floats) -> sparse.csr_array:
-        """Minus the second derivatives, m x m: a Laplacian with weights (Y_ij + Y_ji) pi_i pi_j / (pi_i + pi_j)^2."""
-        p = sigmoid(beta[self.wrong] - beta[self.right])
-        weights = sparse.csr_array((self.y.data * p * (1 - p), self.wrong, self.y.indptr), shape=self.y.shape)
-        weights = weights + weights.T
-        return sparse.csr_array(sparse.diags_array(weights.sum(axis=1)) - weights)
-
-
-# ------------------------------------------------------------------------ sandwich, by person
+    return PairwiseFit(beta, float(-(y.data @ np.logaddexp(0, beta[right] - beta[wrong]))), n_iter, move)
 
 
 def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
@@ -100,7 +72,6 @@ def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_arra
     time.
     """
     block = block.take(np.flatnonzero(block.informative))
-    m = len(beta)
     out = np.zeros(block.n_responses)
     right, wrong = block.scores, block.counts - block.scores
     ones = np.flatnonzero(block.right())
@@ -123,10 +94,10 @@ def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_arra
         out[low:high] += np.bincount(j - low, weights=share, minlength=high - low)
         out[low:high] -= np.bincount(i - low, weights=share, minlength=high - low)
         start = stop
-    return csr(block.indptr.astype(np.int32), np.asarray(block.items), out, m)
+    return csr(block.indptr.astype(np.int32), np.asarray(block.items), out, len(beta))
 
 
-def score_squares(block: Block, beta: Floats, weighting: str, dense: bool) -> Floats:
+def _score_squares(block: Block, beta: Floats, weighting: str, dense: bool) -> Floats:
     """The sum over people of g g', or its diagonal."""
     g = person_scores(block, beta, weighting)
     return gram(g) if dense else by_item(g.indices, g.data**2, len(beta))
@@ -135,18 +106,19 @@ def score_squares(block: Block, beta: Floats, weighting: str, dense: bool) -> Fl
 def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, beta: Floats, weighting: str) -> Floats:
     """Standard errors J^+ Omega J^+ with Omega the sum over people of g_l g_l^T; one person's pairs are dependent.
 
-    Beyond 5,000 items J is taken for its diagonal.
+    J is a Laplacian with weights (Y_ij + Y_ji) pi_i pi_j / (pi_i + pi_j)^2; beyond 5,000 items, its diagonal.
     """
-    dense = len(beta) <= DENSE_ITEMS
-    information = _Pairs(sparse.csr_array(counts)).information(beta)
-    omega = responses.sum(score_squares, beta, weighting, dense)
+    y, dense = sparse.csr_array(counts), len(beta) <= DENSE_ITEMS
+    right = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
+    p = sigmoid(beta[y.indices] - beta[right])
+    weights = sparse.csr_array((y.data * p * (1 - p), y.indices, y.indptr), shape=y.shape)
+    weights = weights + weights.T
+    information = sparse.csr_array(sparse.diags_array(weights.sum(axis=1)) - weights)
+    omega = responses.sum(_score_squares, beta, weighting, dense)
     if not dense:
         return np.sqrt(omega) / information.diagonal()
     inverse = centered_inverse(information.toarray())
     return np.sqrt(np.maximum(np.einsum("ij,ij->i", inverse @ omega, inverse), 0))
-
-
-# ------------------------------------------------------------------------------- estimator
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -156,7 +128,8 @@ class PairwiseRasch(RaschEstimator):
     loglik = sum_ij Y_ij log(pi_j / (pi_i + pi_j)),  Y_ij = sum_l w_l X_li (1 - X_lj),  pi = exp(beta)
 
     Consistent without any assumption on abilities. It needs the counts of all pairs of items seen together, m x m at
-    worst, which the spectral method does not.
+    worst, which the spectral method does not. Standard errors are a sandwich over people; beyond 5,000 items they use
+    the diagonal of the information.
 
     Parameters
     ----------
@@ -172,10 +145,6 @@ class PairwiseRasch(RaschEstimator):
     ----------
     loglik_ : float
         The pairwise log-likelihood: composite, so not for likelihood-ratio tests.
-
-    Notes
-    -----
-    Standard errors are a sandwich over people. Beyond 5,000 items they use the diagonal of the information.
 
     References
     ----------
@@ -209,3 +178,140 @@ class PairwiseRasch(RaschEstimator):
             findings.append(Finding("approximate_se", "note", sentence, remedy))
         se = pairwise_errors(rest, counts, fit.difficulty, self.weighting)
         return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, loglik=fit.loglik, findings=findings)
+
+
+# ------------------------------------------------------------------------- the reciprocal matrix
+
+
+def reciprocal_matrix(counts: Floats) -> Floats:
+    """D_ij = Y_ji / Y_ij, with ones on the diagonal."""
+    y = np.array(counts, dtype=float)
+    np.fill_diagonal(y, 1)
+    return y.T / y
+
+
+def _complete_counts(responses: Responses) -> Floats:
+    """Y, after a check that every pair of items was answered differently in both ways."""
+    m = responses.n_items
+    if m > MOST_ITEMS:
+        raise OptionError(
+            f"{m:,} items make {m * m:,} pairs; the reciprocal methods are for short tests. Use `SpectralRasch`."
+        )
+    counts = np.asarray(pair_counts(responses, dense=True))
+    missing = np.argwhere(np.triu((counts == 0) | (counts == 0).T, 1))
+    if len(missing):
+        names = responses.items.tolist()
+        shown = ", ".join(f"({names[i]!r}, {names[j]!r})" for i, j in missing[:NAMED])
+        more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
+        raise DesignError(
+            f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a person who answered "
+            f"the first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
+            "defined only when none is missing. Use `SpectralRasch` or `PairwiseRasch`, which need no complete pairs, "
+            "or drop the items."
+        )
+    return counts
+
+
+def choppin_difficulty(matrix: Floats) -> Floats:
+    """beta_i = mean_j log D_ij.
+
+    >>> choppin_difficulty(np.array([[1.0, 4.0], [0.25, 1.0]])).round(4).tolist()
+    [0.6931, -0.6931]
+    """
+    return np.log(matrix).mean(axis=1)
+
+
+def eigenvector_difficulty(matrix: Floats, *, tol: float = 1e-13, max_iter: int = 10_000) -> tuple[Floats, int, float]:
+    """The log of the leading right eigenvector of D > 0, centered, by power iteration; iterations and the last change.
+
+    >>> eigenvector_difficulty(np.array([[1.0, 4.0], [0.25, 1.0]]))[0].round(4).tolist()
+    [0.6931, -0.6931]
+    """
+    beta = choppin_difficulty(matrix)
+    move, n_iter = np.inf, 0
+    while move > tol and n_iter < max_iter:
+        new = np.log(matrix @ np.exp(beta))
+        new -= new.mean()
+        move = float(np.abs(new - beta).max())
+        beta = new
+        n_iter += 1
+    return beta, n_iter, move
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ChoppinRasch(RaschEstimator):
+    """Difficulties by Choppin's row means of the log reciprocal matrix: closed form, complete pairs only.
+
+    beta_i = mean_j log(Y_ji / Y_ij),  Y_ij = number of people who answered i right and j wrong
+
+    A pair that only a few people answered differently weighs as much as any other, so the estimate is noisy where
+    counts are small. There are no standard errors.
+
+    Parameters
+    ----------
+    tol, max_iter, threads, threshold
+        As in every estimator; the first two are not used, since the estimate is a formula.
+
+    Attributes
+    ----------
+    reciprocal_ : array, items x items
+        D_ij = Y_ji / Y_ij.
+
+    References
+    ----------
+    Choppin (1968), Nature 219, 870; (1982). Nguyen & Zhang (2022), appendix.
+
+    Examples
+    --------
+    >>> from spectral_irt.datasets import load_lsat
+    >>> ChoppinRasch().fit(load_lsat()).difficulty_.round(3).tolist()
+    [-1.277, 0.479, 1.254, 0.167, -0.622]
+    """
+
+    tol: float = 1e-13
+    max_iter: int = 10_000
+    threads: int | None = None
+    threshold: float | None = None
+
+    def _solve(self, matrix: Floats) -> tuple[Floats, int, float]:
+        return choppin_difficulty(matrix), 1, 0.0
+
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+        matrix, design = reciprocal_matrix(_complete_counts(responses)), examine(responses)
+        sentence = "The methods of the reciprocal matrix have no standard errors here."
+        remedy = "`PairwiseRasch`, `ConditionalRasch` and `SpectralRasch` have them."
+        findings = (*design.findings, Finding("no_standard_errors", "note", sentence, remedy))
+        kept = Kept(responses, design.answered, design.status(), findings, responses.thresholds)
+        difficulty, n_iter, residual = self._solve(matrix)
+        return kept.estimate(difficulty, None, n_iter, residual, se_method="none", extra={"reciprocal": matrix})
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EigenvectorRasch(ChoppinRasch):
+    """Difficulties as the log of the leading eigenvector of the reciprocal matrix; complete pairs only.
+
+    D exp(beta) = lambda exp(beta),  D_ij = Y_ji / Y_ij,  Y_ij = number of people who answered i right and j wrong
+
+    Parameters
+    ----------
+    tol, max_iter, threads, threshold
+        As in every estimator; power iteration stops when no difficulty moves by more than `tol`.
+
+    Attributes
+    ----------
+    reciprocal_ : array, items x items
+        D_ij = Y_ji / Y_ij.
+
+    References
+    ----------
+    Garner & Engelhard (2002), Journal of Applied Measurement 3, 107. Saaty (1987). Nguyen & Zhang (2022), appendix.
+
+    Examples
+    --------
+    >>> from spectral_irt.datasets import load_lsat
+    >>> EigenvectorRasch().fit(load_lsat()).difficulty_.round(3).tolist()
+    [-1.277, 0.478, 1.255, 0.166, -0.622]
+    """
+
+    def _solve(self, matrix: Floats) -> tuple[Floats, int, float]:
+        return eigenvector_difficulty(matrix, tol=self.tol, max_iter=self.max_iter)

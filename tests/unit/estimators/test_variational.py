@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 from dense import AWKWARD
 from spectral_irt.data import Responses
 from spectral_irt.errors import SpectralIrtError
-from spectral_irt.estimators.variational import (
+from spectral_irt.estimators.joint import (
     Items,
-    Part,
+    VariationalPart,
     VariationalRasch,
     bound_pass,
     curvature,
@@ -64,7 +64,7 @@ def test_pass_gives_the_bound_and_the_update_of_abilities_by_definition():
     rng = np.random.default_rng(1)
     items = Items(rng.normal(size=7), rng.uniform(0.1, 0.5, 7), 0.2, 1.3, 0.8)
     block = Responses.from_wide(AWKWARD).blocks[0]
-    part, sums = bound_pass(Part.of(block), items, 0.1)
+    part, sums = bound_pass(VariationalPart.of(block), items, 0.1)
     present = ~np.isnan(AWKWARD).all(axis=1)
     X = AWKWARD[present]
     bound = dense_bound(X, part.mean, part.var, items.mean, items.var, items.mu, items.tau_b, items.tau)
@@ -111,7 +111,7 @@ def test_plain_updates_never_lower_the_bound(table, seed):
     rng = np.random.default_rng(seed)
     m = table.shape[1]
     items = Items(2 * rng.normal(size=m), rng.uniform(0.01, 3, m), rng.normal(), *rng.uniform(0.1, 5, 2))
-    part, shift, bounds = Part.of(Responses.from_wide(table).blocks[0]), 0.0, []
+    part, shift, bounds = VariationalPart.of(Responses.from_wide(table).blocks[0]), 0.0, []
     for _ in range(40):
         part, sums = bound_pass(part, items, shift)
         bounds.append(float(sums[3][0]) + item_bound(items))
