@@ -24,7 +24,7 @@ from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.estimate import keep_estimable
 from spectral_irt.estimators.joint import VariationalRasch, joint_difficulty
-from spectral_irt.estimators.marginal_em import marginal_difficulty
+from spectral_irt.estimators.marginal_fit import marginal_difficulty
 from spectral_irt.estimators.pairwise import pairwise_difficulty
 from spectral_irt.estimators.population import Members
 from spectral_irt.estimators.spectral import SpectralRasch

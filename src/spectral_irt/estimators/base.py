@@ -165,8 +165,7 @@ class RaschEstimator:
 
         with one_blas_thread() if size <= SMALL_ALGEBRA else nullcontext():
             found = self._estimate(responses, tell, **design)
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)  # nothing of an earlier fit survives
+        self._forget()
         self.calibration_ = made = self._calibration(responses, found)
         kept = found.covariance
         asked = getattr(self, "se", None) == "dense"
@@ -181,6 +180,11 @@ class RaschEstimator:
         for finding in made.findings:
             log.log(LEVELS[finding.severity], "%s: %s", finding.code, finding)
         return self
+
+    def _forget(self) -> None:
+        """Nothing of an earlier fit survives."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
 
     def _read(self, data: Any) -> Responses:
         """What `fit` makes of its argument."""

@@ -1,13 +1,9 @@
-"""MarginalRasch and MarginalPartialCredit: marginal maximum likelihood, abilities integrated out over a population.
+"""Marginal maximum likelihood, abilities integrated out over a population; and designs that the answers decide.
 
-And designs in which answers decide what comes next. Conditional equations (the chain, conditional and pairwise
-likelihood) ask which of the items that a person was given were answered right, given how many. An adaptive test chose
-these items by the answers, so that the question has its answer built in. The marginal likelihood of all answers of a
-person factors: the choice, which depends on observed answers only, drops out.
-
-References
-----------
-Eggen & Verhelst (2011), Psicologica 32, 107-132. Zwitser & Maris (2015), Psychometrika 80, 65-84.
+Conditional equations ask which of the items that a person was given were answered right, given how many. An adaptive
+test chose these items by the answers, so that the question has its answer built in. The marginal likelihood of all
+answers of a person factors: the choice, which depends on observed answers only, drops out (Eggen & Verhelst, 2011,
+Psicologica 32, 107; Zwitser & Maris, 2015, Psychometrika 80, 65).
 """
 
 from __future__ import annotations
@@ -25,15 +21,17 @@ from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, convergence, person_weights, weights_finding
-from spectral_irt.estimators.marginal_em import (
+from spectral_irt.estimators.marginal_fit import (
     FREE_STEP,
     NO_SPREAD,
     WIDE_SPREAD,
     MarginalFit,
     free_population,
     marginal_difficulty,
+    marginal_errors,
+    marginal_information,
+    score_covariance,
 )
-from spectral_irt.estimators.marginal_information import marginal_errors, marginal_information, score_covariance
 from spectral_irt.estimators.population import MOST, enough_nodes, people_by_group
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.tables import Columns
@@ -74,14 +72,14 @@ class Marginal(RaschEstimator):
             How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
             them (a sandwich over people).
         design : "fixed" or "adaptive"
-            Whether items were chosen by earlier answers. The estimate is the same, but for the shape of the population;
-            the calibration keeps in mind that nothing given the scores may be asked of such data.
+            Whether items were chosen by earlier answers: the population may then have any shape, and nothing given the
+            scores is asked of the calibration.
         """
         check_option("design", design, DESIGNS)
         return self._fitted(data, progress, groups=groups, weights=weights, design=design)
 
     def _kept(self, responses: Responses) -> tuple[Kept, Any]:
-        """The items that can be placed, and the matrix A of their thresholds, if these are A eta."""
+        """The items that can be placed, and A where thresholds are A eta."""
         return _keep_mixed(responses), None
 
     def _estimate(
@@ -110,7 +108,6 @@ class Marginal(RaschEstimator):
             middle = score_covariance(parts, fit.difficulty, fit.populations, found)
         errors = marginal_errors(found, fit.populations, middle)
         mean = np.array([one.mean for one in fit.populations])
-        # A given sigma is said as given: the nodes' own standard deviation differs from it in the last digits.
         sd = np.array([one.sd if self.sigma is None else self.sigma for one in fit.populations])
         table: Columns = {
             "group": np.array(people.split.names, dtype=object),
@@ -158,9 +155,7 @@ class MarginalRasch(Marginal):
     (the paper's Figure 1 with a fixed sd of 1 and a true one of 2); estimating sigma, the default, removes the worst of
     that, and a population for each group (`fit(responses, groups=...)`) the worst where forms are for different people.
 
-    The one method here for tests that choose the next item, or the end, by the answers so far (adaptive tests, routing,
-    stopping rules): the likelihood of all answers of a person does not depend on how their items were chosen, a
-    likelihood given the score does.
+    The one method here for tests that choose the next item, or the end, by the answers so far.
 
     Parameters
     ----------
@@ -249,7 +244,7 @@ class MarginalPartialCredit(Marginal):
 
 
 def _keep_mixed(responses: Responses) -> Kept:
-    """Items whose categories were all used; the population ties them together even where no person does."""
+    """Items whose categories were all used; the population links them even where no person does."""
     design, binary = examine(responses), responses.thresholds.binary
     counts = responses.category_counts
     mixed = (responses.item_counts > 0) & ((counts > 0) | np.isnan(counts)).all(axis=1)
@@ -316,17 +311,10 @@ def _population_findings(table: Columns, estimated: bool) -> list[Finding]:
 
 
 def fit_adaptive(estimator: E, marginal: type[Marginal], data: Any, **options: Any) -> E:
-    """Fit any estimator to an adaptive design: what it learns is what marginal likelihood finds, and says so.
-
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> fit = fit_adaptive(SpectralRasch(), MarginalRasch, datasets.load_lsat())
-    >>> fit.calibration_.provenance.estimator, fit.difficulty_.round(2).tolist()
-    ('MarginalRasch', [-1.26, 0.48, 1.24, 0.17, -0.62])
-    """
+    """Fit any estimator to an adaptive design: what it learns is what marginal likelihood finds."""
     shared = {name: value for name, value in estimator.get_params().items() if name in SHARED}
     found = marginal(**shared).fit(data, design=ADAPTIVE, **options)
-    for name in [name for name in vars(estimator) if name.endswith("_")]:
-        delattr(estimator, name)  # nothing of an earlier fit survives
+    estimator._forget()
     vars(estimator).update({name: value for name, value in vars(found).items() if name.endswith("_")})
     return estimator
 

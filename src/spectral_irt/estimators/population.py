@@ -1,20 +1,16 @@
-"""A population of abilities on nodes, and what a block of people says given it: the kernels of marginal likelihood.
-
-`beta` are thresholds, item after item, and `layout` says which belongs to which.
-"""
+"""A population of abilities on nodes, and the kernels of marginal likelihood over a block of people given it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import Split, by_label
 from spectral_irt.data.thresholds import Rows, Thresholds, answered_items, rows_of
 from spectral_irt.errors import DisconnectedDesignError, OptionError, listed
@@ -70,11 +66,8 @@ def normalized(log_weights: Floats) -> Floats:
 
 
 def normal_population(sigma: float, n_nodes: int, mu: float = 0.0) -> Population:
-    """N(mu, sigma^2) on evenly spaced nodes (trapezoidal rule).
-
-    They lie closer together than those of Gauss and Hermite: 121 are 0.1 sigma apart, not 0.29 sigma, and a person with
-    n answers has a posterior only about 2 / sqrt(n) wide.
-    """
+    """N(mu, sigma^2) on even nodes (trapezoidal rule): closer together than those of Gauss and Hermite, and a person
+    with n answers has a posterior only about 2 / sqrt(n) wide."""
     z = np.linspace(-REACH, REACH, n_nodes)
     return Population(mu + sigma * z, normalized(-(z**2) / 2))
 
@@ -84,9 +77,6 @@ def enough_nodes(sigma: float, longest: int) -> int:
     narrowest = 1 / np.sqrt(1 / sigma**2 + longest / 4)
     wanted = int(np.ceil(2 * REACH * sigma / (SPACING * narrowest))) + 1
     return int(np.clip(wanted + 1 - wanted % 2, FEWEST, MOST))
-
-
-# --------------------------------------------------------------------------------- kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +138,7 @@ def passing(beta: Floats, nodes: Floats, layout: Thresholds) -> Floats:
 def expected_counts(
     block: Block, weight: Floats | None, beta: Floats, population: Population, layout: Thresholds
 ) -> tuple[Floats, Floats, Floats]:
-    """The E step: expected answers to each item from each node, expected people at each node, log-likelihood.
-
-    People count by their weight, if they have one.
-    """
+    """The E step: expected answers to each item from each node, expected people at each node, log-likelihood."""
     counts, persons, loglik = np.zeros((layout.n_items, len(population.nodes))), np.zeros(len(population.nodes)), 0.0
     for some in posteriors(block, beta, population, layout):
         present = (some.rows.counts > 0).astype(float)  # who has no answers says nothing about the population
@@ -166,7 +153,10 @@ def expected_counts(
 
 def expected_passes(rows: Rows, p: Floats, q: Floats, layout: Thresholds) -> sparse.csr_array:
     """sum over nodes of p_k q_l, people x thresholds, for the thresholds k of the items that person l answered."""
-    indptr, index = thresholds_met(rows, layout)
+    indptr, index = rows.indptr, rows.items
+    if not layout.binary:
+        ends = np.concatenate([[0], np.cumsum(layout.max_score[rows.items])])
+        indptr, index = ends[rows.indptr], layout.of_items(rows.items.astype(np.int64)).astype(np.int32)
     person = np.repeat(np.arange(rows.n_persons), np.diff(indptr))
     out = np.empty(len(index))
     size = max(1, CELLS // (4 * p.shape[1]))
@@ -174,14 +164,6 @@ def expected_passes(rows: Rows, p: Floats, q: Floats, layout: Thresholds) -> spa
         some = slice(a, a + size)
         out[some] = np.einsum("nk,nk->n", p[index[some]], q[person[some]])
     return csr(indptr.astype(np.int32), index, out, len(p))
-
-
-def thresholds_met(rows: Rows, layout: Thresholds) -> tuple[Ints, NDArray[np.int32]]:
-    """All thresholds of the items that people answered: where those of each begin, and which."""
-    if layout.binary:
-        return rows.indptr, rows.items
-    ends = np.concatenate([[0], np.cumsum(layout.max_score[rows.items])])
-    return ends[rows.indptr], layout.of_items(rows.items.astype(np.int64)).astype(np.int32)
 
 
 def marginal_scores(block: Block, beta: Floats, population: Population, layout: Thresholds) -> tuple[Any, Floats]:
@@ -204,9 +186,6 @@ def marginal_scores(block: Block, beta: Floats, population: Population, layout: 
     return expected, of_population
 
 
-# ------------------------------------------------------------------------------------- several populations
-
-
 @dataclass(frozen=True, eq=False)
 class Members:
     """The people of one population: their answers, and how much each counts."""
@@ -220,12 +199,12 @@ class Members:
 
     @property
     def size(self) -> float:
-        """How many answered anything, by their weights."""
+        """How many answered anything, by weight."""
         there = self.responses.counts > 0
         return float(there.sum() if self.weights is None else there @ self.weights)
 
     def counts(self, beta: Floats, population: Population) -> tuple[Floats, Floats, Floats]:
-        """The E step over all of them; see `expected_counts`."""
+        """`expected_counts` over all of them."""
         found: tuple[Floats, Floats, Floats] = self.sum(expected_counts, beta, population, self.layout)
         return found
 
@@ -248,8 +227,7 @@ def _passed_last(block: Block, weight: Floats | None, n: int) -> Floats:
     return block.halves(n)[0].T @ (np.ones(block.n_persons) if weight is None else weight)
 
 
-@dataclass(frozen=True, eq=False)
-class People:
+class People(NamedTuple):
     """Who is in which population, over the same items."""
 
     split: Split
@@ -290,12 +268,10 @@ def _check_linked(parts: tuple[Members, ...], names: tuple[str, ...]) -> None:
     """Means of groups can be compared only through items in common."""
     from scipy.sparse.csgraph import connected_components
 
-    met = sparse.csr_array(np.array([part.responses.item_counts > 0 for part in parts]).astype(np.int8))
-    _, label = connected_components(sparse.block_array([[None, met], [met.T, None]]), directed=False)
-    label = label[: len(parts)]
-    if len(np.unique(label)) > 1:
-        first = listed(np.array(names)[label == label[0]])
-        rest = listed(np.array(names)[label != label[0]])
+    met = sparse.csr_array(np.array([part.responses.item_counts > 0 for part in parts]).astype(np.int32))
+    n, label = connected_components(met @ met.T, directed=False)
+    if n > 1:
+        first, rest = (listed(np.array(names)[mine]) for mine in (label == label[0], label != label[0]))
         raise DisconnectedDesignError(
             f"{parts[0].responses.source}: the groups {first} have no item in common with {rest}, directly or through "
             "others, so that their abilities cannot be compared. Fit them on their own, or leave the groups out if all "

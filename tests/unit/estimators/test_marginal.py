@@ -19,8 +19,7 @@ from spectral_irt import (
 )
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.estimators.marginal_em import marginal_difficulty
-from spectral_irt.estimators.marginal_information import information
+from spectral_irt.estimators.marginal_fit import information, marginal_difficulty
 from spectral_irt.estimators.population import (
     Members,
     Population,

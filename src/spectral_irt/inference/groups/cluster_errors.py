@@ -36,8 +36,7 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.marginal import is_adaptive
-from spectral_irt.estimators.marginal_em import free_population, marginal_difficulty
-from spectral_irt.estimators.marginal_information import marginal_information
+from spectral_irt.estimators.marginal_fit import free_population, marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Population, marginal_scores, people_by_group
 from spectral_irt.inference.groups.calibrations import location_covariance, model_like
 from spectral_irt.numerics import conjugate_gradients, gram

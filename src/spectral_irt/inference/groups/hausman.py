@@ -38,8 +38,7 @@ from spectral_irt.data.same_items import Patterns, distinct_rows
 from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
-from spectral_irt.estimators.marginal_em import marginal_difficulty
-from spectral_irt.estimators.marginal_information import marginal_information
+from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
 from spectral_irt.inference.groups.calibrations import location_covariance
 from spectral_irt.inference.groups.grouping import item_sets
