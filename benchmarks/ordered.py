@@ -22,9 +22,8 @@ import draws
 import harness
 from efficiency import efficiencies
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.estimators.conditional import ConditionalPartialCredit
-from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
-from spectral_irt.estimators.spectral import SpectralPartialCredit
+from spectral_irt.estimators.conditional import ConditionalPartialCredit, ConditionalRatingScale
+from spectral_irt.estimators.spectral import SpectralPartialCredit, SpectralRatingScale
 from two_phase import TwoPhase
 
 RATE: list[tuple[str, int, int, dict[str, Any], tuple[int, ...]]] = [

@@ -19,13 +19,12 @@ _NAMES = {
     "chain.paper": "",
     "datasets": "",
     "engine": "set_memory",
-    "estimators.conditional": "ConditionalPartialCredit ConditionalRasch",
+    "estimators.conditional": "ConditionalPartialCredit ConditionalRasch ConditionalRatingScale",
     "estimators.joint": "JointRasch VariationalRasch",
     "estimators.linear_design": "LinearDesign",
-    "estimators.marginal": "MarginalPartialCredit MarginalRasch",
+    "estimators.marginal": "MarginalPartialCredit MarginalRasch MarginalRatingScale",
     "estimators.pairwise": "ChoppinRasch EigenvectorRasch PairwiseRasch",
-    "estimators.rating_scale": "ConditionalRatingScale MarginalRatingScale SpectralRatingScale",
-    "estimators.spectral": "SpectralPartialCredit SpectralRasch",
+    "estimators.spectral": "SpectralPartialCredit SpectralRasch SpectralRatingScale",
     "estimators.spectral_fit": "spectral_fit",
     "inference.groups.likelihood_ratio": "andersen martin_loef",
     "leaderboard": "Leaderboard",
@@ -61,19 +60,19 @@ if TYPE_CHECKING:
     from spectral_irt.engine import set_memory as set_memory
     from spectral_irt.estimators.conditional import ConditionalPartialCredit as ConditionalPartialCredit
     from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch
+    from spectral_irt.estimators.conditional import ConditionalRatingScale as ConditionalRatingScale
     from spectral_irt.estimators.joint import JointRasch as JointRasch
     from spectral_irt.estimators.joint import VariationalRasch as VariationalRasch
     from spectral_irt.estimators.linear_design import LinearDesign as LinearDesign
     from spectral_irt.estimators.marginal import MarginalPartialCredit as MarginalPartialCredit
     from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch
+    from spectral_irt.estimators.marginal import MarginalRatingScale as MarginalRatingScale
     from spectral_irt.estimators.pairwise import ChoppinRasch as ChoppinRasch
     from spectral_irt.estimators.pairwise import EigenvectorRasch as EigenvectorRasch
     from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch
-    from spectral_irt.estimators.rating_scale import ConditionalRatingScale as ConditionalRatingScale
-    from spectral_irt.estimators.rating_scale import MarginalRatingScale as MarginalRatingScale
-    from spectral_irt.estimators.rating_scale import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.spectral import SpectralPartialCredit as SpectralPartialCredit
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
+    from spectral_irt.estimators.spectral import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.spectral_fit import spectral_fit as spectral_fit
     from spectral_irt.inference.groups.likelihood_ratio import andersen as andersen
     from spectral_irt.inference.groups.likelihood_ratio import martin_loef as martin_loef

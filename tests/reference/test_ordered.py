@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt.estimators.conditional import ConditionalPartialCredit
-from spectral_irt.estimators.rating_scale import ConditionalRatingScale
+from spectral_irt.estimators.conditional import ConditionalPartialCredit, ConditionalRatingScale
 
 HERE = Path(__file__).parent
 PSYCHOTOOLS, ERM, LOGLIK = 1e-6, 1e-4, 1e-6

@@ -65,9 +65,9 @@ ORDERED = {
         "mml": Method("marginal:MarginalPartialCredit", "max_iter threads unused"),
     },
     "rsm": {
-        "spectral": Method("rating_scale:SpectralRatingScale", "max_iter threads unused"),
-        "cml": Method("rating_scale:ConditionalRatingScale", "max_iter threads unused"),
-        "mml": Method("rating_scale:MarginalRatingScale", "max_iter threads unused"),
+        "spectral": Method("spectral:SpectralRatingScale", "max_iter threads unused"),
+        "cml": Method("conditional:ConditionalRatingScale", "max_iter threads unused"),
+        "mml": Method("marginal:MarginalRatingScale", "max_iter threads unused"),
     },
 }
 

@@ -18,6 +18,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import ConvergenceWarning, check_option, stopped
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, centered, convergence, keep_estimable
+from spectral_irt.estimators.linear_design import Groups, RatingScale
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.numerics import symmetric
 
@@ -133,7 +134,7 @@ class Conditional(RaschEstimator):
     max_iter: int
 
     def _kept(self, responses: Responses) -> tuple[Kept, Any]:
-        """The items that can be placed, and the matrix A of their thresholds, if these are A eta."""
+        """The items that can be placed, and A where thresholds are A eta."""
         return keep_estimable(responses), None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
@@ -248,6 +249,39 @@ class ConditionalPartialCredit(Conditional):
 
     se: str = "information"
     unused: str = "collapse"
+    tol: float = 1e-9
+    max_iter: int = 100
+    threads: int | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConditionalRatingScale(RatingScale, Conditional):
+    """The rating scale model by conditional maximum likelihood, exact; the accuracy reference.
+
+    Parameters
+    ----------
+    groups, unused
+        As for `SpectralRatingScale`.
+    se, tol, max_iter, threads
+        As for `ConditionalPartialCredit`.
+
+    Attributes
+    ----------
+    difficulty_, se_, thresholds_, threshold_se_, loglik_, n_patterns_
+    offsets_ : columns
+        tau_k of every group: `group, category, offset, se`.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> answers = simulate.rating_scale(300, 5, categories=3, seed=1).responses
+    >>> ConditionalRatingScale().fit(answers).thresholds_.shape
+    (10,)
+    """
+
+    groups: Groups = None
+    se: str = "information"
+    unused: str = "keep"
     tol: float = 1e-9
     max_iter: int = 100
     threads: int | None = None

@@ -21,13 +21,14 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import column_of
-from spectral_irt.data.thresholds import Thresholds
-from spectral_irt.errors import ConvergenceWarning, OptionError, listed, stopped
+from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
+from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, listed, stopped
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
 DENSE_ITEMS = 5000
 WEIGHTED = "weights"
+REPLACED = ("empty_categories", "disconnected", "extreme_items", "uninformed_items")  # findings with a prior in mind
 OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
 
 
@@ -35,42 +36,19 @@ OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one be
 class Estimate:
     """What a method found, in the order of the responses' items.
 
-    Attributes
-    ----------
-    thresholds, se : float arrays
-        Of every threshold, item after item; NaN without an estimate.
-    status : array of str
-        Of every item: "ok", or why the number is less than that: "all right", "all wrong", "no information",
-        "no responses", "unlinked".
-    n_iter, residual : int, float
-        Iterations of the method, and how far the solution is from exact (the method says in what measure).
-    item_se : float array, optional
-        Of the items' locations; by default from the covariance, or `se` where items have one threshold.
-    covariance : float array, optional
-        Of the thresholds, where the method formed it; NaN without an estimate.
-    information : float array, optional
-        What the answers, without any prior, tell about the location of each item; by default 1 / item_se^2.
-    loglik : float, optional
-        The log-likelihood that the method maximizes, if it has one.
-    findings : tuple of Finding
-    regularization, se_method, solver, contraction, scale
-        How it was done, for the calibration's record.
-    further : mapping
-        Columns that the table of items has besides the usual ones.
-    facets : FacetMeasures, optional
-        Of ratings: what was found about raters and other facets.
-    extra : mapping
-        What only this method learns; each entry `name` becomes the attribute `name_` of the fitted estimator.
+    Of every threshold, item after item, NaN without an estimate; `status` of an item is "ok", or why the number is less
+    than that: "all right", "all wrong", "no information", "no responses", "unlinked". `further` are columns of the
+    table of items, and each entry `name` of `extra` becomes the attribute `name_` of the fitted estimator.
     """
 
     thresholds: Floats
     se: Floats
     status: NDArray[Any]
     n_iter: int
-    residual: float
-    item_se: Floats | None = None
+    residual: float  # how far the solution is from exact, in the method's own measure
+    item_se: Floats | None = None  # of the locations; by default from the covariance, or of single thresholds
     covariance: Floats | None = None
-    information: Floats | None = None
+    information: Floats | None = None  # of the answers, without any prior, on each location; by default 1 / item_se^2
     loglik: float | None = None
     findings: tuple[Finding, ...] = ()
     regularization: Regularization | None = None
@@ -242,10 +220,75 @@ def keep_estimable(responses: Responses) -> Kept:
     return Kept(rest, mask, design.status(), findings + also, responses.thresholds)
 
 
+def scalable(responses: Responses) -> Mask:
+    """Which items have a finite location on a rating scale.
+
+    An item whose people all chose the highest or all the lowest category has none, and the same holds where the others
+    say nothing because their score on the remaining items is the lowest or the highest.
+    """
+    kept = responses.item_counts > 0
+    while True:
+        rest = responses.take_items(kept)
+        used = rest.entries.sum(_categories_used, rest.thresholds)
+        top = np.take_along_axis(used, rest.thresholds.max_score[:, None], axis=1)[:, 0]
+        extreme = (used[:, 0] == used.sum(axis=1)) | (top == used.sum(axis=1))
+        if not extreme.any():
+            return kept
+        kept[np.flatnonzero(kept)[extreme]] = False
+        if kept.sum() < 2:
+            raise DesignError(
+                f"{responses.source}: fewer than two items have answers in different categories by people who can tell "
+                "them apart, so there is nothing to compare."
+            )
+
+
+def _categories_used(block: Block, layout: Thresholds) -> Floats:
+    """Items x categories: answers of people with neither the lowest nor the highest score."""
+    indptr, items, category = answered_items(block, layout)
+    counts = np.repeat(rows_of(block, layout).informative, np.diff(indptr))
+    width = layout.widest + 1
+    cell = items[counts].astype(np.int64) * width + category[counts]
+    return np.bincount(cell, minlength=layout.n_items * width).reshape(-1, width).astype(float)
+
+
+def keep_scalable(responses: Responses, labels: NDArray[Any], group: Ints) -> Kept:
+    """The items that a rating scale can place; an error where a category of a group is nobody's choice there."""
+    design, mask = examine(responses), scalable(responses)
+    status, rest = design.status(), responses if mask.all() else responses.take_items(mask)
+    used = rest.entries.sum(_categories_used, rest.thresholds)
+    for g, label in enumerate(labels):
+        mine = np.flatnonzero(group[mask] == g)
+        if not len(mine):
+            continue
+        empty = np.flatnonzero(used[mine].sum(axis=0)[: rest.thresholds.max_score[mine[0]] + 1] == 0)
+        if len(empty):
+            where = f" of group {label!r}" if len(labels) > 1 else ""
+            codes = empty.tolist() if rest.codes is None else [f"{code:g}" for code in rest.codes[mine[0]][empty]]
+            raise DesignError(
+                f"{rest.source}: category {listed(codes)}{where} was chosen only for items that everybody answers "
+                "alike, or by people with the lowest or the highest score, so a rating scale has no finite threshold "
+                "for it. Join it with its neighbor (`recode=`), drop these items, or fit a partial credit model."
+            )
+    status[~mask & ~np.isin(status, ("no responses", "all right", "all wrong"))] = "no information"
+    status[mask & (status == "empty category")] = "ok"  # the other items of the scale tell where its thresholds lie
+    findings = tuple(finding for finding in design.findings if finding.code not in REPLACED)
+    names = responses.items[~mask & (responses.item_counts > 0)]
+    if len(names):
+        one = len(names) == 1
+        sentence = (
+            f"{len(names):,} {'item is' if one else 'items are'} left out, answered in the highest or in the lowest "
+            f"category by everyone without an extreme score: {listed(names)}. A rating scale has no finite location "
+            f"for {'it' if one else 'them'}."
+        )
+        remedy = "Drop the items or collect more answers; a partial credit model places them by its prior."
+        findings += (Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist())),)
+    return Kept(rest, mask, status, findings, responses.thresholds)
+
+
 # --------------------------------------------------------------------- sums over answers
 
 
-def by_item(items: NDArray[np.int32], values: Floats, n_items: int) -> Floats:
+def by_item(items: NDArray[Any], values: Floats, n_items: int) -> Floats:
     """Sum over the answers to each item."""
     return np.bincount(items, weights=values, minlength=n_items).astype(np.float64, copy=False)
 

@@ -2,14 +2,14 @@
 
 delta_(i, r), k = delta_ik + rho_r: the virtual item (i, r) is as hard as the item, and as the rater is severe. Here is
 how the matrix A of beta = A eta comes from a formula, and which of the parameters that the answers do not tell apart
-are meant.
+are meant. A rating scale is the design of locations and offsets that items have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,18 @@ from scipy import sparse
 
 from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
-from spectral_irt.data import Responses
+from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
+from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Kept, keep_scalable
+from spectral_irt.tables import Columns
 
+Groups = Mapping[Any, Any] | Sequence[Any] | None
 ITEMS = "items"  # the term of the items' thresholds
 INTERACTION = ":"
 
@@ -33,8 +37,9 @@ INTERACTION = ":"
 class Term:
     """Some columns of a design: what one facet, or the items, add to a threshold.
 
-    `labels` has one for each column (of the items' thresholds: the item of each, with its `level`). `group` says which
-    columns have a common prior; -1 for none.
+    `labels` has one for each column (of the items' thresholds: the item of each, with its `level`), `group` says which
+    columns have a common prior (-1: none), and `weight` is that of each in the mean of the term, which is zero; terms
+    without weights are no facets.
     """
 
     name: str
@@ -42,7 +47,7 @@ class Term:
     columns: slice
     group: Ints
     level: Ints | None = None
-    weight: Floats | None = None  # of each column in the mean of the term, which is zero; None: it is no facet
+    weight: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -85,15 +90,19 @@ class LinearDesign:
         found = [":".join(one.strip() for one in part.split(INTERACTION)) for part in found if part]
         return [ITEMS if name == "item" else name for name in dict.fromkeys(found)]
 
-    def of(self, responses: Responses, *, common_offsets: bool = False) -> DesignMatrix:
-        """The matrix for these responses; with `common_offsets` items share the distances of their thresholds."""
-        facets = responses.facets or alone(responses)
+    def of(self, responses: Responses, *, scale: bool = False, groups: Groups = None) -> DesignMatrix:
+        """The matrix for these responses; in a rating `scale` the items of each group share their offsets."""
+        facets = responses.facets or Facets(("item",), (responses.items,), np.arange(responses.n_items)[:, None])
         names = self.terms or [ITEMS, *facets.names[1:]]
         made = _Columns(facets, responses.thresholds, self.properties)
         for name in names:
-            made.add(name, common_offsets)
-        if ITEMS not in names and not responses.thresholds.binary:
-            made.add_offsets(common_offsets)
+            if name == ITEMS and not scale:
+                made.thresholds()
+            else:
+                made.add(name)
+        if scale or (ITEMS not in names and not responses.thresholds.binary):
+            each = (facets.items, np.arange(len(facets.items)))
+            made.offsets(*(group_codes(facets.items, groups) if scale else each))
         matrix = sparse.csr_array(sparse.hstack(made.blocks))
         return DesignMatrix(matrix, tuple(made.terms), facets, made.real, *self._known(made.terms, matrix.shape[1]))
 
@@ -115,9 +124,21 @@ class LinearDesign:
         return fixed, value
 
 
-def alone(responses: Responses) -> Facets:
-    """Responses without facets: each item is itself."""
-    return Facets(("item",), (responses.items,), np.arange(responses.n_items)[:, None])
+def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints]:
+    """The labels of the groups of items that share a rating scale, and the group of each item."""
+    if groups is None:
+        return np.array(["all"], dtype=object), np.zeros(len(items), dtype=np.int64)
+    if isinstance(groups, Mapping):
+        absent = [item for item in items.tolist() if item not in groups]
+        if absent:
+            raise OptionError(f"groups says nothing about {len(absent):,} items: {listed(absent)}.")
+        groups = [groups[item] for item in items.tolist()]
+    if len(groups) != len(items):
+        raise OptionError(f"groups has {len(groups):,} labels; there are {len(items):,} items.")
+    labels = np.empty(len(set(groups)), dtype=object)
+    labels[:] = list(dict.fromkeys(groups))
+    place = {label: k for k, label in enumerate(labels)}
+    return labels, np.array([place[one] for one in groups])
 
 
 class _Columns:
@@ -130,33 +151,31 @@ class _Columns:
         self.real = Thresholds(np.maximum(highest, 1))
         self.terms: list[Term] = []
         self.blocks: list[Any] = []
-        self.groups = 0
 
-    def add(self, name: str, common_offsets: bool) -> None:
-        if name == ITEMS and common_offsets:
-            self._indicators(ITEMS, self.facets.items, self.facets.item)
-            self.add_offsets(True)
-        elif name == ITEMS:
-            real, layout = self.real, self.layout
-            column = real.first[self.facets.item][layout.item] + layout.level - 1
-            weight = 1 / (real.n_items * real.max_score[real.item])
-            group = np.unique(real.max_score[real.item] * (real.widest + 1) + real.level, return_inverse=True)[1]
-            self._append(name, self.facets.items[real.item], column, None, group, real.level, weight)
-        elif INTERACTION in name:
-            self._interaction(name)
-        else:
-            labels, code, values = self._factor(name)
-            if values is None:
-                self._indicators(name, labels, code)
-            else:
-                self._append(name, np.array([name], dtype=object), None, values, np.array([-1]), None, None)
+    def thresholds(self) -> None:
+        """A column for each threshold of the items."""
+        real, layout = self.real, self.layout
+        column = real.first[self.facets.item][layout.item] + layout.level - 1
+        weight = 1 / (real.n_items * real.max_score[real.item])
+        group = np.unique(real.max_score[real.item] * (real.widest + 1) + real.level, return_inverse=True)[1]
+        self._keep(ITEMS, self.facets.items[real.item], self._block(column, real.n_entries), group, real.level, weight)
 
-    def _indicators(self, name: str, labels: NDArray[Any], code: Ints) -> None:
-        weight = np.full(len(labels), 1 / len(labels))
-        self._append(name, labels, code[self.layout.item], None, np.zeros(len(labels), dtype=np.int64), None, weight)
+    def add(self, name: str) -> None:
+        """The columns of a facet, a property or an interaction of such."""
+        factors = [self._factor(one) for one in name.split(INTERACTION)]
+        labels, code, values = factors[0]
+        for others, other, more in factors[1:]:
+            both, code = np.unique(np.stack([code, other], axis=1), axis=0, return_inverse=True)
+            named = [f"{labels[i]} × {others[j]}" for i, j in both]
+            labels, code = np.array(named, dtype=object), code.ravel()
+            values = more if values is None else values if more is None else values * more
+        single = values is not None and len(labels) == 1
+        weight = np.full(len(labels), 1 / len(labels)) if len(factors) == 1 and not single else None
+        block = self._block(code[self.layout.item], len(labels), None if values is None else values[self.layout.item])
+        self._keep(name, labels, block, np.full(len(labels), -1 if single else 0), None, weight)
 
     def _factor(self, name: str) -> tuple[NDArray[Any], Ints, Floats | None]:
-        """The levels of a facet and the level of each virtual item; or the values of a property."""
+        """The levels of a facet and the level of each virtual item; a property in numbers has one, and values."""
         facets = self.facets
         if name in (ITEMS, "item"):
             return facets.items, facets.item, None
@@ -174,79 +193,49 @@ class _Columns:
             raise OptionError(f"the property {name!r} is not known of {len(absent):,} items: {listed(absent)}.")
         values = [list(known.values())[k] for k in place.tolist()]
         try:
-            return facets.items, facets.item, np.array(values, dtype=np.float64)[facets.item]
+            numbers = np.array(values, dtype=np.float64)[facets.item]
         except (TypeError, ValueError):
             labels, code = np.unique([str(value) for value in values], return_inverse=True)
             return labels.astype(object), code.ravel()[facets.item], None
+        return np.array([name], dtype=object), np.zeros(len(numbers), dtype=np.int64), numbers
 
-    def _interaction(self, name: str) -> None:
-        first, second = (self._factor(one) for one in name.split(INTERACTION))
-        values: Floats | None
-        if first[2] is not None and second[2] is not None:
-            values = first[2] * second[2]
-            self._append(name, np.array([name], dtype=object), None, values, np.array([-1]), None, None)
-            return
-        if first[2] is not None or second[2] is not None:
-            (labels, code, _), values = (second, first[2]) if first[2] is not None else (first, second[2])
-        else:
-            both, code = np.unique(np.stack([first[1], second[1]], axis=1), axis=0, return_inverse=True)
-            labels, code, values = np.empty(len(both), dtype=object), code.ravel(), None
-            labels[:] = [f"{first[0][i]} × {second[0][j]}" for i, j in both]
-        group = np.zeros(len(labels), dtype=np.int64)
-        self._append(name, labels, code[self.layout.item], values, group, None, None)
-
-    def add_offsets(self, common: bool) -> None:
-        """Columns for how far thresholds lie from their location: of all items, or of each; sums are zero."""
-        layout, of_item = self.layout, self.facets.item[self.layout.item]
-        if common and len(np.unique(self.real.max_score)) > 1:
-            fewer = self.facets.items[self.real.max_score < self.real.widest]
+    def offsets(self, labels: NDArray[Any], group: Ints) -> None:
+        """Columns for how far thresholds lie from their location, in common for the items of a group; sums are zero."""
+        layout, highest = self.layout, np.zeros(len(labels), dtype=np.int64)
+        np.maximum.at(highest, group, self.real.max_score)
+        fewer = self.real.max_score < highest[group]
+        if fewer.any():
+            g = int(group[fewer][0])
             raise OptionError(
-                f"the items of a rating scale have the same categories, but {listed(fewer)} have fewer than "
-                f"{self.real.widest + 1}. Fit a partial credit model."
+                f"the items of a rating scale have the same categories, but in group {labels[g]!r} "
+                f"{listed(self.facets.items[fewer & (group == g)])} have fewer than {highest[g] + 1}. Give them a "
+                "group of their own, keep categories that nobody used (`unused='keep'`), or fit a partial credit model."
             )
-        highest = self.real.max_score[of_item]
-        start = (
-            np.zeros(self.real.n_items, dtype=np.int64) if common else self.real.first - np.arange(self.real.n_items)
-        )
-        size = self.real.widest - 1 if common else self.real.n_entries - self.real.n_items
+        first, size = np.cumsum(highest - 1) - (highest - 1), int((highest - 1).sum())
         if not size:
             return
-        last = layout.level == highest
-        row, column = np.flatnonzero(~last), (start[of_item] + layout.level - 1)[~last]
-        times = (highest - 1)[last]
+        own = group[self.facets.item[layout.item]]
+        last = np.flatnonzero(layout.level == highest[own])
+        others = np.flatnonzero(layout.level < highest[own])
+        times = (highest - 1)[own[last]]
         more = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        rows = np.concatenate([row, np.repeat(np.flatnonzero(last), times)])
-        columns = np.concatenate([column, np.repeat(start[of_item][last], times) + more])
-        values = np.concatenate([np.ones(len(row)), -np.ones(len(more))])
+        rows = np.concatenate([others, np.repeat(last, times)])
+        columns = np.append(first[own[others]] + layout.level[others] - 1, np.repeat(first[own[last]], times) + more)
+        values = np.concatenate([np.ones(len(others)), -np.ones(len(more))])
         block = sparse.csr_array((values, (rows, columns)), shape=(layout.n_entries, size))
-        labels = (
-            np.array(["all"] * size, dtype=object) if common else np.repeat(self.facets.items, self.real.max_score - 1)
-        )
-        level = np.arange(size) + 1 if common else np.arange(size) - np.repeat(start, self.real.max_score - 1) + 1
-        self._keep("offsets", labels, block, np.full(size, -1), level, None)
+        level = np.arange(size) - np.repeat(first, highest - 1) + 1
+        self._keep("offsets", np.repeat(labels, highest - 1), block, np.full(size, -1), level, None)
 
-    def _append(
-        self,
-        name: str,
-        labels: NDArray[Any],
-        column: Ints | None,
-        values: Floats | None,
-        group: Ints,
-        level: Ints | None,
-        weight: Floats | None,
-    ) -> None:
+    def _block(self, column: Ints, size: int, values: Floats | None = None) -> sparse.csr_array:
         n = self.layout.n_entries
-        where = np.zeros(n, dtype=np.int64) if column is None else column
-        data = np.ones(n) if values is None else values[self.layout.item]
-        block = sparse.csr_array((data, (np.arange(n), where)), shape=(n, len(labels)))
-        self._keep(name, labels, block, group, level, weight)
+        data = np.ones(n) if values is None else values
+        return sparse.csr_array((data, (np.arange(n), column)), shape=(n, size))
 
     def _keep(
         self, name: str, labels: NDArray[Any], block: Any, group: Ints, level: Ints | None, weight: Floats | None
     ) -> None:
         start = self.terms[-1].columns.stop if self.terms else 0
-        group = np.where(group >= 0, group + self.groups, -1)
-        self.groups = max(self.groups, int(group.max(initial=-1)) + 1)
+        group = np.where(group >= 0, group + max([0, *(term.group.max(initial=-1) + 1 for term in self.terms)]), -1)
         self.terms.append(Term(name, labels, slice(start, start + block.shape[1]), group, level, weight))
         self.blocks.append(block)
 
@@ -262,75 +251,108 @@ class DesignMatrix:
     fixed: Mask
     value: Floats
 
-    @property
-    def group(self) -> Ints:
-        return np.concatenate([term.group for term in self.terms])
+    def of_columns(self, what: Callable[[Term], Any]) -> NDArray[Any]:
+        """What is to be said of each term, for every column."""
+        return np.concatenate([np.broadcast_to(what(term), term.size) for term in self.terms])
 
     def term(self, name: str) -> Term:
         return next(term for term in self.terms if term.name == name)
-
-    def largest(self, terms: tuple[Term, ...]) -> slice | None:
-        """The largest term with a single one in each row, where the design is too large without."""
-        if sum(term.size for term in terms) <= DENSE_PARAMETERS // 2:
-            return None
-        return max((term for term in terms if term.weight is not None), key=lambda term: term.size).columns
 
     def open_directions(self, parts: Ints) -> tuple[Floats, dict[str, Ints]]:
         """The directions that are left open, and for each facet which of its levels can be compared.
 
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
-        levels = unidentified(self.matrix, parts, self.fixed, self.largest(self.terms))
-        main, found = tuple(term for term in self.terms if not term.interaction), levels
-        if len(main) < len(self.terms):
-            some = np.concatenate([np.arange(self.matrix.shape[1])[term.columns] for term in main])
-            found = np.zeros((self.matrix.shape[1], 0))
-            own = unidentified(sparse.csr_array(self.matrix[:, some]), parts, self.fixed[some])
-            found = np.zeros((self.matrix.shape[1], own.shape[1]))
-            found[some] = own
-        return levels, {term.name: subsets(found[term.columns]) for term in main if term.weight is not None}
+        size, largest = self.matrix.shape[1], None
+        if size > DENSE_PARAMETERS // 2:  # the largest term with a single one in each row
+            largest = max((term for term in self.terms if term.weight is not None), key=lambda term: term.size).columns
+        levels = unidentified(self.matrix, parts, self.fixed, largest)
+        found, main = levels, ~self.of_columns(lambda term: term.interaction)
+        if not main.all():
+            own = unidentified(sparse.csr_array(self.matrix[:, np.flatnonzero(main)]), parts, self.fixed[main])
+            found = np.zeros((size, own.shape[1]))
+            found[main] = own
+        return levels, {term.name: subsets(found[term.columns]) for term in self.terms if term.weight is not None}
 
+    def normalization(self, levels: Floats, subset: Mapping[str, Ints]) -> Callable[[Floats], Floats]:
+        """Chooses among the parameters, or columns of them, that the answers do not tell apart.
 
-@dataclass(frozen=True, eq=False)
-class Normalization:
-    """Chooses among the parameters that the answers do not tell apart: every facet has the mean zero.
+        Every facet has the mean zero within each subset of levels that can be compared; interactions are as small as
+        can be.
+        """
+        rows, columns, values, n = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros(0)], 0
+        for term in self.terms:
+            if term.weight is not None:
+                part = subset[term.name]
+                free = np.bincount(part, weights=self.fixed[term.columns]) == 0
+                values.append(free[part] * term.weight / np.bincount(part, weights=term.weight)[part])
+                rows.append(n + part)
+                columns.append(np.arange(term.columns.start, term.columns.stop))
+                n += int(part.max()) + 1
+        where = (np.concatenate(rows), np.concatenate(columns))
+        means = sparse.csr_array((np.concatenate(values), where), shape=(n, self.matrix.shape[1]))
+        inter = self.of_columns(lambda term: term.interaction)
+        small = inter if inter.any() else ~inter
+        moved = means @ levels
 
-    Within each subset of levels that can be compared; interactions are as small as can be.
-    """
-
-    levels: Floats
-    means: sparse.csr_array
-    small: Ints
-
-    @classmethod
-    def of(cls, design: DesignMatrix, levels: Floats, subset: Mapping[str, Ints]) -> Normalization:
-        rows, columns, values = [], [], []
-        k = 0
-        for term in design.terms:
-            if term.weight is None:
-                continue
-            for part in range(int(subset[term.name].max()) + 1):
-                own = np.flatnonzero(subset[term.name] == part)
-                if not design.fixed[term.columns][own].any():
-                    rows.append(np.full(len(own), k))
-                    columns.append(term.columns.start + own)
-                    values.append(term.weight[own] / term.weight[own].sum())
-                    k += 1
-        where = (np.concatenate(rows), np.concatenate(columns)) if rows else ([], [])
-        data = np.concatenate(values) if values else np.zeros(0)
-        means = sparse.csr_array((data, where), shape=(k, design.matrix.shape[1]))
-        inter = [np.arange(design.matrix.shape[1])[term.columns] for term in design.terms if term.interaction]
-        return cls(levels, means, np.concatenate(inter) if inter else np.arange(design.matrix.shape[1]))
-
-    def __call__(self, eta: Floats) -> Floats:
-        """One vector, or the columns of a matrix."""
-        if not self.levels.shape[1]:
+        def normal(eta: Floats) -> Floats:
+            if not levels.shape[1]:
+                return eta
+            eta = eta - levels @ (np.linalg.pinv(moved, rcond=1e-9) @ (means @ eta))
+            _, size, right = np.linalg.svd(moved)
+            rank = int((size > 1e-9).sum())
+            if rank < levels.shape[1]:
+                left = levels @ right[rank:].T
+                eta = eta - left @ (np.linalg.pinv(left[small], rcond=1e-9) @ eta[small])
             return eta
-        moved = self.means @ self.levels
-        eta = eta - self.levels @ (np.linalg.pinv(moved, rcond=1e-9) @ (self.means @ eta))
-        _, size, right = np.linalg.svd(moved)
-        rank = int((size > 1e-9).sum())
-        if rank < self.levels.shape[1]:
-            left = self.levels @ right[rank:].T
-            eta = eta - left @ (np.linalg.pinv(left[self.small], rcond=1e-9) @ eta[self.small])
-        return eta
+
+        return normal
+
+
+class RatingScale(RaschEstimator):
+    """What the rating scale estimators share: tables keep the categories that all items of a group have."""
+
+    several: ClassVar[bool] = True
+    groups: Groups
+
+    def _read(self, data: Any) -> Responses:
+        groups = self.groups if self.unused == "keep" else None
+        return as_responses(data, ordered=True, unused=self.unused, groups=groups)
+
+    def _scaled(self, responses: Responses) -> tuple[Kept, DesignMatrix]:
+        """The items that a rating scale can place, and the design of their thresholds."""
+        n = responses.thresholds.n_entries
+        if n > DENSE_ITEMS:
+            raise OptionError(
+                f"the rating scale is fitted with the covariance of all thresholds, up to {DENSE_ITEMS:,}; there are "
+                f"{n:,}. Fit SpectralPartialCredit, or fewer items."
+            )
+        LinearDesign(ITEMS).of(responses, scale=True, groups=self.groups)  # errors before work
+        labels, group = group_codes(responses.items, self.groups)
+        kept = keep_scalable(responses, labels, group)
+        return kept, LinearDesign(ITEMS).of(kept.responses, scale=True, groups=labels[group[kept.mask]].tolist())
+
+    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
+        kept, made = self._scaled(responses)
+        return kept, made.matrix
+
+    @property
+    def offsets_(self) -> Columns:
+        """tau_k of every group as columns `group, category, offset, se`."""
+        learned = self._learned
+        layout, beta = learned.layout, learned.thresholds
+        rows: dict[str, list[Any]] = {"group": [], "category": [], "offset": [], "se": []}
+        labels, group = group_codes(learned.labels, self.groups)
+        for g, label in enumerate(labels):
+            for one in np.flatnonzero((group == g) & learned.known)[:1]:  # any item of the group has them
+                mine = layout.of_items(np.array([one]))
+                center = np.eye(len(mine)) - 1 / len(mine)
+                se = np.full(len(mine), np.nan)
+                if self.covariance_ is not None:
+                    variance = np.diag(center @ self.covariance_[np.ix_(mine, mine)] @ center)
+                    se = np.sqrt(np.maximum(variance, 0))
+                rows["group"] += [label] * len(mine)
+                rows["category"] += layout.level[mine].tolist()
+                rows["offset"] += (center @ beta[mine]).tolist()
+                rows["se"] += se.tolist()
+        return {name: np.array(values) for name, values in rows.items()}

@@ -1,7 +1,6 @@
-"""The fit of a linear design: what raters, items and properties add to thresholds, with standard errors.
+"""The fit of a linear design beta = A eta: what raters, items and properties add to thresholds, with standard errors.
 
-With beta = A eta the steps of `conditional.newton` find eta on the likelihood given the person's total over all
-ratings: abilities drop out, whoever rated whom.
+The likelihood is given the person's total over all ratings: abilities drop out, whoever rated whom.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from spectral_irt.chain.regularization import AMPLE_INFORMATION
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.linear import Ridge, linked_parts
-from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, NEWTON, Newton, newton, parameters
+from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, MAX_EVALUATIONS, NEWTON, Newton, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import Mask
@@ -29,8 +28,8 @@ from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import DesignError, OptionError, first_of, listed
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.estimators.estimate import Estimate, convergence, keep_estimable, person_weights
-from spectral_irt.estimators.linear_design import ITEMS, DesignMatrix, LinearDesign, Normalization
+from spectral_irt.estimators.estimate import Estimate, by_item, convergence, keep_estimable
+from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, Groups, LinearDesign
 from spectral_irt.text import p_value
 
 SURE = 0.05  # of a test
@@ -38,39 +37,48 @@ EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digi
 
 
 def linear_fit(
+    responses: Responses, design: LinearDesign, *, scale: bool = False, groups: Groups = None, **options: Any
+) -> Estimate:
+    """Thresholds of virtual items, and what makes them: severities of raters, difficulties of items, their errors.
+
+    With a `scale` the items of each group have the distances of their thresholds in common; the options are those of
+    `design_fit`.
+    """
+    made = design.of(responses, scale=scale, groups=groups)
+    return design_fit(responses, made, **options).estimate(responses)
+
+
+def design_fit(
     responses: Responses,
-    design: LinearDesign,
+    made: DesignMatrix,
     *,
-    common_offsets: bool = False,
     regularization: str | float = "auto",
-    weights: Any = None,
+    weights: Floats | None = None,
     se: str = "auto",
     seed: int = 0,
-    progress: Tell | None = None,
-) -> Estimate:
-    """Thresholds of virtual items, and what makes them: severities of raters, difficulties of items, their errors."""
-    tell = progress or (lambda text: None)
-    tell("looking at the design")
-    made = design.of(responses, common_offsets=common_offsets)
+    max_iter: int = MAX_EVALUATIONS,
+    tell: Tell = lambda text: None,
+) -> DesignResult:
+    """The parameters of a design by Newton steps on the conditional likelihood, with standard errors."""
     layout, a = responses.thresholds, made.matrix
-    each = None if weights is None else person_weights(responses, weights)
     parts = linked_parts(responses)
     levels, subset = made.open_directions(parts[layout.item])
-    normal = Normalization.of(made, levels, subset)
-    exact = each is None and responses.n_responses <= EXACT_ANSWERS
+    normal = made.normalization(levels, subset)
     below, above = _beside(responses, made)
     place = made.real.first[made.facets.item][layout.item] + layout.level - 1  # of its item's threshold, for each row
     pooled = np.log((below + 0.5) / (above + 0.5))[place]
     start = np.where(made.fixed, made.value, parameters(a, pooled))
-    likelihood = ExactLikelihood(responses) if exact else Likelihood(responses, a @ start, weights=each)
+    likelihood: ExactLikelihood | Likelihood
+    if weights is None and responses.n_responses <= EXACT_ANSWERS:
+        likelihood = ExactLikelihood(responses)
+    else:
+        likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
     ridge, tied = _ridge(responses, made, regularization, likelihood, start)
-    fixed = made.fixed if made.fixed.any() else None
-    found = newton(
-        likelihood, start, design=a, fixed=fixed, parts=parts[layout.item], levels=levels, ridge=ridge, tell=tell
-    )
+    how: dict[str, Any] = {"fixed": made.fixed if made.fixed.any() else None, "levels": levels, "ridge": ridge}
+    how |= {"parts": parts[layout.item], "max_evaluations": max_iter, "tell": tell}
+    found = newton(likelihood, start, design=a, **how)
     tell("standard errors")
-    eta = normal(found.eta)
-    covariance, variance = None, np.full(len(eta), np.nan)
+    eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
     if se != "none" and len(eta) <= DENSE_PARAMETERS:
         information = None
         if isinstance(likelihood, ExactLikelihood) and likelihood.exact_is_affordable():
@@ -81,8 +89,7 @@ def linear_fit(
         variance = np.diag(covariance)
     elif se != "none":
         variance = parameter_variance(found, normal, *_steadied(responses, made, found), seed)
-    result = DesignResult(made, eta, np.sqrt(np.maximum(variance, 0)), covariance, subset, tied, found, parts)
-    return result.estimate(responses)
+    return DesignResult(made, eta, np.sqrt(np.maximum(variance, 0)), covariance, subset, tied, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +159,7 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     terms = {
         " ".join(re.split(r"[+:\s]+", str(name))): properties[name] for name in names
     }  # as a formula can name them
-    design = LinearDesign("+".join(terms), terms)
-    made = design.of(rest)
+    made = LinearDesign("+".join(terms), terms).of(rest)
     levels, subset = made.open_directions(np.zeros(rest.thresholds.n_entries, dtype=np.int64))
     lost = [
         name
@@ -168,11 +174,11 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     df = rest.thresholds.n_entries - 1 - (made.matrix.shape[1] - levels.shape[1])
     if df < 0:
         raise OptionError(f"there are too few items ({rest.n_items:,}) for {len(names):,} properties.")
-    found: DesignResult = linear_fit(rest, design, regularization=0, se="information").extra["design"]
+    found = design_fit(rest, made, regularization=0, se="information")
     beta, free = made.matrix @ found.eta, conditional_thresholds(rest, se="none")
     exact = ExactLikelihood(rest)
     columns: dict[str, list[Any]] = {"property": [], "level": [], "effect": [], "se": []}
-    for name, term in zip(names, found.design.terms, strict=False):
+    for name, term in zip(names, made.terms, strict=False):
         columns["property"] += [name] * term.size
         columns["level"] += [""] if term.weight is None else term.labels.tolist()
         columns["effect"] += found.eta[term.columns].tolist()
@@ -205,7 +211,7 @@ def _ridge(
     a, layout = made.matrix, responses.thresholds
     met = responses.entries.sum(_met, layout)[layout.item]
     passed, most = a.T @ likelihood.passed, a.T @ (met * 1.0)
-    plain = np.concatenate([np.full(term.size, term.weight is not None or term.interaction) for term in made.terms])
+    plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
     tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
     for term in made.terms:
         if term.level is not None and term.weight is not None:  # the threshold beside a category that nobody used
@@ -213,7 +219,7 @@ def _ridge(
     if not isinstance(regularization, str) and regularization == 0:
         loose = plain & ~tied & ~made.fixed
         if loose.any():
-            names = np.concatenate([term.labels for term in made.terms])[loose]
+            names = made.of_columns(lambda term: term.labels)[loose]
             raise DesignError(
                 f"{responses.source}: without a prior no finite value exists where all ratings are the lowest or all "
                 f"are the highest, or beside a category that nobody used: {listed(dict.fromkeys(names.tolist()))}. "
@@ -221,7 +227,7 @@ def _ridge(
             )
         return None, tied
     alpha = None if isinstance(regularization, str) else float(regularization)
-    ridge = Ridge.of(np.where(made.fixed, -1, made.group), tied, alpha)
+    ridge = Ridge.of(np.where(made.fixed, -1, made.of_columns(lambda term: term.group)), tied, alpha)
     if alpha is None:
         told = likelihood.at(a @ start).of_parameters(a).diagonal()
         if not np.any((ridge.group >= 0) & ((told < AMPLE_INFORMATION) | ~tied)):
@@ -242,7 +248,7 @@ def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[
     meets = sparse.csr_array((np.abs(a[layout.first]) > 0).astype(np.float64))
     people = responses.entries.sum(_people, layout, meets)
     squares = found.point.score_gram(design=a).diagonal()
-    group = np.concatenate([np.full(t.size, k if t.weight is not None else -1) for k, t in enumerate(made.terms)])
+    group = made.of_columns(lambda term: -1 if term.weight is None else made.terms.index(term))
     return squares, steadied(found.matrix.diagonal(), squares, people, group)
 
 
@@ -266,125 +272,96 @@ class DesignResult:
     subset: Mapping[str, Ints]
     tied: Mask
     found: Newton
-    parts: Ints
 
     def facet(self, name: str) -> Measures:
         """What was found about a facet."""
-        term = self.design.term(name)
-        own = term.columns
-        status = np.full(term.size, "ok", dtype=object)
-        status[self.subset[name] > 0] = "unlinked"
+        own = self.design.term(name).columns
+        status = np.where(self.subset[name] > 0, "unlinked", "ok").astype(object)
         status[~self.tied[own]] = "extreme"
         status[self.design.fixed[own]] = "anchored"
         se = np.where(self.subset[name] > 0, np.inf, self.se[own])
         return Measures(self.eta[own], se, status, self.subset[name])
 
-    def measures(self, responses: Responses) -> FacetMeasures:
-        """What a calibration keeps of it."""
-        facets, real = self.design.facets, self.design.real
-        beta, se, _, location_se = self.item_thresholds()
-        n, counts = np.zeros(real.n_items, dtype=np.int64), np.nan_to_num(responses.category_counts)
-        np.add.at(n, facets.item, responses.item_counts)
-        score, category_n = np.zeros_like(n), np.zeros((real.n_items, counts.shape[1]))
-        np.add.at(score, facets.item, responses.item_scores)
+    def errors_of(self, b: sparse.csr_array) -> Floats:
+        """Standard errors of B eta, as if parameters were independent where they are too many for a covariance."""
+        if self.covariance is None:
+            return np.sqrt(b.multiply(b) @ self.se**2)
+        return np.sqrt(np.maximum(np.asarray(b.multiply(b @ self.covariance).sum(axis=1)).ravel(), 0))
+
+    def items(self, responses: Responses) -> Calibration:
+        """The items themselves, at the mean of the raters."""
+        design, facets, real = self.design, self.design.facets, self.design.real
+        counts, parts = np.nan_to_num(responses.category_counts), facets.names[1:]
+        n, category_n = np.zeros((2, real.n_items), dtype=np.int64), np.zeros((real.n_items, counts.shape[1]))
+        np.add.at(n[0], facets.item, responses.item_counts)
+        np.add.at(n[1], facets.item, responses.item_scores)
         np.add.at(category_n, facets.item, counts)
+        told = responses.thresholds.sum(self.found.information)
         inside = np.arange(counts.shape[1]) <= real.max_score[:, None]
         codes = np.full(inside.shape, np.nan)
         codes[facets.item] = responses.category_codes()[:, : inside.shape[1]]
-        information = np.zeros(real.n_items)
-        np.add.at(information, facets.item, responses.thresholds.sum(self.found.information))
         subset = self.subset.get(ITEMS, np.zeros(real.n_entries, dtype=np.int64))
         subset = subset if len(subset) == real.n_items else subset[real.first]
-        items = Calibration(
+        # A row of the design for every threshold of an item, that of its first virtual item, without other facets.
+        first = np.zeros(real.n_items, dtype=np.int64)
+        first[facets.item[::-1]] = np.arange(len(facets.item))[::-1]
+        rows = responses.thresholds.first[first][real.item] + real.level - 1
+        own = design.of_columns(lambda term: not set(term.name.split(INTERACTION)) & set(parts))
+        b = sparse.csr_array(design.matrix[rows] * own)
+        mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
+        return Calibration(
             labels=facets.items,
             layout=real,
-            thresholds=beta,
-            threshold_se=se,
-            location_se=np.where(subset > 0, np.inf, location_se),
+            thresholds=b @ self.eta,
+            threshold_se=self.errors_of(b),
+            location_se=np.where(subset > 0, np.inf, self.errors_of(sparse.csr_array(mean @ b))),
             status=np.where(subset > 0, "unlinked", "ok").astype(object),
-            n=n,
-            score=score,
-            item_information=information,
+            n=n[0],
+            score=n[1],
+            item_information=by_item(facets.item, told, real.n_items),
             category_n=np.where(inside, category_n, np.nan),
             codes=codes,
             frame_kind=responses.frame_kind,
         )
-        names = [name for name in facets.names[1:] if name in self.subset]
-        return FacetMeasures(facets, {name: self.facet(name) for name in names}, items)
 
-    def item_thresholds(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Thresholds of the items themselves and their errors; their locations and theirs."""
-        real, design = self.design.real, self.design
-        first = np.full(real.n_items, -1)
-        first[design.facets.item[::-1]] = np.arange(len(design.facets.item))[::-1]
-        rows = _first_rows(real, first, design)
-        own = np.concatenate(
-            [
-                np.full(t.size, t.name in (ITEMS, "offsets") or (t.weight is None and not t.interaction))
-                for t in design.terms
-            ]
-        )
-        b = sparse.csr_array(design.matrix[rows] * own)
-        mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
-        beta = b @ self.eta
-        if self.covariance is None:
-            spread = b.multiply(b) @ self.se**2
-            return beta, np.sqrt(spread), mean @ beta, np.sqrt(mean.multiply(mean) @ spread)
-        c = b @ (b @ self.covariance).T
-        location = mean @ (mean @ c).T
-        return beta, np.sqrt(np.maximum(np.diag(c), 0)), mean @ beta, np.sqrt(np.maximum(np.diag(location), 0))
-
-    def findings(self, responses: Responses) -> list[Finding]:
-        found = []
+    def findings(self) -> list[Finding]:
+        """Which levels of a facet cannot be compared, and whether the steps ended."""
+        said = []
         for name, subset in self.subset.items():
-            term = self.design.term(name)
-            if subset.max(initial=0) == 0:
+            labels, n = self.design.term(name).labels, int(subset.max(initial=0)) + 1
+            if n == 1:
                 continue
-            n = int(subset.max()) + 1
-            shown = " | ".join(listed(term.labels[subset == k]) for k in range(min(n, 4)))
-            outside = np.unique(term.labels[subset > 0])
-            found.append(
+            shown = " | ".join(listed(dict.fromkeys(labels[subset == k].tolist())) for k in range(min(n, 4)))
+            one = "item" if name == ITEMS else name
+            said.append(
                 Finding(
                     "disjoint_subsets",
                     "warning",
-                    f"The {name}s fall into {n:,} subsets that nothing links: {shown}"
-                    f"{' | ...' if n > 4 else ''}. Each subset has a mean of zero of its own; values of different "
-                    "subsets cannot be compared.",
-                    f"Have some people rated by members of two subsets, anchor one {name} of each subset, or analyze "
+                    f"The {one}s fall into {n:,} subsets that nothing links: {shown}{' | ...' if n > 4 else ''}. Each "
+                    "subset has a mean of zero of its own; values of different subsets cannot be compared.",
+                    f"Have some people rated by members of two subsets, anchor one {one} of each subset, or analyze "
                     "each subset by itself.",
-                    tuple(outside.tolist()),
+                    tuple(dict.fromkeys(labels[subset > 0].tolist())),
                 )
             )
-        return found
+        found = self.found
+        return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
 
     def estimate(self, responses: Responses) -> Estimate:
-        found, a, layout = self.found, self.design.matrix, responses.thresholds
-        if self.covariance is None:
-            se = np.sqrt(a.multiply(a) @ np.where(np.isfinite(self.se), self.se, 0.0) ** 2)
-        else:
-            c = a @ self.covariance
-            se = np.sqrt(np.maximum(np.asarray(a.multiply(c).sum(axis=1)).ravel(), 0))
-        findings = self.findings(responses)
-        findings += convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
-        loglik = found.point.loglik
+        """Of the virtual items, with what was found about facets."""
+        found, facets, loglik = self.found, self.design.facets, self.found.point.loglik
+        measures = {name: self.facet(name) for name in facets.names[1:] if name in self.subset}
         return Estimate(
-            a @ self.eta,
-            se,
-            np.full(layout.n_items, "ok", dtype=object),
+            self.design.matrix @ self.eta,
+            self.errors_of(self.design.matrix),
+            np.full(responses.n_items, "ok", dtype=object),
             found.evaluations,
             found.move,
-            information=layout.sum(found.information),
+            information=responses.thresholds.sum(found.information),
             loglik=loglik if np.isfinite(loglik) else None,
-            findings=tuple(findings),
+            findings=tuple(self.findings()),
             se_method="dense" if self.covariance is not None else "multiplier",
             solver="linear design" + NEWTON,
-            facets=self.measures(responses),
+            facets=FacetMeasures(facets, measures, self.items(responses)),
             extra={"design": self},
         )
-
-
-def _first_rows(real: Thresholds, first: Ints, design: DesignMatrix) -> Ints:
-    """A row of the design for every threshold of the items themselves: that of the first virtual item of each."""
-    highest = real.max_score[design.facets.item]
-    start = np.cumsum(highest) - highest
-    return start[first][real.item] + real.level - 1

@@ -21,6 +21,7 @@ from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, convergence, person_weights, weights_finding
+from spectral_irt.estimators.linear_design import Groups, RatingScale
 from spectral_irt.estimators.marginal_fit import (
     FREE_STEP,
     NO_SPREAD,
@@ -238,6 +239,40 @@ class MarginalPartialCredit(Marginal):
 
     sigma: float | None = None
     unused: str = "collapse"
+    tol: float = 1e-6
+    max_iter: int = 500
+    threads: int | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MarginalRatingScale(RatingScale, Marginal):
+    """The rating scale model by marginal maximum likelihood (MML): what `SpectralRatingScale` has of adaptive designs.
+
+    Parameters
+    ----------
+    groups, unused
+        As for `SpectralRatingScale`; groups of people are told to `fit`.
+    sigma, tol, max_iter, threads
+        As for `MarginalRasch`.
+
+    Attributes
+    ----------
+    difficulty_, se_, thresholds_, threshold_se_, offsets_
+        As for `SpectralRatingScale`.
+    mu_, sigma_, population_, loglik_ and others
+        As for `MarginalRasch`.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> fit = MarginalRatingScale().fit(simulate.rating_scale(500, 5, categories=3, seed=1).responses)
+    >>> fit.thresholds_.shape, bool(0.7 < fit.sigma_ < 1.3)
+    ((10,), True)
+    """
+
+    groups: Groups = None
+    sigma: float | None = None
+    unused: str = "keep"
     tol: float = 1e-6
     max_iter: int = 500
     threads: int | None = None

@@ -1,21 +1,19 @@
-"""SpectralRasch and SpectralPartialCredit: thresholds as the log of the stationary distribution of a Markov chain."""
+"""The spectral estimators: thresholds as the log of the stationary distribution of a Markov chain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate, person_weights
-from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.estimators.estimate import Estimate, centered, person_weights, weights_finding
+from spectral_irt.estimators.linear_design import Groups, LinearDesign, RatingScale
 from spectral_irt.estimators.spectral_fit import options_of, spectral_fit
-
-if TYPE_CHECKING:
-    from spectral_irt.estimators.marginal import Marginal
 
 
 class Spectral(RaschEstimator):
@@ -23,7 +21,7 @@ class Spectral(RaschEstimator):
 
     se: str
     takes_facets: ClassVar[bool] = True
-    common_offsets: ClassVar[bool] = False  # whether items share the distances of their thresholds
+    marginal: ClassVar[str] = "MarginalRasch"  # the estimator of adaptive designs
 
     def fit(
         self,
@@ -60,18 +58,13 @@ class Spectral(RaschEstimator):
         if design == ADAPTIVE:
             if anchors is not None:
                 raise OptionError("anchors are for a fixed design; leave them out.")
-            from spectral_irt.estimators.marginal import fit_adaptive
+            from spectral_irt.estimators import marginal
 
-            return fit_adaptive(self, self._marginal(), data, groups=groups, weights=weights, progress=progress)
+            model = getattr(marginal, self.marginal)
+            return marginal.fit_adaptive(self, model, data, groups=groups, weights=weights, progress=progress)
         if groups is not None:
             raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
         return self._fitted(data, progress, anchors=anchors, weights=weights)
-
-    def _marginal(self) -> type[Marginal]:
-        """The estimator of adaptive designs."""
-        from spectral_irt.estimators.marginal import MarginalPartialCredit, MarginalRasch
-
-        return MarginalPartialCredit if self.several else MarginalRasch
 
     def _estimate(
         self,
@@ -81,31 +74,28 @@ class Spectral(RaschEstimator):
         weights: ArrayLike | None = None,
         design: LinearDesign | None = None,
     ) -> Estimate:
-        if design is not None or responses.facets is not None:
-            return self._linear(responses, tell, anchors, weights, design)
-        options = options_of(self, tell, weights)
-        if anchors is not None:
-            from spectral_irt.estimators.anchored import fit_beside, given_anchors
-
-            return fit_beside(responses, given_anchors(anchors), **options)
-        found = spectral_fit(responses, **options)
-        if weights is None:
-            return found
-        # People, and how much each counts: for means and reliability of these people.
-        return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})
-
-    def _linear(
-        self, responses: Responses, tell: Tell, anchors: Any, weights: ArrayLike | None, design: LinearDesign | None
-    ) -> Estimate:
-        from spectral_irt.estimators.linear_fit import linear_fit
-
+        each = None if weights is None else person_weights(responses, weights)
+        if design is None and responses.facets is None:
+            found = self._of_thresholds(responses, tell, anchors, each)
+            # People, and how much each counts: for means and reliability of these people.
+            return found if each is None else replace(found, extra={"weighted": (responses.persons, each)})
         if anchors is not None:
             raise OptionError("anchors of a linear design go with it: `design=LinearDesign(anchors={...})`.")
-        options = {name: getattr(self, name) for name in ("regularization", "se") if hasattr(self, name)}
-        common = self.common_offsets
-        return linear_fit(
-            responses, design or LinearDesign(), common_offsets=common, weights=weights, progress=tell, **options
-        )
+        from spectral_irt.estimators.linear_fit import linear_fit
+
+        given = self.get_params()
+        scale = {"scale": True, "groups": given["groups"]} if "groups" in given else {}
+        options = {name: given[name] for name in ("regularization", "se") if name in given}
+        return linear_fit(responses, design or LinearDesign(), weights=each, tell=tell, **scale, **options)
+
+    def _of_thresholds(self, responses: Responses, tell: Tell, anchors: Any, weights: Floats | None) -> Estimate:
+        """Without a linear design: each threshold by itself, perhaps beside anchors."""
+        options = options_of(self, tell, weights)
+        if anchors is None:
+            return spectral_fit(responses, **options)
+        from spectral_irt.estimators.anchored import fit_beside, given_anchors
+
+        return fit_beside(responses, given_anchors(anchors), **options)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -256,6 +246,7 @@ class SpectralPartialCredit(Spectral):
     """
 
     several: ClassVar[bool] = True
+    marginal: ClassVar[str] = "MarginalPartialCredit"
 
     weighting: str = "ability"
     regularization: str | float = "auto"
@@ -267,3 +258,60 @@ class SpectralPartialCredit(Spectral):
     max_iter: int = 10_000
     threads: int | None = None
     random_state: int = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SpectralRatingScale(RatingScale, Spectral):
+    """The rating scale model by conditional likelihood: difficulties, and category offsets that all items share.
+
+    beta_ik = delta_i + tau_k = (A eta)_ik: a linear design, by Newton's steps for eta. No threshold needs an estimate
+    by itself, so that a category that some items never saw does no harm.
+
+    Parameters
+    ----------
+    groups : mapping from item to group, or a label for each item, optional
+        Items with a rating scale of their own; one scale for all by default.
+    unused : "keep", "collapse" or "error"
+        What becomes of categories that nobody used, where `fit` is given a table. "keep" (default): an item has the
+        categories of its group.
+    max_iter : int
+        Most Newton steps.
+    threads
+        As for `SpectralPartialCredit`.
+
+    Attributes
+    ----------
+    difficulty_, se_ : float arrays
+        delta_i; mean zero.
+    offsets_ : columns
+        tau_k of every group: `group, category, offset, se`.
+    thresholds_, threshold_se_ : float arrays
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> fit = SpectralRatingScale().fit(simulate.rating_scale(800, 6, categories=4, seed=1).responses)
+    >>> fit.offsets_["offset"].round(0).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+
+    marginal: ClassVar[str] = "MarginalRatingScale"
+
+    groups: Groups = None
+    unused: str = "keep"
+    max_iter: int = 30
+    threads: int | None = None
+
+    def _of_thresholds(self, responses: Responses, tell: Tell, anchors: Any, weights: Floats | None) -> Estimate:
+        from spectral_irt.estimators.linear_fit import design_fit
+
+        if anchors is not None:
+            raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
+        kept, made = self._scaled(responses)
+        how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_iter": self.max_iter, "tell": tell}
+        result = design_fit(kept.responses, made, weights=weights, **how)
+        matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
+        beta, matrix = centered(kept.responses.thresholds, made.matrix @ result.eta, matrix)
+        findings = result.findings() + ([] if weights is None else [weights_finding(weights)])
+        found = beta, result.errors_of(made.matrix), result.found.evaluations, result.found.move
+        return kept.estimate(*found, covariance=matrix, se_method="dense", findings=findings)

@@ -35,7 +35,7 @@ def test_raters_are_those_of_conditional_likelihood_elsewhere(name):
     for se, key in (("dense", "severity_se_sandwich"), ("information", "severity_se")):
         estimate, found = fitted(responses, se=se)
         rater, items = found.facet("rater"), found.design.facets.items
-        beta, errors, *_ = found.item_thresholds()
+        beta, errors = estimate.facets.items.thresholds, estimate.facets.items.threshold_se
         labels = [str(one) for one in found.design.term("rater").labels]
         np.testing.assert_allclose(beta, np.concatenate([gold["thresholds"][i] for i in items]), atol=1e-6)
         np.testing.assert_allclose(rater.severity, [gold["severity"][one] for one in labels], atol=1e-6)

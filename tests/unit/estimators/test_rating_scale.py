@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import simulate
+from spectral_irt import ConditionalRatingScale, SpectralRatingScale, simulate
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
 
 BOTH = (SpectralRatingScale, ConditionalRatingScale)
 

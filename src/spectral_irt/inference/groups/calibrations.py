@@ -27,8 +27,8 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.estimate import centered
-from spectral_irt.estimators.rating_scale import scalable, scale_design
+from spectral_irt.estimators.estimate import centered, scalable
+from spectral_irt.estimators.linear_design import ITEMS, LinearDesign
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.inference.groups.grouping import Split
@@ -172,7 +172,8 @@ class GroupModel:
         if layout.binary or (self.scales is None and self.shape is None):
             return None
         if self.scales is not None:
-            return scale_design(layout, responses.items, self.scales).matrix
+            made = LinearDesign(ITEMS).of(responses, scale=True, groups=self.scales)
+            return np.asarray(made.matrix.toarray())
         return (layout.item[:, None] == np.arange(layout.n_items)).astype(float)
 
 
@@ -325,7 +326,7 @@ def _estimable_here(group: Responses, name: str, n_items: int, model: GroupModel
     """
     layout = group.thresholds
     if not layout.binary and (model.scales is not None or model.shape is not None):
-        return scalable(group)[0]
+        return scalable(group)
     kept = np.logical_and.reduceat(components(group) == 0, layout.first)
     if 2 <= kept.sum() <= group.n_items / 2:
         try:
