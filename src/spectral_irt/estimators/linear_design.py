@@ -135,10 +135,10 @@ def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints
         groups = [groups[item] for item in items.tolist()]
     if len(groups) != len(items):
         raise OptionError(f"groups has {len(groups):,} labels; there are {len(items):,} items.")
-    labels = np.empty(len(set(groups)), dtype=object)
-    labels[:] = list(dict.fromkeys(groups))
-    place = {label: k for k, label in enumerate(labels)}
-    return labels, np.array([place[one] for one in groups])
+    each = list(dict.fromkeys(groups))
+    labels = np.empty(len(each), dtype=object)
+    labels[:] = each
+    return labels, np.array([each.index(one) for one in groups])
 
 
 class _Columns:
