@@ -163,7 +163,7 @@ def test_every_option_of_fit_has_a_topic(cli: Cli) -> None:
     assert all(topic in cli("help").out for topic in TOPICS)
     assert cli("help", "fit").out == cli("fit", "--help").out
     refused = cli("help", "coloumns")
-    assert (refused.code, "Did you mean columns?" in refused.err) == (2, True)
+    assert (refused.code, "Did you mean 'columns'?" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

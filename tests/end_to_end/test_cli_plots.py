@@ -102,7 +102,7 @@ def test_inputs_are_kept(cli: Cli, lsat: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--skip", "persons"], "--plots shows people and the fit of items; leave out --skip persons."),
+        (["--skip", "persons"], "--plots shows people and item fit; leave out --skip persons."),
         (["--skip", "fit"], "leave out --skip fit."),
         (["--bank", "pictures"], "a bank has a folder of its own"),
     ],

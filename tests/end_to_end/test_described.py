@@ -60,7 +60,7 @@ def run_all(cli: Cli, lsat: Path) -> None:
     done("score", lsat, "--bank", "bank", "-o", "scored")
     done("link", "bank", "bank", "--common-items", "link.csv", "--equate", "equating.csv", "-o", "linked")
     done("compare", lsat, "-o", "compared.csv", "--estimators", "cml,jml")
-    done("demo", "--data", "logs", "--files", ".")
+    done("demo", "--files", ".")
     done("leaderboard", "runs", "-o", "board")
     done("simulate", "--persons", 40, "--items", 30, "--seed", 3, "-o", "models.csv", "--truth", "truth.csv")
     done("fit", "models.csv", "-o", "models", "--bank", "pool")

@@ -261,7 +261,7 @@ def test_an_interrupt_after_the_results_were_written_says_so(cli: Cli, monkeypat
         assert "nothing was written" not in done.err
         assert "had been written: 'out/items.csv'" in done.err
         Path("b.csv").write_text(ANSWERS.replace("\na,1,0,1", "\nz,1,1,0"))
-        done = cli("update", "bank", "b.csv", "--repeats", "keep", "-o", "bank2")
+        done = cli("update", "bank", "b.csv", "-o", "bank2")
         assert (done.code, "had been written: 'bank2'" in done.err) == (130, True), done
         done = cli("fit", "a.csv")
         assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")

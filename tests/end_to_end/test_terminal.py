@@ -60,7 +60,7 @@ def left_clean(shown: Shown) -> None:
         (["fit", "large.csv", "-o", "out", "--skip", "fit"], "Results are in out", ["out/items.csv", "out/fit.json"]),
         (["check", "large.csv"], "No problems found.", []),
         (["score", "large.csv", "--bank", "bank", "-o", "s.csv"], "Written: s.csv.", ["s.csv"]),
-        (["update", "bank", "large.csv", "--repeats", "keep", "-o", "new"], "The bank is in new.", ["new/bank.json"]),
+        (["update", "bank", "large.csv", "-o", "new"], "The bank is in new.", ["new/bank.json"]),
     ],
     ids=["fit", "check", "score", "update"],
 )

@@ -11,18 +11,19 @@ import numpy as np
 from rich.text import Text
 
 from spectral_irt.analysis.folder import result_paths
-from spectral_irt.analysis.record import counts_of, file_digests, finding_record, persons_record, record_head
+from spectral_irt.analysis.record import counts_of, file_digests, persons_record
 from spectral_irt.analysis.summary import people
 from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.linking import told_errors
 from spectral_irt.bank.score import score as score_with
-from spectral_irt.cli.data import refuse_bank_place, save_bank
+from spectral_irt.bank.storage import is_bank
+from spectral_irt.cli.data import save_bank
 from spectral_irt.cli.fit_options import Abilities
 from spectral_irt.cli.help import argument, with_options
 from spectral_irt.cli.models import SHORTLIST, score_models
 from spectral_irt.cli.options import Call, Files, Reading, Recoding, mean_and_sd, output_at, own
-from spectral_irt.cli.terminal import Mode, Progress, say_written
+from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError, printable
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
 from spectral_irt.tables import write_json
@@ -31,8 +32,6 @@ from spectral_irt.text import number
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from spectral_irt.bank import Equating, Link
     from spectral_irt.bank.score import Scores
     from spectral_irt.data import Finding, Responses
@@ -46,18 +45,19 @@ COMMON = 12  # common items of a link that are shown
 def _input(files: list[str], reading: Reading, responses: Responses) -> dict[str, Any]:
     """What was read, for a record."""
     source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
-    return {
-        "input": {**source, "reading": reading.said(files)},
-        "counts": counts_of(responses),
-        "data_digest": responses.digest(),
-    }
+    about = {**source, "reading": reading.said(files)}
+    return {"input": about, "counts": counts_of(responses), "data_digest": responses.digest()}
 
 
-def _findings(findings: Iterable[Finding]) -> dict[str, Any]:
-    return {"findings": [finding_record(finding) for finding in findings]}
-
-
-# ------------------------------------------------------------------------------------------------- score
+def _place_of_table(path: Path | None) -> list[Path]:
+    """Where one table goes; an error where its name does not say what it is, or it is a workbook of somebody else."""
+    if path is None:
+        return []
+    if path.suffix.lower() not in TABLES:
+        raise OutputError(f"{str(path)!r} ends in none of .csv, .parquet and .xlsx; name the file by its kind.")
+    if is_workbook(path):
+        refuse_foreign(path)
+    return [path]
 
 
 @with_options(Reading, Recoding, Abilities, Mode)
@@ -87,7 +87,6 @@ def score(
       spectral-irt fit answers.csv --bank mybank
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
-    mode.begin()
     how, draws = abilities.draws()
     if (bank / SHORTLIST).is_file():
         refused = {"--ability": None if how == "wle" else how, "--population": population}
@@ -99,13 +98,10 @@ def score(
     if population is not None and how not in ("eap", "pv"):
         raise OptionError(f"--population is for --ability eap and pv; --ability {how} needs none. Leave it out.")
     prior = mean_and_sd("--population", population, "0.5,1.2")
-    targets: list[Path] = []
     stale: list[Path] = []
-    if output is not None and output.suffix.lower() in TABLES and not output.is_dir():
-        targets = [output]
-        if is_workbook(output):
-            refuse_foreign(output)
-    elif output is not None:
+    if output is None or (output.suffix.lower() in TABLES and not output.is_dir()):
+        targets = _place_of_table(output)
+    else:
         targets, stale = result_paths(output, ["persons"], parquet=False, record=RECORD)
     known = Bank.load(bank)
     with all_or_nothing(targets, inputs=[*reading.inputs(files), bank], stale=stale) as drafts:
@@ -117,8 +113,7 @@ def score(
 
         def record() -> dict[str, Any]:
             persons = persons_record(found.persons, how)
-            return {
-                **record_head(),
+            told = {
                 "outputs": [target.name for target in targets],
                 "bank": {"folder": str(bank), "items": known.n_items, "persons": known.n_persons},
                 **_input(files, reading, responses),
@@ -126,8 +121,8 @@ def score(
                 "population": None if found.population is None else asdict(found.population),
                 "persons": {**persons, **({"plausible_values": drawn} if how == "pv" else {})},
                 "reliability": None if found.reliability is None else found.reliability.to_dict(),
-                **_findings(found.findings),
             }
+            return whole_record(told, found.findings)
 
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
@@ -158,9 +153,6 @@ def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, 
     say_written(targets, "add -o FILE for all people.")
 
 
-# ------------------------------------------------------------------------------------------------ update
-
-
 @with_options(Reading, Recoding, Mode)
 def update(
     bank: Path = argument("DIR", "The bank."),
@@ -172,10 +164,7 @@ def update(
     files: Files,
     output: Path | None = output_at("DIR", "Write the new bank there and keep the old one."),
     repeats: Literal["error", "skip"] = own(
-        "",
-        "The very same data as before: error (default), or skip, which leaves the bank as it is. Single people are not "
-        "recognized.",
-        default="error",
+        "", "The very same data again: error (default), or skip, which leaves the bank as it is.", default="error"
     ),
 ) -> None:
     """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
@@ -188,10 +177,9 @@ def update(
       spectral-irt update mybank june.csv
       spectral-irt update mybank log/*.parquet -o mybank-new
     """
-    mode.begin()
     place = bank if output is None else output
     if output is not None:
-        refuse_bank_place(output)
+        is_bank(output)  # an error where no bank can be saved
     refuse_inputs([place], reading.inputs(files))
     before = Bank.load(bank)
     with Progress() as progress:
@@ -215,7 +203,7 @@ def update(
             for name, one in (("before", before), ("after", after))
         }
         about = {"folder": str(place), "changed": after is not before, **sizes}
-        return {**record_head(), "bank": about, **_input(files, reading, responses), **_findings(findings)}
+        return {"bank": about, **_input(files, reading, responses)}
 
     mode.end(lambda: _show_update(before, after, responses, findings, place), record, findings)
 
@@ -253,9 +241,6 @@ def _show_update(before: Bank, after: Bank, responses: Responses, findings: list
     say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
 
 
-# -------------------------------------------------------------------------------------------------- link
-
-
 @with_options(Mode)
 def link(
     mode: Mode,
@@ -284,40 +269,32 @@ def link(
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024
       spectral-irt link form_a form_b --equate equating.csv
     """
-    mode.begin()
     if output is not None:
-        refuse_bank_place(output)
-    named = {"common items": common_items, "equating": equate}
-    for path in (path for path in named.values() if path is not None):
-        if path.suffix.lower() not in TABLES:
-            raise OutputError(
-                f"{str(path)!r} ends in none of .csv, .parquet and .xlsx; name the file after what it shall be."
-            )
-        if is_workbook(path):
-            refuse_foreign(path)
+        is_bank(output)  # an error where no bank can be saved
+    named = [*_place_of_table(common_items), *_place_of_table(equate)]
     first, second = Bank.load(a), Bank.load(b)
     found = first.link(second, method)
     scores = None if equate is None else equate_banks(first, second, method, linked=found)
-    contents = {"common items": found.columns(), "equating": {} if scores is None else scores.columns()}
-    tables = {path: (name, contents[name]) for name, path in named.items() if path is not None}
+    tables = [("common items", found.columns())] if common_items is not None else []
+    tables += [("equating", scores.columns())] if scores is not None else []
     folders = [] if output is None else [output]
 
     def save() -> None:
         for folder in folders:
             save_bank(found.apply(second), folder)
 
-    with all_or_nothing(list(tables), inputs=[a, b], folders=folders, last=save) as drafts:
-        for draft, (path, (name, columns)) in zip(drafts, tables.items(), strict=True):
+    with all_or_nothing(named, inputs=[a, b], folders=folders, last=save) as drafts:
+        for draft, path, (name, columns) in zip(drafts, named, tables, strict=True):
             with naming(path):
                 write_table(draft, path, name, columns)
-    outputs = [path for path in (output, common_items, equate) if path is not None]
+    outputs = [*folders, *named]
 
     def record() -> dict[str, Any]:
         names = ("method", "shift", "shift_se", "slope", "slope_se", "link_error", "statistic", "df", "p", "excess")
         told = {name: getattr(found, name) for name in names}
         drifted = found.item[found.drift].tolist()
         banks = {"a": str(a), "b": str(b), "common": len(found.item), "drifted": drifted}
-        return {**record_head(), **banks, **told, "outputs": list(map(str, outputs)), **_findings([found.finding])}
+        return {**banks, **told, "outputs": list(map(str, outputs))}
 
     def show() -> None:
         _show_link(found, ((a, first), (b, second)), scores)
@@ -345,10 +322,12 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
         (name, f"{printable(folder)}: {bank.n_items:,} items, {bank.n_persons:,} people")
         for name, (folder, bank) in zip("AB", banks, strict=True)
     ]
-    told = told_errors(found.basis)
+    told, drifted = told_errors(found.basis), int(found.drift.sum())
+    used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
+    drift = f"{drifted:,} of {found.common}, beyond a robust z of 3; {used}" if drifted else "none seen"
     lines += [
         ("link", f"A = B{slope} {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
-        ("drift", _drift(found)),
+        ("drift", drift),
         ("agreement", found.agreement),
         ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
     ]
@@ -361,11 +340,3 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
     lines += [("warning", found.doubtful)] if found.doubtful else []
     show_lines(out, lines)
     say(out)
-
-
-def _drift(found: Link) -> str:
-    drifted = int(found.drift.sum())
-    if not drifted:
-        return f"none of {found.common} is beyond a robust z of 3"
-    used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
-    return f"{drifted:,} of {found.common}, beyond a robust z of 3; {used}"

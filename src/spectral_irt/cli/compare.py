@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import polars as pl
 from rich.text import Text
 
-from spectral_irt.analysis.record import finding_record, record_head
 from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Files, Reading, Recoding, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
@@ -18,6 +17,7 @@ from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, ma
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.inference.prediction import compare as run
 from spectral_irt.terminal import console, plain_table, say, show_findings
+from spectral_irt.text import number
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def compare(
       spectral-irt compare ratings.csv --threshold own-mean:wrong -o table.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
-    mode.begin()
     names = [] if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]
     if estimators is not None and not names:
         raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
@@ -65,9 +64,7 @@ def compare(
         check_option("estimator", name, (*METHODS, *OF_ORDERED))
     said = bool(set(names) & set(OF_ORDERED)) or recoding.said
     if said and set(names) & set(METHODS):
-        raise OptionError(
-            "estimators of ordered answers and of right and wrong ones cannot be compared with each other."
-        )
+        raise OptionError("estimators of ordered answers cannot be compared with those of right and wrong ones.")
     if output is not None and is_workbook(output):
         refuse_foreign(output)
     parameters = {} if call.machine.threads is None else {"threads": call.machine.threads}
@@ -75,52 +72,37 @@ def compare(
         with Progress() as progress:
             how = recoding.options(said if names or said else None)
             responses = reading.read(files, progress, call.machine, **how)
-            ordered = said or not responses.thresholds.binary
-            make = _make_ordered if ordered else make_estimator
-            chosen = names or (OF_ORDERED if ordered else METHODS)
-            methods = {name: partial(make, name, parameters) for name in chosen}
+            chosen = names or (METHODS if responses.thresholds.binary and not said else OF_ORDERED)
+            methods = {name: partial(_made, name, parameters) for name in chosen}
             rows = run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
         if all(row.problem for row in rows):
             raise DesignError(f"no estimator has a result. {rows[0].method}: {rows[0].problem}")
+        records = [{**row.to_dict(), "problem": for_shell(row.problem)} for row in rows]
         for draft in drafts:
             with naming(draft):
-                write_table(draft, output or draft, "estimators", columns_of(rows))
+                columns = {name: pl.Series([record[name] for record in records]).to_numpy() for name in records[0]}
+                write_table(draft, output or draft, "estimators", columns)
 
     def record() -> dict[str, Any]:
-        findings = [finding_record(finding) for finding in responses.notes]
-        told = {"holdout": holdout, "seed": seed, "estimators": [row.to_dict() for row in rows]}
-        return {**record_head(), "source": responses.source, **told, "findings": findings}
+        return {"source": responses.source, "holdout": holdout, "seed": seed, "estimators": records}
 
     mode.end(lambda: _show(rows, list(responses.notes), output), record, responses.notes)
 
 
-def _make_ordered(name: str, parameters: dict[str, Any]) -> RaschEstimator:
-    model, _, method = name.partition("-")
-    return make_ordered(model, method, parameters)
-
-
-def columns_of(rows: list[Comparison]) -> dict[str, Any]:
-    """The table, a column each."""
-    records = [row.to_dict() for row in rows]
-    columns = {}
-    for name in records[0]:
-        values = [for_shell(value) if isinstance(value := record[name], str) else value for record in records]
-        columns[name] = np.array(values, dtype=object if isinstance(values[0], str) else None)
-    return columns
+def _made(name: str, parameters: dict[str, Any]) -> RaschEstimator:
+    model, ordered, method = name.partition("-")
+    return make_ordered(model, method, parameters) if ordered else make_estimator(name, parameters)
 
 
 def _show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> None:
     out = console()
     heads = ["estimator", "AUC", "log-lik", "from CML", "items", "seconds"]
-    numbers = [
-        (f"{r.auc:.4f}", f"{r.loglik:.4f}", f"{r.distance_to_cml:.4f}", f"{r.items_estimated:,}", f"{r.seconds:.2f}")
-        for r in rows
-    ]
+    numbers = [[number(x, 4, none="-") for x in (r.auc, r.loglik, r.distance_to_cml)] for r in rows]
     cells = [
-        ["-" if cell == "nan" or row.problem else cell for cell, row in zip(column, rows, strict=True)]
-        for column in zip(*numbers, strict=True)
+        [r.method, *(["-"] * 5 if r.problem else [*found, f"{r.items_estimated:,}", f"{r.seconds:.2f}"])]
+        for r, found in zip(rows, numbers, strict=True)
     ]
-    say(out, plain_table(heads, [[row.method for row in rows], *cells], out.width, whole=out.whole))
+    say(out, plain_table(heads, list(zip(*cells, strict=True)), out.width, whole=out.whole))
     for row in rows:
         if row.problem:
             say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))

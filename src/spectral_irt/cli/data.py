@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from spectral_irt.analysis.record import counts_of, finding_record, record_head
-from spectral_irt.bank.storage import is_bank
+from spectral_irt.analysis.record import counts_of
 from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Categories, Files, Reading, changed, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
@@ -61,7 +60,6 @@ def pack(
       spectral-irt fit answers.packed -o results
       spectral-irt pack answers.csv --group sex -o answers.packed
     """
-    mode.begin()
     if output.suffix.lower() != ENDING:
         raise OptionError(f"-o names {str(output)!r}; a packed file ends in {ENDING}, so that commands know it.")
     with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,), Progress() as progress:
@@ -76,15 +74,11 @@ def pack(
             show_findings(out, found.notes)
             say(out)
         bytes = size_text(output.stat().st_size)
-        say(
-            out,
-            Text.assemble("Packed: ", (printable(output), "bold"), f", {bytes}. Every command takes it for the files."),
-        )
+        say(out, Text.assemble("Packed: ", (printable(output), "bold"), f", {bytes}. Every command reads it."))
 
     def record() -> dict[str, Any]:
-        findings = [finding_record(finding) for finding in found.notes]
-        head = {**record_head(), "source": found.source, "counts": counts_of(found), "findings": findings}
-        return {**head, "data_digest": found.digest(), "file": str(output), "bytes": output.stat().st_size}
+        about = {"source": found.source, "counts": counts_of(found), "data_digest": found.digest()}
+        return {**about, "file": str(output), "bytes": output.stat().st_size}
 
     mode.end(show, record, found.notes)
 
@@ -126,9 +120,6 @@ def in_database(job: FitJob, address: str) -> Iterator[FitJob]:
         )
 
 
-# ----------------------------------------------------------------------------------- columns about people
-
-
 def groups_of(responses: Responses, many: Sequence[str | None], beside: bool) -> dict[str, list[Any]]:
     """The group of every person by each column about people, None for those who have none; they were read with the
     answers, or stand in a table `beside`. A column among `many` may have any number of values."""
@@ -143,27 +134,16 @@ def groups_of(responses: Responses, many: Sequence[str | None], beside: bool) ->
         )
     source = people.source if beside else responses.source
     for column, values in found.items():
-        _check_levels(sorted({str(value) for value in values.tolist() if value is not None}), column, source, many)
+        levels = sorted({str(value) for value in values.tolist() if value is not None})
+        if len(levels) < 2:
+            what = f"a single value, {levels[0]!r}" if levels else "no value at all"
+            raise DesignError(f"{source}: the column {column!r} has {what}; groups are two or more. Check the column.")
+        if len(levels) > MOST_LEVELS and column not in many:
+            raise OptionError(
+                f"{source}: the column {column!r} has {len(levels):,} different values ({listed(levels)}); at most "
+                f"{MOST_LEVELS} groups are compared. Merge them into a few, each of some hundred people."
+            )
     return {column: values.tolist() for column, values in found.items()}
-
-
-def _check_levels(levels: list[str], column: str, source: str, many: Sequence[str | None]) -> None:
-    if len(levels) < 2:
-        what = f"a single value, {levels[0]!r}" if levels else "no value at all"
-        raise DesignError(f"{source}: the column {column!r} has {what}; groups are two or more. Check the column.")
-    if len(levels) > MOST_LEVELS and column not in many:
-        raise OptionError(
-            f"{source}: the column {column!r} has {len(levels):,} different values ({listed(levels)}); at most "
-            f"{MOST_LEVELS} groups are compared. Merge them into a few, each of some hundred people."
-        )
-
-
-# ------------------------------------------------------------------------------------------------- banks
-
-
-def refuse_bank_place(folder: Path) -> None:
-    """An error before the work when no bank can be saved in this place."""
-    is_bank(folder)
 
 
 def save_bank(bank: Bank, folder: Path) -> None:

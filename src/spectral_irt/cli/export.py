@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.analysis.folder import PROGRAM, RECORD
-from spectral_irt.analysis.record import record_head
 from spectral_irt.bank import Bank
 from spectral_irt.bank.export import PROGRAMS, WINSTEPS_STYLES, adaptive_text, ifile, pfile, sfile_text, winsteps_text
 from spectral_irt.calibration import Calibration, Scale
@@ -52,12 +51,11 @@ def export(
       spectral-irt export results --to ifile -o items.txt
       spectral-irt export mybank --to catsim -o items.csv
     """
-    mode.begin()
     refuse_style(to, output)
     found = _calibration_in(source, to)
     with all_or_nothing([output], inputs=[source]) as (draft,), naming(output):
         draft.write_text(exported_text(to, output, *found), encoding="utf-8", newline="")
-    mode.end(lambda: say_written([output]), lambda: {**record_head(), "format": to, "outputs": [str(output)]})
+    mode.end(lambda: say_written([output]), lambda: {"format": to, "outputs": [str(output)]})
 
 
 def refuse_style(to: str, output: Path) -> None:

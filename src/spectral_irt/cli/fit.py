@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from spectral_irt.analysis.record import counts_of, finding_record, record_head
+from spectral_irt.analysis.record import counts_of
 from spectral_irt.analysis.summary import show_summary
 from spectral_irt.cli.data import groups_of, in_database
 from spectral_irt.cli.fit_job import FitJob
@@ -48,7 +48,6 @@ def fit(
       spectral-irt fit survey.csv --recode never,sometimes,always --reverse q3
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
-    mode.begin()
     call.argv = [without_password(word) if "://" in word else word for word in call.argv]
     tables = [file for file in files if is_database(file) and "#" in file]
     job = FitJob(files, reading, categories, method, results, call)
@@ -110,19 +109,14 @@ def check(reading: Reading, categories: Categories, mode: Mode, call: Call, file
       spectral-irt check answers.csv
       spectral-irt check log/*.parquet --item task --response correct
     """
-    mode.begin()
     _look_at(FitJob(files, reading, categories, Method(), Results(), call), mode)
 
 
 def _look_at(job: FitJob, mode: Mode) -> None:
     """What there is to say about the data, without a fit."""
     responses, findings = _findings(job)
-    head = {**record_head(), "source": responses.source, "counts": counts_of(responses)}
-    mode.end(
-        lambda: _show_findings(findings),
-        lambda: {**head, "findings": [finding_record(finding) for finding in findings]},
-        findings,
-    )
+    about = {"source": responses.source, "counts": counts_of(responses)}
+    mode.end(lambda: _show_findings(findings), lambda: about, findings)
 
 
 def _findings(job: FitJob) -> tuple[Responses, list[Finding]]:

@@ -18,7 +18,8 @@ from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.bank import AnchoredRasch, Bank, to_bank
 from spectral_irt.bank.anchors import anchored_to
 from spectral_irt.bank.build import merged
-from spectral_irt.cli.data import groups_of, refuse_bank_place, save_bank
+from spectral_irt.bank.storage import is_bank
+from spectral_irt.cli.data import groups_of, save_bank
 from spectral_irt.cli.options import Call, Categories, Reading, changed, with_sheet
 from spectral_irt.cli.terminal import Progress
 from spectral_irt.errors import OptionError, OutputError
@@ -82,8 +83,6 @@ class FitJob:
             if bank is not None:
                 keep.append(functools.partial(save_bank, self._bank_of(study, parts), bank))
         return study, parts
-
-    # ----------------------------------------------------------------------- what does not go together
 
     def check(self) -> None:
         """An error when the options do not go together, or when one of them would do nothing."""
@@ -194,8 +193,6 @@ class FitJob:
             return make_ordered(model, "spectral", parameters)
         return AnchoredRasch(self._enlarged or self.results.anchors, **parameters)
 
-    # -------------------------------------------------------------------------------------- the answers
-
     def read(self, progress: Progress) -> Responses:
         """The answers, with the columns about people that were asked for."""
         file, sheet = with_sheet(self.results.group_file)
@@ -227,8 +224,6 @@ class FitJob:
             self._refuse_for_categories()
             return self.categories.model or "pcm"
         return self.categories.model or "rasch"
-
-    # -------------------------------------------------------------------------------------- the work
 
     def _calibrate(self) -> tuple[Analysis, Parts]:
         results, method = self.results, self.method
@@ -266,12 +261,8 @@ class FitJob:
             if results.report is not None:
                 from spectral_irt.report.page import page_of
 
-                about: dict[str, Any] = {
-                    "title": results.title,
-                    "author": results.author,
-                    "list_persons": results.list_persons,
-                }
-                self.page = page_of(study, parts, self.record(study, parts), **about)
+                record, about = self.record(study, parts), {"title": results.title, "author": results.author}
+                self.page = page_of(study, parts, record, list_persons=results.list_persons, **about)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in study.calibration.findings):  # says the same, once
             for warning in heard:
@@ -306,8 +297,6 @@ class FitJob:
             seed=results.seed or 0,
         )
 
-    # -------------------------------------------------------------------------------------- the files
-
     def _inputs(self) -> list[str]:
         """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
         results = self.results
@@ -323,15 +312,18 @@ class FitJob:
         stale: list[Path] = []
         if results.output is not None:
             tables, stale = result_paths(results.output, self._wanted_tables(), parquet=results.parquet)
-        report = [] if results.report is None else [results.report]
-        places = [*report, *self._picture_places(), *tables]
+        places = [*([] if results.report is None else [results.report]), *tables]
+        if results.plots is not None:
+            from spectral_irt.plots.all import standard_paths
+
+            places = [*standard_paths(results.plots), *places]
         if results.bank is not None:
             if any(path.absolute().parent == results.bank.absolute() for path in places):
                 raise OutputError(
                     f"a bank has a folder of its own, and {str(results.bank)!r} gets other results; choose another for "
                     "one of them. Nothing was written."
                 )
-            refuse_bank_place(results.bank)
+            is_bank(results.bank)  # an error where no bank can be saved
         return places, stale
 
     def _wanted_tables(self) -> list[str]:
@@ -349,20 +341,11 @@ class FitJob:
         by = [f"{one}_{file_name(other)}" for one in facets for other in ("interactions", *results.group)]
         return [*(table for table in TABLES if not unwanted.get(table)), *facets, *by]
 
-    def _picture_places(self) -> list[Path]:
-        if self.results.plots is None:
-            return []
-        from spectral_irt.plots.all import standard_paths
-
-        return standard_paths(self.results.plots)
-
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
         with naming(target):
             if target == self.results.report:
                 draft.write_text(self.page, encoding="utf-8", newline="")
-            elif (
-                self.pictures is not None and target.parent == self.results.plots and target.suffix in (".svg", ".png")
-            ):
+            elif self.pictures is not None and target.suffix in (".svg", ".png"):
                 self.pictures.write(draft, target)
             else:
                 last = target.name == RECORD or is_workbook(target)
@@ -386,10 +369,13 @@ class FitJob:
             beside = {"file": file, "sheet": sheet, "person": self.reading.person}
             beside["columns"] = list(study.responses.people or ())
         more = {**columns, "weight": method.survey_weight, "people": beside, "anchors": results.anchors}
+        along = {"people": [] if file is not None else self._columns(), "facets": list(method.facet)}
+        said = {**self.reading.said(self.files), **{name: value for name, value in along.items() if value}}
+        said |= {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
         record["input"] |= {
             "files": list(self.files),
             "digests": file_digests(self.files, study.responses.engine),
-            "reading": self._said() if self.said is None else self.said,
+            "reading": said if self.said is None else self.said,
             **{name: value for name, value in more.items() if value is not None},
         }
         return {
@@ -399,13 +385,6 @@ class FitJob:
             "argv": [*self.call.argv],
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
         }
-
-    def _said(self) -> dict[str, Any]:
-        """The options of `read` that differ from their defaults."""
-        mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
-        along = [] if self.results.group_file is not None else self._columns()
-        more = {"people": along, "facets": list(self.method.facet)}
-        return {**self.reading.said(self.files), **mine, **{name: value for name, value in more.items() if value}}
 
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
         calibration = study.calibration.replace(findings=study.findings(parts))

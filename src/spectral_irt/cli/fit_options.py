@@ -57,22 +57,17 @@ class Method:
         default="fixed",
     )
     chain_weights: Literal["ability", "persons", "pairs"] | None = method(
-        "", "How much each person counts in the Markov chain; ability by default, the most accurate."
+        "", "Weight of each person in the Markov chain; ability by default, the most accurate."
     )
     facet: list[str] = columns(
-        "COLUMN",
-        "Ratings: this column says who rated, or when; repeatable. Severities are estimated beside difficulties.",
-        default=[],
+        "COLUMN", "Ratings: who rated, or when; repeatable. Severities are estimated beside difficulties.", default=[]
     )
     set: list[str] = method("NAME=VALUE", f"A setting of the method: {', '.join(SETTINGS)}; repeatable.", default=[])
     population_by: str | None = people(
-        "COLUMN",
-        "With --design adaptive or --estimator mml: a mean and a standard deviation of ability for each value of this "
-        "column, such as the grade.",
+        "COLUMN", "With --design adaptive or --estimator mml: an ability distribution for each value, such as grade."
     )
     clustered_by: str | None = people(
-        "COLUMN",
-        "Standard errors that allow for answers that are alike within each value of this column, such as the class.",
+        "COLUMN", "Standard errors that allow for dependence within each value of this column, such as the class."
     )
     survey_weight: str | None = people(
         "COLUMN", "Weights of people, for difficulties, their errors, and mean, sd and reliability of people."
@@ -170,49 +165,30 @@ class Results(Abilities):
         "-o",
     )
     every_table: bool = results(
-        "",
-        "With -o: every table. Also item_fit.csv, item_analysis.csv, distractors.csv, forms.csv, curves.csv and "
-        "unexpected.csv.",
-        "--all",
-        default=False,
+        "", "With -o: every table. Also item fit and analysis, distractors, forms, curves.", "--all", default=False
     )
     report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
-    plots: Path | None = results(
-        "DIR",
-        "Write the standard figures as SVG and PNG. People and items, fit, curves, scores; with --key, options; with "
-        "--group, groups.",
-    )
+    plots: Path | None = results("DIR", "Write the standard figures as SVG and PNG.")
     bank: Path | None = results("DIR", "Keep the calibration for score, update, link and --anchors.")
     scale: str | None = results(
-        "MEAN,SD", "Report also on a scale, such as 500,100. These people have this mean and sd on it."
+        "MEAN,SD", "Report also on a scale, such as 500,100. These people have this mean and sd."
     )
     rank: str | None = results(
-        "K[:lower]",
-        "Rank the items: ranking.csv, with the chance of being among the K hardest; 10. K:lower orders them by the "
-        "lower end of the 95% interval, to recommend, instead of by difficulty.",
+        "K[:lower]", "Rank the items, with the chance to be among the K hardest; 10. K:lower sorts by the lower bound."
     )
     list_persons: bool = results("", "With --report: list single people in it; by default nobody is.", default=False)
     title: str | None = results("TITLE", "With --report: its title.")
     author: str | None = results("NAME", "With --report: whose report it is.")
-    parquet: bool = results(
-        "", "With -o: every table as Parquet as well. People on a cluster are in Parquet only.", default=False
-    )
+    parquet: bool = results("", "With -o: every table as Parquet as well.", default=False)
     skip: list[str] = results(
-        "persons,fit|none",
-        "Leave out people (persons.csv, scores.csv) or the fit of items; none: compute them however long it takes.",
-        default=[],
+        "persons,fit|none", "Leave out people or the fit of items; none: compute them however long.", default=[]
     )
     dry_run: bool = results("", "Read and check everything as for this fit, but fit and write nothing.", default=False)
     group: list[str] = people(
-        "COLUMN",
-        "Compare groups of people (DIF); repeatable. Are items as hard for one group as for another of equal ability: "
-        "dif.csv; mean abilities: groups.csv.",
-        default=[],
+        "COLUMN", "Compare groups of people (DIF); repeatable. Tables: dif.csv, groups.csv.", default=[]
     )
     group_file: str | None = people(
-        "FILE[#SHEET]",
-        "A table of people with the columns of --group, --population-by, --clustered-by and --survey-weight, where the "
-        "answers do not have them.",
+        "FILE[#SHEET]", "A table of people with these columns, where the answers do not have them."
     )
     cut: str | None = people(
         "[raw:]NUMBER,...",
@@ -221,18 +197,13 @@ class Results(Abilities):
     )
     anchors: str | None = method(
         "DIR|FILE",
-        "Fix items at the difficulties of a bank or file. A file, CSV or workbook, has the columns item and "
-        "difficulty, or item, category and threshold.",
+        "Fix items at the difficulties of a bank or file. Columns: item, difficulty (or category, threshold).",
     )
     item_covariates: str | None = results(
-        "FILE",
-        "A table with a row for each item and a column for each of its properties: covariates.csv, what each property "
-        "adds to the difficulty (linear logistic test model), and a test against free items.",
+        "FILE", "Properties of items, a column each: their effects on difficulty (LLTM), covariates.csv."
     )
     bootstrap: str | None = method(
-        "SETS[:PEOPLE]",
-        "Critical values of the fit of each item from so many simulated data sets, as in 200; 200:5000 samples 5,000 "
-        "people for it.",
+        "SETS[:PEOPLE]", "Critical values of item fit from so many simulated data sets, such as 200 or 200:5000."
     )
 
     def part(self, name: str) -> bool | None:

@@ -94,8 +94,6 @@ TOPICS = {
     ),
 }
 
-# ------------------------------------------------------------------------------------------ declaring options
-
 
 def option(
     topic: str | None, metavar: str, help: str, *flags: str, default: Any = None, required: bool = False, **more: Any
@@ -150,6 +148,8 @@ def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[...,
         def spread(context: typer.Context, **given: Any) -> None:
             for name, group in by_name.items():
                 given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+            if "mode" in given:
+                given["mode"].begin()
             more = {"context": context, "call": context.obj}
             command(**given, **{name: value for name, value in more.items() if name in signature})
 
@@ -176,9 +176,6 @@ def _parameter(name: str, hint: Any, declared: Any) -> inspect.Parameter:
             info.param_decls = (f"--{name.replace('_', '-')}",)
         hint = Annotated[hint, info]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-
-
-# ------------------------------------------------------------------------------------------------- help texts
 
 
 class Command(TyperCommand):

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from spectral_irt.cli.help import EVERYTHING, TOPICS, Command, folded, heading, section, topic_text, width, with_options
 from spectral_irt.cli.options import Call, Machine, own
 from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, leave_clusters, quiet_warnings, report
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, did_you_mean
 from spectral_irt.files import written
 
 PROGRAM = "spectral-irt"
@@ -96,7 +96,8 @@ def about(
 
         typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit
-    machine.check()
+    if machine.dask is not None and machine.threads is not None:
+        raise OptionError("--threads is about this process; with --dask the workers have threads of their own.")
     context.obj = replace(context.obj, machine=machine)
     if context.invoked_subcommand is None:
         typer.echo(overview(), nl=False)
@@ -104,9 +105,7 @@ def about(
 
 def overview() -> str:
     """What `spectral-irt --help` prints."""
-    about = (
-        "Rasch analysis from a file of answers: item difficulties with standard errors, person abilities, model fit."
-    )
+    about = "Rasch analysis of a file of answers: item difficulties with standard errors, person abilities, model fit."
     lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", *folded(about, width())]
     for title, commands in (("Commands", MAIN), ("Further commands", FURTHER)):
         lines += section(title, [(name, text) for name, (_, text) in commands.items()], width())
@@ -130,16 +129,14 @@ def help_on(
     """
     if topic in COMMANDS:
         _do([topic, "--help"])
-        return
-    if topic in TOPICS:
+    elif topic in TOPICS:
         typer.echo(topic_text(topic, fit_options()), nl=False)
-        return
-    if topic:
-        near = difflib.get_close_matches(topic, [*TOPICS, *COMMANDS], n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+    elif topic:
+        hint = did_you_mean(topic, [*TOPICS, *COMMANDS])
         raise OptionError(f"there is no topic {topic!r}; there are {', '.join(TOPICS)}.{hint}")
-    topics = section("Topics: spectral-irt help TOPIC", [(name, text) for name, (text, _) in TOPICS.items()], width())
-    typer.echo("\n".join(topics[1:]))
+    else:
+        entries = [(name, text) for name, (text, _) in TOPICS.items()]
+        typer.echo("\n".join(section("Topics: spectral-irt help TOPIC", entries, width())[1:]))
 
 
 @with_options()
@@ -165,9 +162,7 @@ def local_page(
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise OptionError(
-            f'the page needs {error.name}, which is not installed: pip install "spectral-irt[app]"'
-        ) from None
+        raise OptionError(f'the page needs {error.name}: pip install "spectral-irt[app]"') from None
     from spectral_irt.app.server import serve
 
     serve(port=port, browser=browser, say=lambda text: print(text, flush=True))
@@ -177,9 +172,6 @@ def fit_options() -> list[Any]:
     """The options of `fit`, and those of the program."""
     every = [*command_named("fit").params, *built().params]
     return [one for one in every if one.param_type_name == "option" and one.rich_help_panel is not None]
-
-
-# ------------------------------------------------------------------------------------------- what is done
 
 
 def main(args: Sequence[str]) -> int:
@@ -216,11 +208,9 @@ def _do(args: list[str]) -> int:
     program = built()
     if COMPLETE in os.environ:
         program(args=args, prog_name=PROGRAM)
-    args = with_default_rank(args)
     try:
         # Not `program(args)`: that takes interrupts and broken pipes into its own hands.
-        call = Call(argv=args)
-        with program.make_context(PROGRAM, program_options_first(args), obj=call) as context:
+        with program.make_context(PROGRAM, arranged(args), obj=Call(argv=args)) as context:
             code = program.invoke(context)
     except typer.Exit as end:
         code = end.exit_code
@@ -230,36 +220,23 @@ def _do(args: list[str]) -> int:
     return int(code or OK)
 
 
-def with_default_rank(args: Sequence[str]) -> list[str]:
-    """`--rank` alone means `--rank 10`.
+def arranged(args: Sequence[str]) -> list[str]:
+    """Options of the program first, wherever they stand on the line; `--rank` alone is `--rank 10`.
 
-    >>> with_default_rank(["fit", "--rank", "a.csv", "--rank", "5:lower"])
-    ['fit', '--rank', '10', 'a.csv', '--rank', '5:lower']
+    >>> arranged(["fit", "a.csv", "--memory", "4GB", "-o", "out", "--rank", "--threads=2"])
+    ['--memory', '4GB', '--threads=2', 'fit', 'a.csv', '-o', 'out', '--rank', '10']
     """
-    out = []
-    for arg, after in zip(args, [*args[1:], ""], strict=False):
-        out.append(arg)
-        if arg == "--rank" and not re.fullmatch(r"-?\d+(:\w*)?", after):
-            out.append(DEFAULT_TOP)
-    return out
-
-
-def program_options_first(args: Sequence[str]) -> list[str]:
-    """Options of the program may stand anywhere on the line.
-
-    >>> program_options_first(["fit", "a.csv", "--memory", "4GB", "-o", "out", "--threads=2"])
-    ['--memory', '4GB', '--threads=2', 'fit', 'a.csv', '-o', 'out']
-    """
-    first, rest, words = [], [], [*args]
+    first: list[str] = []
+    rest: list[str] = []
+    words = [*args]
     while words:
         word = words.pop(0)
-        found = re.fullmatch(r"--(memory|spill|threads|dask)(=.*)?", word)
-        if found is None:
-            rest.append(word)
-            continue
-        first.append(word)
-        if found[2] is None and words:
+        found = re.fullmatch(r"--(?:memory|spill|threads|dask)(=.*)?", word)
+        (rest if found is None else first).append(word)
+        if found is not None and found[1] is None and words:
             first.append(words.pop(0))
+        if word == "--rank" and not (words and re.fullmatch(r"-?\d+(:\w*)?", words[0])):
+            rest.append(DEFAULT_TOP)
     return [*first, *rest]
 
 

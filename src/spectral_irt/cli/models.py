@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
 import typer
 from rich.text import Text
 
-from spectral_irt.analysis.record import finding_record, record_head
 from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Machine, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
@@ -49,16 +49,11 @@ class Logs:
 
     subject: str | None = own("FIELD", "Field that says the subject of a prompt. Benchmarks by default.")
     metric: list[str] = own(
-        "NAME",
-        "Metric that says right or wrong, where a log has several. Repeat for benchmarks with different ones: each "
-        "takes the first that it has.",
-        default=[],
+        "NAME", "Metric that says right or wrong; repeatable: each benchmark takes the first that it has.", default=[]
     )
     threshold: float | None = own("NUMBER", "Scores above it are right; else they must be 0 or 1.")
     duplicates: Literal["error", "first", "last"] = own(
-        "",
-        "If a model answered a prompt in two logs: an error (default), or keep the first or last by file name.",
-        default="error",
+        "", "A prompt answered in two logs: an error (default), the first or last by file name.", default="error"
     )
     prompts: str | None = own("FILE", "A table with a row for each prompt, for --subject and --clustered-by.")
     prompts_by: Literal["id", "hash"] = own(
@@ -98,7 +93,6 @@ def leaderboard(
       spectral-irt leaderboard *.eval --clustered-by subject --report board.html
       spectral-irt leaderboard answers.csv --person model --response correct
     """
-    mode.begin()
     named = {"person": person, "item": item, "response": response}
     of_tables = {name: value for name, value in named.items() if value is not None}
     inputs = [*files, *([logs.prompts] if logs.prompts else [])]
@@ -120,35 +114,33 @@ def _show_board(board: Leaderboard, written: list[Path]) -> None:
     models = board.model_columns()
     say(out, Text(headline_text(board)))
     say(out)
-    numbers: dict[str, Callable[[int], str]] = {
-        "rank": lambda k: str(models["rank"][k]),
-        "ability": lambda k: f"{models['ability'][k]:z.2f}",
-        "se": lambda k: f"{models['se'][k]:.2f}",
-        "ranks": lambda k: span(models["rank_low"][k], models["rank_high"][k]),
-        "tier": lambda k: str(models["tier"][k]),
-        "accuracy": lambda k: f"{100 * models['accuracy'][k]:.1f}%",
+    ranks = zip(models["rank_low"].tolist(), models["rank_high"].tolist(), strict=True)
+    cells = {
+        "rank": models["rank"].tolist(),
+        "ability": [f"{x:z.2f}" for x in models["ability"].tolist()],
+        "se": [f"{x:.2f}" for x in models["se"].tolist()],
+        "ranks": [span(low, high) for low, high in ranks],
+        "tier": models["tier"].tolist(),
+        "accuracy": [f"{100 * x:.1f}%" for x in models["accuracy"].tolist()],
     }
-    _show_models(models, numbers)
+    _show_models(models, cells)
     say(out)
-    told = (
-        "Rank intervals hold simultaneously for all models (95%). No model of a tier is significantly worse than its "
-    )
-    say(out, Text(f"{told}best."))
+    told = "Rank intervals hold for all models at once (95%). No model of a tier is significantly worse than its best."
+    say(out, Text(told))
     if board.findings:
         say(out)
         show_findings(out, list(board.findings))
     say_written(written)
 
 
-def _show_models(columns: Columns, cells: dict[str, Callable[[int], str]]) -> None:
+def _show_models(columns: Columns, cells: dict[str, list[Any]]) -> None:
     """A table of the first models."""
     out = console()
-    rows = range(min(len(columns["model"]), SHOWN))
-    texts = [["-" if "nan" in text else text for text in map(cell, rows)] for cell in cells.values()]
-    names = columns["model"][: len(rows)].tolist()
-    say(out, plain_table(["model", *cells], [names, *texts], out.width, whole=out.whole))
-    if len(rows) < len(columns["model"]):
-        say(out, Text(f"... and {len(columns['model']) - len(rows):,} more."))
+    names = columns["model"].tolist()
+    texts = [["-" if "nan" in str(cell) else str(cell) for cell in column[:SHOWN]] for column in cells.values()]
+    say(out, plain_table(["model", *cells], [names[:SHOWN], *texts], out.width, whole=out.whole))
+    if len(names) > SHOWN:
+        say(out, Text(f"... and {len(names) - SHOWN:,} more."))
 
 
 @with_options(Logs, Mode)
@@ -172,7 +164,6 @@ def shortlist(
       spectral-irt shortlist results/ --size 100 -o short
       spectral-irt score new_model/ --bank short
     """
-    mode.begin()
     targets = [] if output is None else [output / "shortlist.csv", output / SHORTLIST]
     with all_or_nothing(targets, inputs=files) as drafts:
         with Progress() as progress:
@@ -196,7 +187,7 @@ def shortlist(
             say(out, Text(names))
         say_written(targets)
 
-    mode.end(show, lambda: {**record_head(), **found.record(), "outputs": list(map(str, targets))}, found.findings)
+    mode.end(show, lambda: {**found.record(), "outputs": list(map(str, targets))}, found.findings)
 
 
 def score_models(
@@ -219,26 +210,23 @@ def score_models(
                 write_csv(draft, columns)
 
     def show() -> None:
-        whole = [f"{100 * score:.1f}%" for score in columns["score"].tolist()]
         ends = zip(columns["score_low"].tolist(), columns["score_high"].tolist(), strict=True)
-        spans = [f"{100 * low:.1f}% to {100 * high:.1f}%" if low == low else "too few answers" for low, high in ends]
-        numbers: dict[str, Callable[[int], str]] = {
-            "answered": lambda k: f"{columns['n'][k]:,}",
-            "right": lambda k: f"{columns['right'][k]:,}",
-            "whole score": lambda k: whole[k],
-            "95% interval": lambda k: spans[k],
+        cells = {
+            "answered": [f"{x:,}" for x in columns["n"].tolist()],
+            "right": [f"{x:,}" for x in columns["right"].tolist()],
+            "whole score": [f"{100 * x:.1f}%" for x in columns["score"].tolist()],
+            "95% interval": [
+                f"{100 * low:.1f}% to {100 * high:.1f}%" if low == low else "too few answers" for low, high in ends
+            ],
         }
-        _show_models(columns, numbers)
+        _show_models(columns, cells)
         told = f"Predicted from {len(listed.prompts):,} of {listed.predictor.n_all:,} prompts. {listed.sentence}"
         say(console(), Text(told))
         say_written([output])
 
     def record() -> dict[str, Any]:
-        rows = [
-            dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)
-        ]
-        findings = [finding_record(finding) for finding in answers.notes]
-        head = {**record_head(), "bank": {"folder": str(path.parent), "prompts": len(listed.prompts)}}
-        return {**head, "models": rows, "outputs": [] if output is None else [str(output)], "findings": findings}
+        rows = pl.DataFrame({name: column.tolist() for name, column in columns.items()}).to_dicts()
+        bank = {"folder": str(path.parent), "prompts": len(listed.prompts)}
+        return {"bank": bank, "models": rows, "outputs": [] if output is None else [str(output)]}
 
     mode.end(show, record, answers.notes)

@@ -50,9 +50,7 @@ class Machine:
     """How much of this machine, or of others, a command may use: options of the program, which change no result."""
 
     memory: str | None = size(
-        "SIZE",
-        "Memory to use, such as 4GB; half of what is free by default. The rest is kept in temporary files.",
-        envvar="SPECTRAL_IRT_MEMORY",
+        "SIZE", "Memory to use, such as 4GB; half of what is free by default.", envvar="SPECTRAL_IRT_MEMORY"
     )
     spill: str | None = size(
         "DIR", "Folder of temporary files; that of TMPDIR, or /var/tmp, by default.", envvar="SPECTRAL_IRT_SPILL"
@@ -60,15 +58,9 @@ class Machine:
     threads: int | None = size("NUMBER", "Threads to use; all by default.", min=1, envvar="SPECTRAL_IRT_THREADS")
     dask: str | None = size(
         "ADDRESS|local:N",
-        "Work on a Dask cluster: the address of its scheduler, such as tcp://10.0.0.1:8786, or N local processes. Its "
-        "workers map packed files that they see.",
+        "Work on a Dask cluster: the address of its scheduler, such as tcp://10.0.0.1:8786, or N local processes.",
         envvar="SPECTRAL_IRT_DASK",
     )
-
-    def check(self) -> None:
-        """An error when two of them do not go together."""
-        if self.dask is not None and self.threads is not None:
-            raise OptionError("--threads is about this process; with --dask the workers have threads of their own.")
 
 
 @dataclass
@@ -84,9 +76,7 @@ class Reading:
     """How files are to be read."""
 
     key: str | None = scoring(
-        "FILE[#SHEET]",
-        "Score multiple choice by a key: columns item, key. A third column, score, gives partial credit. "
-        "key.xlsx#Key names a sheet.",
+        "FILE[#SHEET]", "Score multiple choice by a key: columns item, key. A column score gives partial credit."
     )
     missing: list[str] = scoring(
         "CODE", "Code for 'not answered', such as 9; repeatable. Empty cells, NA, NaN and null always are.", default=[]
@@ -285,9 +275,7 @@ class Recoding:
     """What answers in ordered categories are called."""
 
     recode: str | None = scoring(
-        "LABEL,...",
-        "Labels of ordered answers from the lowest to the highest, as in 'never,sometimes,often'; labels that mean the "
-        "same are joined by =.",
+        "LABEL,...", "Ordered answers from lowest to highest, as in 'never,rarely=seldom,often'; = joins categories."
     )
     reverse: list[str] = scoring("ITEM,...", "Items to reverse: their highest category becomes the lowest.", default=[])
 

@@ -11,12 +11,11 @@ from typing import Any, Literal
 
 import polars as pl
 import typer
-from rich.cells import cell_len
 from rich.text import Text
 
 from spectral_irt import datasets
 from spectral_irt import simulate as draw
-from spectral_irt.analysis.record import counts_of, record_head
+from spectral_irt.analysis.record import counts_of
 from spectral_irt.cli.fit import calibrate
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
@@ -32,11 +31,11 @@ from spectral_irt.tables import write_csv, write_parquet
 from spectral_irt.terminal import console, say
 
 ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."
-NEXT = {
-    "quiz": "spectral-irt fit quiz.csv --key quiz_key.csv --missing 9 --group region -o results",
-    "lsat": "spectral-irt fit lsat.csv -o results",
-    "logs": "spectral-irt leaderboard runs -o board",
-}
+NEXT = (
+    "fit quiz.csv --key quiz_key.csv --missing 9 --group region -o results",
+    "fit lsat.csv -o lsat-results",
+    "leaderboard runs -o board",
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,6 @@ def simulate(
       spectral-irt simulate -o forms.parquet --persons 9000 --design linked
       spectral-irt simulate -o survey.csv --items 12 --model rsm --categories 4
     """
-    mode.begin()
     if model == "rasch" and categories is not None:
         raise OptionError("--categories is for ordered answers; say --model pcm or --model rsm.")
     models: dict[str, Any] = {"rasch": draw.rasch, "pcm": draw.partial_credit, "rsm": draw.rating_scale}
@@ -116,7 +114,7 @@ def simulate(
     counts = f"{found.n_persons:,} people, {found.n_items:,} items, {found.n_responses:,} responses"
     mode.end(
         lambda: typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}"),
-        lambda: {**record_head(), "seed": seed, "counts": counts_of(found), "outputs": list(map(str, targets))},
+        lambda: {"seed": seed, "counts": counts_of(found), "outputs": list(map(str, targets))},
     )
 
 
@@ -141,13 +139,9 @@ def write_truth(data: Simulated, path: Path, suffix: str) -> None:
 
 
 def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
+    persons, items = responses.persons, responses.items
     for person, item, answer in responses.answers_by_block():
-        columns = {
-            "person": responses.persons[person],
-            "item": responses.items[item],
-            "response": answer.astype("int8"),
-        }
-        yield pl.DataFrame(columns)
+        yield pl.DataFrame({"person": persons[person], "item": items[item], "response": answer.astype("int8")})
 
 
 @with_options(Mode)
@@ -155,12 +149,9 @@ def demo(
     mode: Mode,
     call: Call,
     output: Path = output_at("DIR", "Where to write the results; demo-results.", default=Path("demo-results")),
-    data: Literal["quiz", "lsat", "logs"] = own(
-        "", "A simulated quiz; section 6 of the Law School Admission Test; simulated logs of 9 models.", default="quiz"
-    ),
-    files: Path | None = own("DIR", "Do nothing but copy the data there, to try things out."),
+    files: Path | None = own("DIR", "Only copy the data there: the quiz, LSAT 6, and logs of nine models."),
 ) -> None:
-    """Analyze bundled data: a simulated quiz of multiple choice, or section 6 of the Law School Admission Test.
+    """Analyze a simulated quiz of multiple choice.
 
     The quiz has two faults to find: a wrong key, and an item that is harder for some people than for others of the same
     ability. The command that finds them is shown first; the files that it reads come with the program.
@@ -168,67 +159,34 @@ def demo(
     \b
     Examples
       spectral-irt demo -o demo-results
-      spectral-irt demo --data lsat
       spectral-irt demo --files here
-      spectral-irt demo --data logs --files here
     """
-    mode.begin()
     if files is not None:
-        _copy(data, files)
+        _copy(files)
         return
-    if data == "logs":
-        raise OptionError("--data logs goes with --files DIR, which writes the logs there, for leaderboard to rank.")
-    if data == "lsat":
-        job = FitJob([], Reading(), Categories(), Method(), Results(output=output), call)
-        job.source, job.said = lambda progress: datasets.load_lsat(), {}
-    else:
-        answers, key = map(_near, datasets.quiz_files())
-        said = {"--key": key, "--missing": OMITTED, "--group": "region", "-o": str(output)}
-        words = ["spectral-irt fit " + shlex.quote(answers), *(f"{name} {shlex.quote(x)}" for name, x in said.items())]
-        if not (mode.quiet or mode.as_json):
-            _show_command(words)
-        reading, results = Reading(key=key, missing=[OMITTED]), Results(group=["region"], output=output)
-        call.argv = ["fit", answers, *(word for pair in said.items() for word in pair)]
-        job = FitJob([answers], reading, Categories(), Method(), results, call)
-    calibrate(job, mode)
-    if not (mode.quiet or mode.as_json):
+    here = Path.cwd()
+    answers, key = (str(p.relative_to(here) if p.is_relative_to(here) else p) for p in datasets.quiz_files())
+    call.argv = ["fit", answers, "--key", key, "--missing", OMITTED, "--group", "region", "-o", str(output)]
+    shown = not (mode.quiet or mode.as_json)
+    if shown:
+        out = console()
+        say(out, Text(ABOUT, style="dim"))
+        say(out)
+        command = shlex.join(["spectral-irt", *call.argv])
+        say(out, Text(f"  {command}", style="bold", no_wrap=True, overflow="ignore"))
+        say(out)
+    reading, results = Reading(key=key, missing=[OMITTED]), Results(group=["region"], output=output)
+    calibrate(FitJob([answers], reading, Categories(), Method(), results, call), mode)
+    if shown:
         typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
 
 
-def _copy(data: str, place: Path) -> None:
-    """The files of a dataset, in a folder, and what to do with them."""
-    if data == "logs":
-        texts = {place / "runs" / path: text for path, text in log_texts()}
-    elif data == "quiz":
-        texts = {place / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
-    else:
-        texts = {place / "lsat.csv": datasets.lsat_text()}
-    write_each(
-        {path: partial(Path.write_text, data=text, encoding="utf-8", newline="") for path, text in texts.items()}
-    )
-    names = [path.name for path in texts] if data != "logs" else [f"runs, with {len(texts)} logs"]
-    say(console(), f"In {printable(place)}: {' and '.join(names)}. There, try:")
-    typer.echo(f"  {NEXT[data]}")
-
-
-def _near(path: Path) -> str:
-    """The path from here where it is below, else the whole of it."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def _show_command(parts: list[str]) -> None:
-    """What is run, in lines that a shell takes as one."""
-    out = console()
-    lines = [f"  {parts[0]}"]
-    for part in parts[1:]:
-        if cell_len(f"{lines[-1]} {part} \\") <= out.width:
-            lines[-1] += f" {part}"
-        else:
-            lines[-1] += " \\"
-            lines.append(f"      {part}")
-    say(out, Text(ABOUT, style="dim"))
-    say(out)
-    for line in lines:
-        say(out, Text(line, style="bold", no_wrap=True, overflow="ignore"))
-    say(out)
+def _copy(place: Path) -> None:
+    """The bundled data in a folder, and what to do with them."""
+    texts = {place / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
+    texts[place / "lsat.csv"] = datasets.lsat_text()
+    texts |= {place / "runs" / path: text for path, text in log_texts()}
+    write_each({p: partial(Path.write_text, data=text, encoding="utf-8", newline="") for p, text in texts.items()})
+    say(console(), f"In {printable(place)}: a quiz with its key, LSAT 6, and logs of nine models. There, try:")
+    for command in NEXT:
+        typer.echo(f"  spectral-irt {command}")

@@ -1,9 +1,7 @@
 """What a command says on the way and at the end: progress, errors, a summary or a record; and what the process returns.
 
-Progress is shown on a terminal once work takes longer than a second; nothing on short work, nothing when piped.
-SPECTRAL_IRT_PROGRESS_DELAY in the environment is another number of seconds. A program that runs a command can ask to be
-told: with SPECTRAL_IRT_PROGRESS=json in its environment, the command writes lines such as
-{"doing": "reading", "share": 0.5} to stderr.
+Progress is shown on a terminal once work takes longer than a second (SPECTRAL_IRT_PROGRESS_DELAY), never when piped.
+For programs, SPECTRAL_IRT_PROGRESS=json writes lines such as {"doing": "reading", "share": 0.5} to stderr.
 """
 
 from __future__ import annotations
@@ -60,13 +58,15 @@ class Progress:
         self._display: Display | None = None
         self._task: Any = None
         self._timer: threading.Timer | None = None
-        self._start = time.monotonic()
         self._to_program = os.environ.get("SPECTRAL_IRT_PROGRESS") == "json"
         self._told = ("", float("-inf"))
 
     def __enter__(self) -> Progress:
         if self.shown and sys.stderr.isatty():
-            delay = _delay()
+            try:
+                delay = float(os.environ.get("SPECTRAL_IRT_PROGRESS_DELAY", DELAY))
+            except ValueError:
+                delay = DELAY
             self._timer = threading.Timer(delay, self._show)
             self._timer.daemon = True
             if delay > 0:
@@ -89,35 +89,22 @@ class Progress:
         with self._lock:
             self._text, self._share = printable(text), share
             self._update()
-            if self._to_program:
-                self._tell_program()
+            now, (last, at) = time.monotonic(), self._told
+            if self._to_program and (self._text != last or now > at + PAUSE):
+                self._told = (self._text, now)
+                print(json.dumps({"doing": self._text, "share": self._share}), file=sys.stderr, flush=True)
 
     def reading(self, share: float, text: str) -> None:
         """`say`, as `read` calls it."""
         self.say(text, share)
 
-    def _tell_program(self) -> None:
-        now, (last, at) = time.monotonic(), self._told
-        if self._text != last or now > at + PAUSE:
-            self._told = (self._text, now)
-            print(json.dumps({"doing": self._text, "share": self._share}), file=sys.stderr, flush=True)
-
     def _show(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Display
-        from rich.text import Text
 
-        start = self._start
-
-        class Clock(ProgressColumn):
-            """Time since the work began, whatever became of the step that is shown."""
-
-            def render(self, task: Task) -> Text:
-                seconds = int(time.monotonic() - start)
-                return Text(f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}", style="progress.elapsed")
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), Clock())
+        text = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), text, BarColumn(24), TimeElapsedColumn())
         with self._lock:
             if self._timer is None:
                 return  # the work ended while rich was loading
@@ -133,16 +120,6 @@ class Progress:
             total = None if self._share is None else 1.0  # None: a bar that only shows life
             self._display.tasks[0].total = total  # `update` takes None for "as before"
             self._display.update(self._task, description=self._text, completed=min(self._share or 0.0, ALMOST))
-
-
-def _delay() -> float:
-    try:
-        return float(os.environ.get("SPECTRAL_IRT_PROGRESS_DELAY", DELAY))
-    except ValueError:
-        return DELAY
-
-
-# -------------------------------------------------------------------------------------------- what goes wrong
 
 
 def complain(kind: str, sentence: str, color: int = 31) -> None:
@@ -171,11 +148,9 @@ def report(error: BaseException, *, debug: bool = False) -> int:
         complain("error", f"cannot write to standard output: {reason}. {done}")
         return BAD_INPUT
     if isinstance(error, MemoryError):
-        complain(
-            "error",
-            "there is not enough memory for this; try --memory 1GB (what goes beyond it is kept in temporary files), "
-            "fewer --threads or --set se=none.",
-        )
+        beyond = "what goes beyond it is kept in temporary files"
+        advice = f"try --memory 1GB ({beyond}), fewer --threads or --set se=none"
+        complain("error", f"there is not enough memory for this; {advice}.")
         return BAD_INPUT
     first, *_ = str(error).strip().splitlines() or [""]
     hint = "" if debug else ", with the traceback that --debug shows"
@@ -195,9 +170,6 @@ def quiet_warnings(*, debug: bool = False) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-# ------------------------------------------------------------------------------------------------ at the end
 
 
 @dataclass(frozen=True)
@@ -220,10 +192,11 @@ class Mode:
         self, show: Callable[[], object], record: Callable[[], dict[str, Any]], findings: Iterable[Finding] = ()
     ) -> None:
         """After the work: the summary, or the record; what is serious goes to stderr where nobody has read it."""
+        findings = list(findings)
         if self.as_json:
             from spectral_irt.tables import json_text
 
-            typer.echo(json_text(record()))
+            typer.echo(json_text(whole_record(record(), findings)))
         elif not self.quiet:
             show()
         serious = [finding for finding in findings if finding.severity != "note"]
@@ -234,6 +207,14 @@ class Mode:
                 complain(finding.severity, f"{for_shell(finding.sentence)} ({finding.code})", 33)
         complain("strict", f"{count_are(len(serious), 'finding')} of level warning or above.", 33)
         raise typer.Exit(WARNED)
+
+
+def whole_record(record: dict[str, Any], findings: Iterable[Finding]) -> dict[str, Any]:
+    """A record with what every record has: the program, and the findings."""
+    from spectral_irt.analysis.record import finding_record, record_head
+
+    found = {**record_head(), **record}
+    return {**found, "findings": found.get("findings", [finding_record(finding) for finding in findings])}
 
 
 def say_written(paths: Iterable[Path | str | None], nothing: str = "") -> None:
@@ -250,14 +231,9 @@ def say_written(paths: Iterable[Path | str | None], nothing: str = "") -> None:
 
 
 def and_list(names: list[str]) -> str:
-    """
-    >>> and_list(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
+    """'a, b and c'."""
+    return " and ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])
 
-
-# ------------------------------------------------------------------------------------------------ clusters
 
 _reached: dict[str, DaskEngine] = {}
 
