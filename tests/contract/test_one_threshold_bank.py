@@ -76,7 +76,7 @@ def test_updated(pair: list[Bank]) -> None:
 
 
 def test_linked_and_equated(pair: list[Bank], other: list[Bank]) -> None:
-    for method in ("robust", "mean", "mean-sigma"):
+    for method in ("robust", "mean"):
         found = [link(a, b, method) for a, b in zip(pair, other, strict=True)]
         same_columns(found[0].columns(), found[1].columns())
         assert found[0].finding == found[1].finding

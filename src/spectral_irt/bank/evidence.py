@@ -85,13 +85,6 @@ class Evidence:
             return self.blocks
         return layout.table(self.information, 0.0)[:, :, None] * np.eye(layout.widest)
 
-    def scaled(self, shift: float, slope: float) -> Evidence:
-        """That of shift + slope * threshold."""
-        squared = ("information", "prior_precision", "offset_precision", "matrix", "blocks")
-        changes = {name: getattr(self, name) / slope**2 for name in squared if getattr(self, name) is not None}
-        mean, gradient = shift + slope * self.prior_mean, self.prior_gradient / slope
-        return replace(self, prior_mean=mean, prior_gradient=gradient, **changes)
-
 
 def matrix_is_affordable(responses: Responses) -> bool:
     """Whether the whole information matrix of these responses is small enough to keep and quick enough to form."""

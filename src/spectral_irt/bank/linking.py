@@ -1,22 +1,23 @@
-"""Two calibrations with items in common, brought to one scale, and the items that have drifted.
+"""Two calibrations with items in common, brought to one scale; the items that have drifted; raw scores equated.
 
 With difficulties x in b and y in a of the common items, the shift is the mean of y - x over the items that agree on it
-(`inference/robust_center.py` says how these are found). Its variance takes the covariances of both calibrations,
+(`inference/robust_center.py` finds them). Its variance takes the covariances of both calibrations,
 
     var(shift) = w' V_a w + w' V_b w,   w = 1 / k on the k items used,
 
 because the errors of centered difficulties are correlated: of items that make up the whole of both calibrations the
-mean is known for sure. An item of b on a's scale is b_i + shift, and both parts have b's errors in them:
+mean is known exactly. An item of b on a's scale is b_i + shift, and both parts have b's errors in them:
 
     var(b_i + shift) = V_b,ii - 2 (V_b w)_i + w' V_b w + w' V_a w + excess^2 / k,
 
 where the excess is the standard deviation by which the items that agree differ beyond their errors, if they do. Which
-items agree was read from the same data: what another choice among those near the limit would change is added to all of
-these variances (`choice_variance`).
+items agree is decided from the same data: what another choice among those near the limit would change is added to all
+of these variances (`choice_variance`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,19 +28,22 @@ from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.covariance import KINDS, LINKED, Side, errors_of_bank, threshold_labels
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.finding import Severity
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Labels
-from spectral_irt.errors import BankError, check_option, listed
+from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, choice_variance, robust_center, scatter
+from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equated
+from spectral_irt.persons.test_form import Form
 from spectral_irt.tables import make_table
 from spectral_irt.text import p_value
 
-METHODS = ("mean", "mean-sigma", "robust")
-FEWEST = {"mean": 2, "mean-sigma": 3, "robust": 3}
+Made = Bank | Calibration | RaschEstimator
+
+FEWEST = {"mean": 2, "robust": 3}  # common items, by method
 DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.3% of the items that have not
 MOST_DRIFT = 0.4  # share of the common items beyond which nobody can tell who has drifted from whom
 LEVEL = 0.05  # of the test of heterogeneity
@@ -48,15 +52,13 @@ NAMED = 5  # drifted items that the sentence names
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """How b's difficulties become a's: shift + slope * difficulty.
+    """How b's difficulties become a's: difficulty + shift.
 
     Attributes
     ----------
-    shift, slope : float
-        The slope is 1 except for "mean-sigma".
-    shift_se, slope_se : float
-        From the covariances of both calibrations: what other people's answers to the same items would have changed, the
-        choice of items that have not drifted in it (`choice`, its variance).
+    shift, shift_se : float
+        The standard error is from the covariances of both calibrations: what other people's answers to the same items
+        would have changed, the choice of items that have not drifted in it (`choice`, its variance).
     link_error : float
         Standard error of the shift if the common items are a sample of those that could have been used: with what they
         differ by beyond their errors (`excess`). It goes into the standard errors of the linked items.
@@ -78,15 +80,13 @@ class Link:
         Items that both have, with another number of categories.
     n_items : int
         How many items the common thresholds belong to.
-    by_a, by_b, errors_a : float arrays, JointErrors
-        How shift and slope move with the common thresholds in a and in b (2 x thresholds); a's errors of these.
+    errors_a : JointErrors
+        Of the common thresholds in a.
     """
 
     method: str
     shift: float
-    slope: float
     shift_se: float
-    slope_se: float
     link_error: float
     statistic: float
     df: int
@@ -100,8 +100,6 @@ class Link:
     robust_z: Floats
     used: NDArray[np.bool_]
     scale: Scale
-    by_a: Floats = field(repr=False)
-    by_b: Floats = field(repr=False)
     errors_a: JointErrors = field(repr=False)
     left_out: Labels
     choice: float
@@ -119,6 +117,11 @@ class Link:
     def drift(self) -> NDArray[np.bool_]:
         return np.abs(self.robust_z) > DRIFT
 
+    @property
+    def weights(self) -> Floats:
+        """Of the common thresholds in the shift."""
+        return self.used / self.used.sum()
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """The common items, in logits of a."""
         names = ("item", "difficulty_a", "difficulty_b", "difference", "se", "z", "robust_z", "drift", "used")
@@ -135,13 +138,10 @@ class Link:
         return items if len(self.item) == self.n_items else f"{len(self.item):,} thresholds of {items}"
 
     @property
-    def _what(self) -> str:
-        return "items" if len(self.item) == self.n_items else "thresholds"
-
-    @property
     def agreement(self) -> str:
         """Whether the items used agree on the shift, in words."""
-        which = "the others" if self.drift.any() and self.method == "robust" else f"the common {self._what}"
+        what = "items" if len(self.item) == self.n_items else "thresholds"
+        which = "the others" if self.drift.any() and self.method == "robust" else f"the common {what}"
         if not self.df:
             return f"whether {which} agree cannot be told without standard errors"
         test = f"Q = {self.statistic:.1f}, df = {self.df}, {p_value(self.p)}"
@@ -158,17 +158,14 @@ class Link:
         if self.drift.mean() <= MOST_DRIFT:
             return ""
         return (
-            f"more than {100 * MOST_DRIFT:.0f}% of the common {self._what} have drifted, and these data cannot tell "
-            "which ones moved and which stayed"
+            f"more than {100 * MOST_DRIFT:.0f}% of {self.common} have drifted, and these data cannot tell which ones "
+            "moved and which stayed"
         )
 
     @property
     def finding(self) -> Finding:
         """What the link is, in a sentence or two."""
-        slope = "" if self.slope == 1 else f" and slope {self.slope:.3f} (se {self.slope_se:.3f})"
-        sentence = (
-            f"Linked over {self.common} ({self.method}): shift {self.shift:.3f} logits (se {self.shift_se:.3f}){slope}."
-        )
+        sentence = f"Linked over {self.common} ({self.method}): shift {self.shift:.3f} logits (se {self.shift_se:.3f})."
         if len(self.left_out):
             sentence += f" Left out, with other categories in B than in A: {listed(self.left_out)}."
         drifted = np.flatnonzero(self.drift)
@@ -190,70 +187,55 @@ class Link:
         severity: Severity = "warning" if len(drifted) or self.excess else "note"
         return Finding(LINKED, severity, sentence, " ".join(remedies), tuple(self.item[drifted].tolist()))
 
-    def apply(self, bank: Bank | Calibration | RaschEstimator) -> Bank:
+    def apply(self, bank: Made) -> Bank:
         """The bank b on a's scale, the error of the link in its standard errors."""
         if not isinstance(bank, Bank):
             raise BankError("a link is applied to a bank; make one with Bank.from_fit(fit, responses).")
-        people, made = bank.population, bank.calibration
-        if people is not None:
-            people = replace(people, mean=self.shift + self.slope * people.mean, sd=self.slope * people.sd)
+        people, made, kept = bank.population, bank.calibration, bank.evidence
         threshold_se, location_se = self._errors_of(bank)
         return replace(
             bank,
             calibration=made.replace(
-                thresholds=self.shift + self.slope * made.thresholds,
+                thresholds=made.thresholds + self.shift,
                 threshold_se=threshold_se,
                 location_se=None if made.layout.binary else location_se,
-                item_information=made.item_information / self.slope**2,
                 scale=self.scale,
                 findings=(*made.findings, self.finding),
             ),
-            evidence=bank.evidence.scaled(self.shift, self.slope),
-            population=people,
+            evidence=replace(kept, prior_mean=kept.prior_mean + self.shift),
+            population=None if people is None else replace(people, mean=people.mean + self.shift),
         )
 
     def _errors_of(self, bank: Bank) -> tuple[Floats, Floats]:
-        """Standard errors of shift + slope * b, of thresholds and of locations; NaN where b has none.
+        """Standard errors of b + shift, of thresholds and of locations; NaN where b has none.
 
-        What the bank says of them stands; the errors of both say what the link adds to it.
+        The bank's own standard errors stay; the errors of both calibrations say what the link adds to them.
         """
-        made, errors = bank.calibration, errors_of_bank(bank)[0]
+        made, errors, mean = bank.calibration, errors_of_bank(bank)[0], bank.calibration.layout.mean
         place = positions(self.item, threshold_labels(made))
-        gradient = np.zeros((2, len(errors.own)))
-        common = bool((place >= 0).all())
-        if common:
-            gradient[:, place] = self.by_b
-        (shift, slope), joint = _moved(gradient, errors)
-        joint = joint + _moved(self.by_a, self.errors_a)[1]
-        beyond = _moved(self.by_a, JointErrors.independent(self.excess * self.used))[1]
-        out = []
-        for values, own, mean in (
-            (made.thresholds, made.threshold_se, lambda each: each),
-            (made.difficulty, made.se, made.layout.mean),
-        ):
-            at = np.nan_to_num(values)
-            gained = np.full(len(at), self.shift_se**2 - self.choice)
-            if common:
-                gained = _on_line(joint, at) + 2 * self.slope * (mean(shift) + at * mean(slope))
-            with np.errstate(invalid="ignore"):
-                total = self.slope**2 * own**2 + gained + _on_line(beyond, at) + self.choice
-                out.append(np.sqrt(np.maximum(total, 0)))
-        return out[0], out[1]
+        added, moved = np.zeros(len(errors.own)) + self.shift_se**2 - self.choice, np.zeros(len(errors.own))
+        if (place >= 0).all():
+            w = np.zeros(len(errors.own))
+            w[place] = self.weights
+            moved = errors.times(w)
+            added[:] = w @ moved + self.errors_a.of(self.weights)
+        added += self.link_error**2 - self.shift_se**2 + self.choice
+        with np.errstate(invalid="ignore"):
+            of_thresholds = made.threshold_se**2 + added - 2 * moved
+            of_locations = made.se**2 + mean(added) - 2 * mean(moved)
+            return np.sqrt(np.maximum(of_thresholds, 0)), np.sqrt(np.maximum(of_locations, 0))
 
 
-def link(
-    a: Bank | Calibration | RaschEstimator, b: Bank | Calibration | RaschEstimator, method: str = "robust"
-) -> Link:
+def link(a: Made, b: Made, method: str = "robust") -> Link:
     """Bring calibration b to the scale of calibration a by the items they share.
 
     Parameters
     ----------
     a, b : Bank, Calibration or fitted estimator
         Of different people: the errors of the two count as independent.
-    method : "robust", "mean" or "mean-sigma"
+    method : "robust" or "mean"
         "robust" (default): the mean of the differences of the items that agree, which up to 40% of drifted items do not
-        move. "mean": of all common items. "mean-sigma": also a slope, the ratio of the standard deviations; under the
-        Rasch model it should be 1, and one that is not asks for an explanation.
+        move. "mean": of all common items.
 
     Notes
     -----
@@ -279,71 +261,54 @@ def link(
     Kolen & Brennan (2014), Test Equating, Scaling, and Linking, ch. 6. Huynh & Meyer (2010), Use of robust z in
     detecting unstable items in item response theory models, Practical Assessment, Research & Evaluation 15(2).
     """
-    check_option("method", method, METHODS)
+    check_option("method", method, tuple(FEWEST))
     first, second, left_out = _alike(Side.of(a), Side.of(b))
     place = positions(second.labels, first.labels)
     shared = np.flatnonzero(place >= 0)
     common = label_array(dict.fromkeys(second.item[shared].tolist()))
     if len(shared) < FEWEST[method]:
+        others = f"{listed(left_out)} have other categories in one than in the other. " if len(left_out) else ""
         raise BankError(
             f"the two calibrations share {len(common):,} items{': ' if len(common) else ''}{listed(common)}; "
             f"`method={method!r}` needs at least {FEWEST[method]}. The first has {listed(first.labels)}, the second "
-            f"{listed(second.labels)}. {_others(left_out)}Check the labels."
+            f"{listed(second.labels)}. {others}Check the labels."
         )
     x, y = second.threshold[shared], first.threshold[place[shared]]
     errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
-    slope = float(y.std(ddof=1) / x.std(ddof=1)) if method == "mean-sigma" else 1.0
-    if not np.isfinite(slope) or slope == 0:
-        raise BankError("the common items do not differ in difficulty, so they give no slope; use `method='mean'`.")
-
-    raw, errors = slope * x - y, errors_x.scaled(slope) + errors_y
+    raw, errors = x - y, errors_x + errors_y
     found = robust_center(raw, errors, level=LEVEL)
-    used = found.agrees if method == "robust" else np.ones(len(raw), dtype=bool)
-    statistic, df, p, excess = found.statistic, found.df, found.p, found.excess
-    if method != "robust":
+    if method == "robust":
+        used, excess, choice = found.agrees, found.excess, choice_variance(raw, errors, found)
+        test = found.statistic, found.df, found.p
+    else:
         every = scatter(raw, errors, LEVEL)
-        statistic, df, p, excess = every.statistic, every.df, every.p, float(np.sqrt(every.beyond))
-    shift = -float(raw[used].mean())
-    by_a, by_b = _gradients(x, y, slope, used, method)
-    choice = choice_variance(raw, errors, found) if method == "robust" else 0.0
-    (shift_a, slope_a), joint_a = _moved(by_a, errors_y)
-    (shift_b, slope_b), joint_b = _moved(by_b, errors_x)
-    shift_variance, slope_variance = np.maximum(np.diag(joint_a + joint_b), 0) + np.array([choice, 0.0])
-    beyond = _moved(by_a, JointErrors.independent(excess * used))[1][0, 0]
-    # Of b minus a, on a's scale: -e_i of a, slope * e_i of b, and what shift and slope have of both.
-    from_b = _on_line(joint_b, x) + slope**2 * errors_x.variance + 2 * slope * (shift_b + x * slope_b)
-    from_a = _on_line(joint_a, x) + errors_y.variance - 2 * (shift_a + x * slope_a)
-    variance = np.maximum(from_b, 0) + np.maximum(from_a, 0) + choice
+        used, excess, choice = np.ones(len(raw), dtype=bool), float(np.sqrt(every.beyond)), 0.0
+        test = every.statistic, every.df, every.p
+    shift, w = -float(raw[used].mean()), used / used.sum()
+    shift_variance = max(errors_x.of(w) + errors_y.of(w), 0.0) + choice
+    variance = errors_x.around(w) + errors_y.around(w) + choice  # of b minus a, on a's scale
     return Link(
-        method,
-        shift,
-        slope,
-        float(np.sqrt(shift_variance)),
-        float(np.sqrt(slope_variance)),
-        float(np.sqrt(shift_variance + beyond)),
-        statistic,
-        df,
-        p,
-        excess,
-        (first.kind, second.kind),
-        second.labels[shared],
-        y,
-        shift + slope * x,
-        np.sqrt(np.where(variance > 1e-15, variance, 0.0)),
-        found.z,
-        used,
-        first.scale,
-        by_a,
-        by_b,
-        errors_y,
-        left_out,
-        choice,
-        len(common),
+        method=method,
+        shift=shift,
+        shift_se=float(np.sqrt(shift_variance)),
+        link_error=float(np.sqrt(shift_variance + excess**2 * (w @ w))),
+        statistic=test[0],
+        df=test[1],
+        p=test[2],
+        excess=excess,
+        basis=(first.kind, second.kind),
+        item=second.labels[shared],
+        difficulty_a=y,
+        difficulty_b=x + shift,
+        se=np.sqrt(np.where(variance > 1e-15, variance, 0.0)),
+        robust_z=found.z,
+        used=used,
+        scale=first.scale,
+        errors_a=errors_y,
+        left_out=left_out,
+        choice=choice,
+        n_items=len(common),
     )
-
-
-def _others(left_out: Labels) -> str:
-    return f"{listed(left_out)} have other categories in one than in the other. " if len(left_out) else ""
 
 
 def _alike(first: Side, second: Side) -> tuple[Side, Side, Labels]:
@@ -362,26 +327,98 @@ def told_errors(basis: tuple[str, str]) -> str:
     return f"the {a} of each" if a == b else f"A's {a} and B's {b}"
 
 
-def _gradients(x: Floats, y: Floats, slope: float, used: NDArray[np.bool_], method: str) -> tuple[Floats, Floats]:
-    """How shift and slope move with the thresholds of the common items, in a (y) and in b (x)."""
-    k, w = int(used.sum()), used / used.sum()
-    if method != "mean-sigma":
-        return np.stack([w, 0 * w]), np.stack([-w, 0 * w])
-    by_y = (y - y.mean()) / ((k - 1) * y.std(ddof=1) * x.std(ddof=1))
-    by_x = -slope * (x - x.mean()) / ((k - 1) * x.var(ddof=1))
-    return np.stack([w - x.mean() * by_y, by_y]), np.stack([-slope * w - x.mean() * by_x, by_x])
-
-
-def _moved(gradient: Floats, errors: JointErrors) -> tuple[Floats, Floats]:
-    """The covariances of shift and slope with these errors, and with each other as far as they come from these."""
-    images = np.stack([errors.times(row) for row in gradient])
-    return images, gradient @ images.T
-
-
-def _on_line(joint: Floats, at: Floats) -> Floats:
-    """The variance of shift + slope * at."""
-    return joint[0, 0] + 2 * at * joint[0, 1] + at**2 * joint[1, 1]
-
-
 def _sentence(words: str) -> str:
     return words[0].upper() + words[1:] + "."
+
+
+# ------------------------------------------------------------------------------------------------ equating
+
+
+def equate(
+    a: Made,
+    b: Made,
+    method: str = "robust",
+    *,
+    items_a: Sequence[Any] | None = None,
+    items_b: Sequence[Any] | None = None,
+    linked: Link | None = None,
+) -> Equating:
+    """Raw scores on a form of a, and the scores on a form of b that stand for the same ability; and back.
+
+    True-score equating on a's scale, to which b is brought by the items that both have (`link`). Of ordered answers
+    raw scores are total scores.
+
+    Parameters
+    ----------
+    a, b : Bank, Calibration or fitted estimator
+        Of different people.
+    method : "robust" or "mean"
+        Of the link.
+    items_a, items_b : sequences of labels, optional
+        The items of each form; by default all with the status "ok" or "anchored".
+    linked : Link, optional
+        `link(a, b)`, where it has been computed.
+
+    Notes
+    -----
+    Standard errors hold the errors of the difficulties on both sides and that of the link: what other people in the
+    calibrations would have changed and, where the common items differ by more than their errors, other common items.
+    How far a person's score is off from the person's true score is not in them.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> fit = SpectralRasch().fit(datasets.load_lsat())
+    >>> equate(fit, fit).columns()["equated"].round(3).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+    found = link(a, b, method) if linked is None else linked
+    sides = Side.of(a), Side.of(b)
+    places = _form(sides[0], items_a, "items_a"), _form(sides[1], items_b, "items_b")
+    one, other = (
+        Form.of(side.threshold[form], side.size[form][side.level[form] == 1])
+        for side, form in zip(sides, places, strict=True)
+    )
+    there, back = equated(one, other, -found.shift), equated(other, one, found.shift)
+    to_b = _variance(there, (0, 1), sides, places, found, -there.by_ability)
+    to_a = _variance(back, (1, 0), sides, places, found, back.by_ability)
+    if "none" in found.basis:  # part of an error would be taken for all of it
+        to_b, to_a = np.zeros(len(to_b)), np.zeros(len(to_a))
+    return both_ways((there, back), (to_b, to_a), ("A", "B"), (there.ability, found.shift + back.ability))
+
+
+def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:
+    """Positions of the thresholds of a form, item after item."""
+    if items is None:
+        return np.arange(len(side.labels))
+    first = np.flatnonzero(side.level == 1)
+    place = positions(items, side.item[first])
+    unknown = [label for label, k in zip(items, place.tolist(), strict=True) if k < 0]
+    if unknown:
+        raise OptionError(
+            f"{name} names {listed(unknown)}, without a difficulty from answers to them; "
+            f"it can name {listed(side.item[first])}."
+        )
+    if len(np.unique(place)) < len(place):
+        raise OptionError(f"{name} names the same item more than once; name each once.")
+    counts = side.size[first[place]]
+    return np.repeat(first[place] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+
+
+def _variance(
+    way: OneWay,
+    order: tuple[int, int],
+    sides: tuple[Side, Side],
+    places: tuple[Ints, Ints],
+    found: Link,
+    by_shift: Floats,
+) -> Floats:
+    """Variance of each equated score: from both calibrations, the link, and what the common items differ by."""
+    total = by_shift**2 * (found.excess**2 * (found.weights @ found.weights))
+    for side, own in zip(order, (way.by_first, way.by_second), strict=True):
+        gradient = np.zeros((len(total), len(sides[side].labels)))
+        gradient[:, places[side]] = own
+        of_shift = by_shift[:, None] * (-found.weights if side else found.weights)
+        gradient[:, positions(found.item, sides[side].labels)] += of_shift
+        total += sides[side].errors.of_each(gradient)
+    return total

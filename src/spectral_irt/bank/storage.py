@@ -181,7 +181,7 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
             n=items["n"],
             score=items["score"],
             item_information=items["information"],
-            scale=Scale(**record["scale"]),
+            scale=Scale(**{name: float(value) for name, value in record["scale"].items()}),
             findings=tuple(Finding(**{**one, "items": tuple(one["items"])}) for one in record["findings"]),
             provenance=Provenance(record["estimator"], record["settings"], version=record["package_version"]),
             further={"anchored": anchored} if anchored.any() else {},

@@ -247,8 +247,8 @@ def link(
     a: Path = argument("A", "The bank whose scale is kept."),
     b: Path = argument("B", "The bank to bring to that scale."),
     output: Path | None = output_at("DIR", "Write B on A's scale, as a bank."),
-    method: Literal["robust", "mean", "mean-sigma"] = own(
-        "", "Mean difference without drifted items (default), of all items, or with a slope.", default="robust"
+    method: Literal["robust", "mean"] = own(
+        "", "Mean difference without drifted items (default), or of all common items.", default="robust"
     ),
     common_items: Path | None = own("FILE", "Write all common items: .csv, .parquet or .xlsx."),
     equate: Path | None = own(
@@ -290,7 +290,7 @@ def link(
     outputs = [*folders, *named]
 
     def record() -> dict[str, Any]:
-        names = ("method", "shift", "shift_se", "slope", "slope_se", "link_error", "statistic", "df", "p", "excess")
+        names = ("method", "shift", "shift_se", "link_error", "statistic", "df", "p", "excess")
         told = {name: getattr(found, name) for name in names}
         drifted = found.item[found.drift].tolist()
         banks = {"a": str(a), "b": str(b), "common": len(found.item), "drifted": drifted}
@@ -317,7 +317,6 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
     if (more := len(found.item) - len(order)) > 0:
         say(out, Text(f"and {more:,} more that moved less; --common-items FILE has all", style="dim"))
     say(out)
-    slope = "" if found.slope == 1 else f" times {found.slope:.3f} (se {found.slope_se:.3f})"
     lines = [
         (name, f"{printable(folder)}: {bank.n_items:,} items, {bank.n_persons:,} people")
         for name, (folder, bank) in zip("AB", banks, strict=True)
@@ -326,7 +325,7 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
     used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
     drift = f"{drifted:,} of {found.common}, beyond a robust z of 3; {used}" if drifted else "none seen"
     lines += [
-        ("link", f"A = B{slope} {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
+        ("link", f"A = B {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
         ("drift", drift),
         ("agreement", found.agreement),
         ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),

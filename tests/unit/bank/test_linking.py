@@ -50,7 +50,6 @@ def pair() -> tuple[Bank, Bank, np.ndarray]:
 def test_mean_by_hand() -> None:
     found = link(bank_of(np.array([0.0, 1.0, 2.0])), bank_of(np.array([1.0, 1.5, 2.5])), "mean")
     assert found.shift == pytest.approx(-2 / 3)
-    assert found.slope == 1
     assert found.shift_se == pytest.approx(np.sqrt(6 * 0.01) / 3)
     # Q = sum (d - mean)^2 / 0.02 on 2 df; the excess by moments: E Q = df (1 + excess / 0.02)
     statistic = np.sum((np.array([1.0, 0.5, 0.5]) - 2 / 3) ** 2) / 0.02
@@ -63,31 +62,19 @@ def test_mean_by_hand() -> None:
     assert found.z == pytest.approx(found.difference / found.se)
 
 
-def test_mean_sigma_recovers_shift_and_slope() -> None:
-    rng = np.random.default_rng(1)
-    truth = rng.normal(size=50)
-    a, b = bank_of(truth), bank_of((truth - 0.7) / 1.3)
-    found = link(a, b, "mean-sigma")
-    assert (found.shift, found.slope) == pytest.approx((0.7, 1.3))
-    linked = found.apply(b)
-    assert linked.difficulty == pytest.approx(a.difficulty)
-    assert not found.drift.any()
-
-
 @pytest.mark.slow
-def test_mean_sigma_standard_errors_by_simulation() -> None:
+def test_standard_errors_by_simulation() -> None:
     rng = np.random.default_rng(2)
     truth = rng.normal(0.5, 1, 30)
     draws, items = [], []
     for _ in range(400):
         a, b = bank_of(truth + rng.normal(0, 0.1, 30)), bank_of(truth + 1 + rng.normal(0, 0.1, 30))
-        found = link(a, b, "mean-sigma")
+        found = link(a, b, "mean")
         linked = found.apply(b)
-        draws.append((found.shift, found.slope, found.shift_se, found.slope_se))
+        draws.append((found.shift, found.shift_se))
         items.append((linked.difficulty, linked.se))
-    shift, slope, shift_se, slope_se = np.array(draws).T
+    shift, shift_se = np.array(draws).T
     assert np.mean(shift_se) == pytest.approx(shift.std(), rel=0.12)
-    assert np.mean(slope_se) == pytest.approx(slope.std(), rel=0.12)
     difficulty, se = np.array(items).transpose(1, 0, 2)
     # The ratio of 30 items' standard deviations of 400 draws is off by 1 / sqrt(2 * 400) = 3.5% each, by 0.6% together.
     assert np.mean(se.mean(axis=0) / difficulty.std(axis=0)) == pytest.approx(1, abs=0.025)
@@ -313,11 +300,7 @@ def test_too_few_common_items() -> None:
         link(a, bank_of(np.arange(5.0), first=5))
     with pytest.raises(BankError, match=r"share 1 items: 4; `method='mean'` needs at least 2"):
         link(a, bank_of(np.arange(5.0), first=4), "mean")
-    with pytest.raises(BankError, match="needs at least 3"):
-        link(a, bank_of(np.arange(5.0), first=3), "mean-sigma")
-    with pytest.raises(BankError, match="do not differ"):
-        link(bank_of(np.zeros(5)), bank_of(np.arange(5.0)), "mean-sigma")
-    with pytest.raises(OptionError, match="'mean', 'mean-sigma', 'robust'"):
+    with pytest.raises(OptionError, match="'mean', 'robust'"):
         link(a, a, "median")
     with pytest.raises(BankError, match=r"make one with Bank\.from_fit\(fit, responses\)"):
         link(a, a).apply(SpectralRasch())  # type: ignore[arg-type]
