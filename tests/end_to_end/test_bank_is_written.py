@@ -101,7 +101,7 @@ def test_what_a_kill_during_the_first_save_left_goes_with_the_next_run(place: Pa
 
 @pytest.mark.parametrize(
     ("failing", "before"),
-    [("fit.json", "'bank', 'out/items.csv', 'out/persons.csv' and 'out/scores.csv'"), ("items.csv", "'bank'")],
+    [("fit.json", "'bank', 'out/items.csv', 'out/persons.csv', 'out/scores.csv'"), ("items.csv", "'bank'")],
 )
 def test_a_move_that_fails_late_says_what_had_been_written(
     place: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, failing: str, before: str

@@ -59,6 +59,7 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
         "responses": 5000,
         "thresholds": 5,
         "right": 3819,
+        **dict.fromkeys(("repeats_left_out", "columns_left_out", "counted_as_wrong"), 0),
         "items_with_estimate": 5,
         "items_anchored": 0,
     }

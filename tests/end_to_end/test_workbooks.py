@@ -68,7 +68,7 @@ GROUPS = ("--group", "sex", "--group-file", "test.xlsx#People", "--rank", "3")
 
 def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     write()
-    assert cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "out").code == 0
+    assert cli("fit", "test.xlsx", *HOW, *GROUPS, "--all", "-o", "out").code == 0
     done = cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "results.xlsx")
     assert done.code == 0, done
     names = ["items", "persons", "scores", "unexpected", "groups", "item_fit", "item_analysis", "distractors", "dif"]
@@ -211,7 +211,7 @@ def test_in_python(cli: Cli) -> None:
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
 def test_every_file_opens_in_a_spreadsheet_program(cli: Cli, tmp_path: Path) -> None:
     write()
-    assert cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "out").code == 0
+    assert cli("fit", "test.xlsx", *HOW, *GROUPS, "--all", "-o", "out").code == 0
     assert cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "results.xlsx").code == 0
     paths = [*Path("out").glob("*.csv"), Path("results.xlsx")]
     profile = f"-env:UserInstallation=file://{tmp_path}/profile"

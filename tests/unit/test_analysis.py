@@ -204,6 +204,19 @@ def test_the_summary_is_what_the_command_prints(
     assert re.search(r"\d of 1\d items misfit beyond chance", " ".join(study.summary().split()))
 
 
+def test_the_record_counts_what_reading_left_out(tmp_path: Path) -> None:
+    def counts(answers: Responses) -> Any:
+        return si.SpectralRasch().fit(answers).analyse(answers).record()["counts"]
+
+    rows = [(person, item, (person + item) % 2) for person in range(40) for item in range(4) if person % 4 != item]
+    columns = zip(*rows, rows[0], rows[5], strict=True)
+    assert counts(Responses.from_long(*columns, duplicates="first"))["repeats_left_out"] == 2
+    rows = [f"{k},A,{'AB'[k % 2]},{'B9'[k // 20]},{k}" for k in range(40)]
+    (tmp_path / "wide.csv").write_text("\n".join(["id,q1,q2,q3,age", *rows]) + "\n")
+    found = counts(si.read(tmp_path / "wide.csv", key=dict.fromkeys(["q1", "q2", "q3"], "A")))
+    assert (found["columns_left_out"], found["counted_as_wrong"]) == (1, 20)
+
+
 def test_write_writes_what_the_command_writes(answers: str) -> None:
     assert main(["fit", answers, "-o", "command", "--rank", "3", "--parquet", "--all"]) == 0
     responses = si.read(answers)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,31 +21,28 @@ from spectral_irt.analysis.folder import PROGRAM
 from spectral_irt.analysis.people import rows_of
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.engine.base import Engine
 from spectral_irt.errors import AnswersStayError, for_shell
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
 from spectral_irt.estimators.by_name import named
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.groups.dif import Differential
-from spectral_irt.inference.groups.hausman import HausmanTest
-from spectral_irt.inference.groups.model_tests import RaoTest
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.folder import Parts
-    from spectral_irt.engine.dask import DaskEngine
 
 SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
+COLUMNS_LEFT_OUT = ("attribute_columns", "total_columns", "unlike_columns", "not_in_key")  # codes of findings
+COUNTED_AS_WRONG = ("blanks_count_as_wrong", "options_like_codes", "spelled_unlike_key")
 
 
 def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     """Everything needed to know what a calibration is and to do it again."""
     responses, calibration = study.responses, study.calibration
     made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
-    anchored = int(calibration.anchored.sum())
     items = calibration if calibration.facets is None else calibration.facets.items
     test = study.quick_model_test() if parts.fit else None
     model, estimator = named(made.estimator)
@@ -55,6 +52,12 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     forms = study.forms() if parts.scores else None
     against = study._quick_hausman(parts.populations) if parts.fit else None
     compared = [dif_record(dif, column) for column, dif in study._grouped(parts).items()]
+    people: dict[str, Any] = {}
+    if parts.persons:
+        drawn = study.ability == "pv"
+        people = persons_record(columns_of(study.persons, "eap" if drawn else None), study.ability, study.weights)
+        if drawn:
+            people["plausible_values"] = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
     return {
         **record_head(),
         "outputs": [],
@@ -67,7 +70,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
             **counts_of(responses),
             "thresholds": items.layout.n_entries,
             "items_with_estimate": int(items.known.sum()),
-            "items_anchored": anchored,
+            "items_anchored": int(calibration.anchored.sum()),
         },
         "data_digest": digest,
         "iterations": made.iterations,
@@ -78,15 +81,28 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "regularization": None if prior is None else asdict(prior),
         "se_method": made.se_method,
         "scale": None if scale.is_logits else {**asdict(scale), **study._asked_scale},
-        "persons": people_record(study, parts) if parts.persons else None,
+        "persons": people if parts.persons else None,
         "reliability": study.reliability().to_dict() if parts.persons else None,
         "forms": None
         if forms is None
         else {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets},
         "cuts": rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)) if parts.cuts else None,
         "item_fit": item_fit_record(study, parts) if parts.fit else None,
-        "model_test": None if test is None else test_record(test),
-        "conditional_against_marginal": None if against is None else hausman_record(against),
+        "model_test": None
+        if test is None
+        else {
+            **test.to_dict(),
+            "groups": {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])},
+            "items_compared": len(test.z),
+        },
+        "conditional_against_marginal": None
+        if against is None
+        else {
+            **against.to_dict(),
+            **{name: getattr(against, name) for name in ("size", "in_errors", "stretch")},
+            "people_compared": against.n_people,
+            "items_compared": against.n_items,
+        },
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": compared if len(compared) > 1 else compared[0] if compared else None,
@@ -98,50 +114,45 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
 
 def record_head() -> dict[str, Any]:
     """How every record begins."""
-    return {"schema_version": SCHEMA, "program": PROGRAM, "versions": versions()}
+    others = {name: version(name) for name in ("numpy", "scipy", "polars")}
+    versions = {"spectral_irt": __version__, "python": platform.python_version(), **others}
+    return {"schema_version": SCHEMA, "program": PROGRAM, "versions": versions}
 
 
-Mark = tuple[str, int, int]  # of a state of a file: path, bytes, time of the last change
+def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
+    """The SHA-256 of every local file among these, or in a folder among these; what is no file (a pattern, standard
+    input, a store) has none."""
+    found: dict[str, str] = {}
+    for name in (os.fspath(file) for file in files):
+        inside = sorted(os.path.join(name, each) for each in os.listdir(name)) if os.path.isdir(name) else [name]
+        for file in inside:
+            with suppress(OSError):
+                at = os.stat(file)
+                if stat.S_ISREG(at.st_mode):
+                    found[file] = _digest(os.path.abspath(file), at.st_size, at.st_mtime_ns)
+    return found
 
 
-def file_digests(files: Iterable[str | os.PathLike[str]], engine: Engine | None = None) -> dict[str, str]:
-    """The SHA-256 of every local file among these; what is no file (a pattern, standard input, a store) has none.
-
-    The workers of a cluster read the files that they see.
-    """
-    marks = {os.fspath(file): mark for file in files if (mark := _mark(os.path.abspath(file))) is not None}
-    there: list[str | None] = [None] * len(marks)
-    if engine is not None and engine.remote and marks:
-        far = cast("DaskEngine", engine)
-        there = far.gather(far.submit_all(_digest, list(marks.values())))
-    found = {file: known or _digest(mark) for (file, mark), known in zip(marks.items(), there, strict=True)}
-    return {file: digest for file, digest in found.items() if digest}
-
-
-def _mark(file: str) -> Mark | None:
-    try:
-        at = os.stat(file)
-    except OSError:
-        return None
-    return (file, at.st_size, at.st_mtime_ns) if stat.S_ISREG(at.st_mode) else None
-
-
-@lru_cache(maxsize=1000)  # a record may be wanted several times
-def _digest(mark: Mark) -> str | None:
-    """The SHA-256 of a file in this state; None where it is not seen, or in another."""
-    if _mark(mark[0]) != mark:
-        return None
-    with open(mark[0], "rb") as content:
+@lru_cache(maxsize=1000)  # a record may be asked for several times
+def _digest(file: str, size: int, changed: int) -> str:
+    with open(file, "rb") as content:
         return "sha256:" + hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def counts_of(responses: Responses) -> dict[str, int | None]:
-    """How much data there is; of ratings, `combinations` of items and raters."""
+    """How much data there is (of ratings also `combinations` of items and raters), and what reading did to them."""
     counts = {"persons": responses.n_persons, "items": responses.n_items, "responses": responses.n_responses}
     if responses.facets is not None:
         counts |= {"items": len(responses.facets.items), "combinations": responses.n_items}
     right = int(responses.item_scores.sum()) if responses.thresholds.binary else None
-    return {**counts, "thresholds": responses.thresholds.n_entries, "right": right}
+    return {
+        **counts,
+        "thresholds": responses.thresholds.n_entries,
+        "right": right,
+        "repeats_left_out": sum(note.number for note in responses.notes if note.code == "repeats_left_out"),
+        "columns_left_out": sum(len(note.items) for note in responses.notes if note.code in COLUMNS_LEFT_OUT),
+        "counted_as_wrong": sum(note.number for note in responses.notes if note.code in COUNTED_AS_WRONG),
+    }
 
 
 def persons_record(persons: Columns, ability: str, weights: Floats | None = None) -> dict[str, Any]:
@@ -162,14 +173,6 @@ def persons_record(persons: Columns, ability: str, weights: Floats | None = None
     }
 
 
-def people_record(study: Analysis, parts: Parts) -> dict[str, Any]:
-    """The people of an analysis, and how plausible values were drawn."""
-    if study.ability != "pv":
-        return persons_record(columns_of(study.persons), study.ability, study.weights)
-    drawn = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
-    return {**persons_record(columns_of(study.persons, "eap"), "pv", study.weights), "plausible_values": drawn}
-
-
 def item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     """How many items were judged, and how many misfit."""
     columns = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
@@ -185,25 +188,11 @@ def item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     }
 
 
-def test_record(test: RaoTest) -> dict[str, Any]:
-    """The less against the more able half."""
-    return {
-        **test.to_dict(),
-        "groups": {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])},
-        "items_compared": len(test.z),
-    }
-
-
-def hausman_record(test: HausmanTest) -> dict[str, Any]:
-    """Conditional against marginal likelihood."""
-    counts = {"people_compared": test.n_people, "items_compared": test.n_items}
-    sizes = {"size": test.size, "in_errors": test.in_errors, "stretch": test.stretch}
-    return {**test.to_dict(), **sizes, **counts}
-
-
 def dif_record(dif: Differential, column: str) -> dict[str, Any]:
-    """A comparison of groups by a column."""
-    flags = dif.items["class"]
+    """A comparison of groups by a column; the class of an item is its highest among the rows of dif.csv."""
+    m = len(dif.items["item"])
+    classes = dif.contrasts["class"].reshape(-1, m).max(axis=0)
+    named = {finding.code: len(finding.items) for finding in dif.findings}
     return {
         "column": column,
         "reference": dif.reference,
@@ -211,17 +200,12 @@ def dif_record(dif: Differential, column: str) -> dict[str, Any]:
         "statistic": dif.test.statistic,
         "df": dif.test.df,
         "p": dif.test.p,
-        "items_compared": len(flags),
+        "items_compared": m,
         "anchors": len(dif.anchors),
-        "classes": {letter: int(np.sum(flags == letter)) for letter in "ABC"},
-        "flagged": _named(dif, "differential_items"),
-        "nonuniform": _named(dif, "nonuniform_items") if dif.nonuniform_tested else None,
+        "classes": {letter: int(np.sum(classes == letter)) for letter in "ABC"},
+        "flagged": named.get("differential_items", 0),
+        "nonuniform": named.get("nonuniform_items", 0) if dif.nonuniform_tested else None,
     }
-
-
-def _named(dif: Differential, code: str) -> int:
-    """Items that the summary names."""
-    return sum(len(finding.items) for finding in dif.findings if finding.code == code)
 
 
 def finding_record(finding: Finding) -> dict[str, Any]:
@@ -234,9 +218,3 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         "n_items": len(finding.items),
         "items": list(finding.items[:NAMED_ITEMS]),
     }
-
-
-def versions() -> dict[str, str]:
-    """Versions of this package and of what its numbers stand on."""
-    others = {name: version(name) for name in ("numpy", "scipy", "polars")}
-    return {"spectral_irt": __version__, "python": platform.python_version(), **others}

@@ -374,7 +374,7 @@ class FitJob:
         said |= {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
         record["input"] |= {
             "files": list(self.files),
-            "digests": file_digests(self.files, study.responses.engine),
+            "digests": file_digests(self.files),
             "reading": said if self.said is None else self.said,
             **{name: value for name, value in more.items() if value is not None},
         }

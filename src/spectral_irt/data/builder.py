@@ -283,7 +283,7 @@ def packed(
         return made
     what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
     sentence = f"{what} left out: the {duplicates} answer of a person to an item counts."
-    return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence)))
+    return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
 
 def _without_unused(answers: Responses, scoring: Scoring) -> Responses:

@@ -297,18 +297,21 @@ class OptionCoder:
         found = []
         if alike:
             meant = listed([folded[text.casefold()] for text in alike])
-            said = f"{self._answers(alike)} not in the key but for capitals: {listed(alike)} instead of {meant}."
+            number, answers = self._answers(alike)
+            said = f"{answers} not in the key but for capitals: {listed(alike)} instead of {meant}."
+            said += " That counts as wrong."
             remedy = "If these are the same options, write them alike, in the answers or in the key."
-            found.append(Finding("spelled_unlike_key", "warning", f"{said} That counts as wrong.", remedy))
+            found.append(Finding("spelled_unlike_key", "warning", said, remedy, number=number))
         if codes:
-            said = f"{self._answers(codes)} {listed(codes)}, which is right for no item. That counts as wrong."
+            number, answers = self._answers(codes)
+            said = f"{answers} {listed(codes)}, which is right for no item. That counts as wrong."
             remedy = f"If it means 'not answered', say `missing={codes[0] if len(codes) == 1 else codes!r}`."
-            found.append(Finding("options_like_codes", "warning", said, remedy))
+            found.append(Finding("options_like_codes", "warning", said, remedy, number=number))
         return tuple(found)
 
-    def _answers(self, texts: list[str]) -> str:
+    def _answers(self, texts: list[str]) -> tuple[int, str]:
         n = int(sum(self._counts[self._code[text]] for text in texts))
-        return "1 answer is" if n == 1 else f"{n:,} answers are"
+        return n, "1 answer is" if n == 1 else f"{n:,} answers are"
 
 
 def _counted(answered: Ints, width: int) -> Ints:
@@ -378,7 +381,7 @@ class BlankCounter:
         mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
         share = (omitted + unreached) / cells.sum()
         said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
-        found = [Finding("blanks_count_as_wrong", "note", said)]
+        found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
         if mostly:
             said = (
                 f"{len(mostly):,} item{'s are' if len(mostly) > 1 else ' is'} blank for more than half of the people, "

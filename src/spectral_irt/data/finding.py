@@ -22,6 +22,8 @@ class Finding:
         For people.
     items : tuple
         Labels of the items it is about; all of them.
+    number : int
+        How many answers it is about, where these were left out or counted as wrong.
 
     Examples
     --------
@@ -36,6 +38,7 @@ class Finding:
     sentence: str
     remedy: str = ""
     items: tuple[Any, ...] = field(default=(), repr=False)
+    number: int = field(default=0, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

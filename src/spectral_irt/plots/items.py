@@ -222,8 +222,7 @@ class Agreement(Display):
         ax.set_ylim(*finite_range(a, b, *([b - Z95 * se, b + Z95 * se] if len(a) <= BARS else [])))
         title = f"{count(len(a), 'common item')} in two calibrations"
         dress(ax, title, "difficulty, first (logits)", "difficulty, second, on the scale of the first")
-        slope = "" if self.link.slope == 1 else f", slope {self.link.slope:.3f}"
-        said = f"shift {self.link.shift:.3f} (se {self.link.shift_se:.3f}){slope}, {self.link.method}"
+        said = f"shift {self.link.shift:.3f} (se {self.link.shift_se:.3f}), {self.link.method}"
         said += f"\nr = {np.corrcoef(a, b)[0, 1]:.3f}; drifted (diamonds): {int(drift.sum()):,}"
         ax.text(0.02, 0.98, said, transform=ax.transAxes, va="top", fontsize=SMALL, color=INK)
         size = np.abs(self.link.robust_z)
