@@ -23,6 +23,7 @@ from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.fit.mean_squares import _item_sums
 from spectral_irt.inference.results import holm, two_sided
+from spectral_irt.inference.scores import reliability
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns
@@ -89,17 +90,9 @@ def fair_average(calibration: Calibration, theta: Floats) -> Floats:
 
 
 def separation(severity: Floats, se: Floats) -> dict[str, float]:
-    """How well the levels of a facet are told apart: the share of the variance of severities that is not error.
-
-    `reliability`, `separation` (the ratio of true spread to error) and `strata` (levels that are distinct).
-    """
-    good = np.isfinite(severity) & np.isfinite(se)
-    if good.sum() < 2:
-        return {"reliability": float("nan"), "separation": float("nan"), "strata": float("nan")}
-    observed, error = float(np.var(severity[good], ddof=1)), float(np.mean(se[good] ** 2))
-    share = max(1 - error / observed, 0.0) if observed > 0 else 0.0
-    ratio = float(np.sqrt(share / (1 - share))) if share < 1 else float("inf")
-    return {"reliability": share, "separation": ratio, "strata": (4 * ratio + 1) / 3}
+    """How well the levels of a facet are told apart: `reliability`, `separation` and `strata` of their severities."""
+    found = reliability.separation(severity, se)
+    return {"reliability": max(found.reliability, 0.0), "separation": found.separation, "strata": found.strata}
 
 
 def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:

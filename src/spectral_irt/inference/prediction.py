@@ -1,9 +1,8 @@
 """How well estimators predict people they have never seen, as the paper measures it; and several of them compared.
 
-A new person's ability is unknown, so the probability of category k of item i is the average over a prior,
-p_ik = E P(X_i = k | theta) with theta ~ N(mu, sigma^2). The prior is chosen among a few by the log-likelihood of
-validation people; mean log-likelihood, and of right and wrong answers the area under the ROC curve, are taken on test
-people.
+A new person's ability is unknown, so the probability of category k of item i is the average over a prior, p_ik = E
+P(X_i = k | theta) with theta ~ N(mu, sigma^2). The prior is chosen among a few by the log-likelihood of validation
+people; mean log-likelihood, and of right and wrong answers the area under the ROC curve, are taken on test people.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +33,10 @@ CML = ("cml", "pcm-cml")  # what distances are taken from, where it is among the
 VALIDATION = 0.1  # of the training people, to choose the prior of the predictions: the paper's share
 
 
-@dataclass(frozen=True)
-class Holdout:
+class Holdout(NamedTuple):
     """What the test people say: the chance that a right answer had the larger predicted probability than a wrong one
-    (ties count half; NaN where answers have more than two categories), the mean log-likelihood of an answer, the prior
-    (mu, sigma) that the validation people chose, and how many answers there are. Those to items without a difficulty
-    are among them, predicted at the average one."""
+    (ties count half; NaN of ordered answers), the mean log-likelihood of an answer, the prior (mu, sigma) that the
+    validation people chose, and how many answers there are; those to items without a difficulty among them."""
 
     auc: float
     loglik: float
@@ -136,7 +133,6 @@ def compare(
     *,
     holdout: float = 0.2,
     seed: int = 0,
-    priors: Sequence[tuple[float, float]] = TEN_PRIORS,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Comparison]:
     """Fit each method to the same training people and predict the same test people.
@@ -164,7 +160,7 @@ def compare(
             return Comparison(name, seconds=time.perf_counter() - start, problem=sentence)
         seconds = time.perf_counter() - start
         estimates[name] = fit.calibration_.thresholds
-        found = evaluate(estimates[name], validation, test, priors)
+        found = evaluate(estimates[name], validation, test)
         items = int(np.isfinite(fit.calibration_.difficulty).sum())
         return Comparison(name, found.auc, found.loglik, *found.prior, items_estimated=items, seconds=seconds)
 
@@ -172,12 +168,6 @@ def compare(
     reference = next((estimates[name] for name in CML if name in estimates), None)
     if reference is None:
         return rows
-    return [
-        replace(row, distance_to_cml=_distance(estimates[row.method], reference)) if row.method in estimates else row
-        for row in rows
-    ]
-
-
-def _distance(estimate: NDArray[Any], reference: NDArray[Any]) -> float:
-    both = np.isfinite(estimate) & np.isfinite(reference)
-    return float(np.std((estimate - reference)[both])) if both.any() else float("nan")  # both centered on these
+    apart = {name: (one - reference)[np.isfinite(one - reference)] for name, one in estimates.items()}
+    distance = {name: float(np.std(one)) if len(one) else float("nan") for name, one in apart.items()}
+    return [replace(row, distance_to_cml=distance.get(row.method, row.distance_to_cml)) for row in rows]

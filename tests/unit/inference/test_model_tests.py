@@ -1,19 +1,10 @@
-"""Andersen, Wald and Martin-Löf: by definition on small data, size and power on simulated data, and bad input."""
+"""Andersen and Wald: by definition on small data, size and power on simulated data, and bad input."""
 
 import numpy as np
 import pytest
 
-from spectral_irt import (
-    ConditionalRasch,
-    Responses,
-    SpectralPartialCredit,
-    SpectralRasch,
-    andersen,
-    datasets,
-    martin_loef,
-    simulate,
-)
-from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
+from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, andersen, simulate
+from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.inference.groups import calibrations
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
@@ -193,49 +184,6 @@ def test_wald_test_of_several_thresholds():
     assert test.table().columns == ["item", "contrast", "se", "z", "statistic", "df", "p", "p_holm", "p_bh"]
     thresholds = test.groups.thresholds.reshape(2, m, 3)
     np.testing.assert_allclose(test.columns["contrast"], (thresholds[1] - thresholds[0]).mean(axis=1), atol=1e-10)
-
-
-# ------------------------------------------------------------------------------------- martin-löf
-
-
-def test_martin_loef_by_definition():
-    data = datasets.load_lsat()
-    labels = dict(zip(data.items.tolist(), "aabba", strict=True))
-    found = martin_loef(data, labels)
-    table = data.to_dense()
-    sets = [[0, 1, 4], [2, 3]]
-    scores = np.stack([table[:, chosen].sum(axis=1) for chosen in sets])
-    term = 0.0
-    for columns, sign in ((scores, 1), (table.sum(axis=1)[None], -1)):
-        for count in np.unique(columns, axis=1, return_counts=True)[1]:
-            term += sign * count * np.log(count / 1000)
-    parts = [ConditionalRasch().fit(table[:, chosen]).loglik_ for chosen in sets]
-    expected = 2 * (term + sum(parts) - ConditionalRasch().fit(table).loglik_)
-    assert found.statistic == pytest.approx(expected)
-    assert found.df == 5
-    assert found.names == ("a", "b")
-
-
-def test_martin_loef_finds_two_abilities():
-    first, second = (simulate.rasch(2000, 5, seed=seed).responses.to_dense() for seed in (1, 2))
-    assert martin_loef(np.hstack([first, second]), [0] * 5 + [1] * 5).p < 1e-6
-    assert martin_loef(simulate.rasch(2000, 10, seed=1).responses).p > 0.01
-
-
-@pytest.mark.parametrize(
-    ("table", "split", "error", "text"),
-    [
-        ([[1, 0, 1], [0, np.nan, 1], [0, 1, 0]], "median", DesignError, "1 of 3 people miss an answer"),
-        ([[1, 0, 1, 0], [1, 1, 0, 0], [1, 0, 0, 1]], "median", DesignError, "no finite difficulty: 0"),
-        ([[1, 0, 1, 0], [0, 1, 0, 1]], "thirds", OptionError, "it can be 'median', 'mean'"),
-        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 1, 1, 2], OptionError, "'2' has fewer"),
-        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 1, 1, 1], OptionError, "only one set"),
-        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 2], OptionError, "a label for each of the 4 items"),
-    ],
-)
-def test_martin_loef_bad_input(table, split, error, text):
-    with pytest.raises(error, match=text):
-        martin_loef(np.array(table, dtype=float), split)
 
 
 # --------------------------------------------------------------------------------------- bad groups

@@ -51,21 +51,14 @@ class LocalDependence:
 
     Attributes
     ----------
-    items : labels
-        Those looked at.
-    matrix : items x items
-        Q3 of every pair, 1 on the diagonal; NaN for pairs that too few people answered.
-    n : items x items
-        People who answered both.
+    items, matrix, n : labels, items x items, items x items
+        Those looked at; Q3 of every pair, 1 on the diagonal, NaN where too few people answered both; how many did.
     mean, q3_star : float
         The average Q3 of all pairs, and the largest minus that.
-    eigenvalues : float array
-        Of the first principal components of standardized residuals, falling, in units of items.
-    component_loadings : items x components
-        Correlation of each item's residuals with the component; NaN for items without residuals. Signs are such that
-        the largest loading of each component is positive.
-    noise : float
-        About the largest eigenvalue of noise; rough for few items.
+    eigenvalues, component_loadings, noise : float array, items x components, float
+        Of the first principal components of standardized residuals, falling, in units of items; the correlation of each
+        item's residuals with the component (NaN without residuals), the largest positive; and about the largest
+        eigenvalue of noise, rough for few items.
     """
 
     items: NDArray[Any]
@@ -136,19 +129,9 @@ def local_dependence(
     sample: int | None = None,
     seed: int = 0,
 ) -> LocalDependence:
-    """Yen's Q3 of pairs of items, and principal components of residuals, at Warm's abilities.
-
-    Parameters
-    ----------
-    calibration, responses
-        The responses in the order of the calibration's items. Of more than 1,000 items those answered most often are
-        looked at.
-    min_people : int
-        Who must have answered both items of a pair.
-    sample : int, optional
-        People to take at random: for very large data. The work grows with the square of the answers of a person.
-    seed : int
-        Of the sample.
+    """Yen's Q3 of pairs of items that `min_people` answered, and principal components of residuals, at Warm's
+    abilities; of more than 1,000 items, of those answered most often. `sample` takes so many people at random: the work
+    grows with the square of the answers of a person.
 
     References
     ----------
@@ -230,20 +213,15 @@ def _pair_sums(residuals: sparse.csr_array) -> Floats:
     total = np.zeros((4, m, m))
     seen = csr(residuals.indptr, residuals.indices, np.ones(residuals.nnz), m)
     square = csr(residuals.indptr, residuals.indices, residuals.data**2, m)
+    parts: Any = [(seen, residuals, square)]
     if residuals.nnz >= DENSE * persons * m:
         step = max(1, CELLS // m)
-        for start in range(0, persons, step):
-            d, r = (each[start : start + step].toarray() for each in (seen, residuals))
-            _add_products(total, d, r, r * r)
-    else:
-        _add_products(total, seen, residuals, square)
+        parts = ([each[k : k + step].toarray() for each in (seen, residuals, square)] for k in range(0, persons, step))
+    for d, r, rr in parts:
+        for k, (left, right) in enumerate(((d, d), (r, d), (rr, d), (r, r))):
+            product = left.T @ right
+            total[k] += product.toarray() if sparse.issparse(product) else product
     return total
-
-
-def _add_products(total: Floats, d: Any, r: Any, rr: Any) -> None:
-    for k, (left, right) in enumerate(((d, d), (r, d), (rr, d), (r, r))):
-        product = left.T @ right
-        total[k] += product.toarray() if sparse.issparse(product) else product
 
 
 # -------------------------------------------------------------------------------------------- components

@@ -42,21 +42,9 @@ def bootstrap_limits(
     """Critical values of the conditional mean squares of every item from data sets drawn under the model.
 
     `infit_conditional_low, .._high, .._p` and the same for outfit are about one item: 5% of good items are outside.
-    `misfit_p` is adjusted for asking of all of them (Benjamini & Hochberg), and `misfit` goes by it where the infit is
-    off by a tenth or more: "underfit" (noisier than the model), "overfit" (steeper), or "".
+    `misfit_p` and `misfit` are those of `verdict`. With a `sample` of people at random only items whose misfit matters
+    are off, where with millions every item is; the thresholds, which rest on all the data, then stay as they are.
 
-    Parameters
-    ----------
-    replicates : int
-        200: limits at the 5% level are the fifth value from either end.
-    sample : int, optional
-        Take so many people at random. With millions every item is "significantly" off; with a thousand only those
-        whose misfit matters are. The thresholds, which rest on all the data, then stay as they are.
-    seed : int
-        Replicates do not depend on the number of threads.
-
-    Notes
-    -----
     Abilities are drawn from each person's posterior, normal(EAP, posterior sd), under a normal population fitted to the
     data: estimated abilities as they stand vary too much, since they contain their errors.
     """
@@ -81,9 +69,7 @@ def bootstrap_limits(
     columns: Columns = {}
     for name in ("infit", "outfit"):
         found = band(observed[name], np.array([one[name] for one in drawn]))
-        columns |= {
-            f"{name}_conditional_{end}": values for end, values in zip(("low", "high", "p"), found, strict=True)
-        }
+        columns |= dict(zip((f"{name}_conditional_{end}" for end in ("low", "high", "p")), found, strict=True))
     infit, tail = observed["infit"], from_the_mean(observed["infit"], np.array([one["infit"] for one in drawn]))
     off = infit - (columns["infit_conditional_low"] + columns["infit_conditional_high"]) / 2
     return columns | verdict(tail, off, infit)

@@ -36,8 +36,8 @@ from spectral_irt.persons.residuals import LEAST
 
 
 class Answers(NamedTuple):
-    """Answers x of people whose score is neither the lowest nor the highest: positions of person and item, x, and its
-    moments given the score."""
+    """Answers x of people without an extreme score: positions of person and item, x, and its moments given the
+    score."""
 
     person: Ints
     item: NDArray[np.int32]
@@ -87,7 +87,7 @@ class GivenScore:
         patterns, own = distinct_rows(people), people.thresholds
         rows, _ = by_item(patterns.rows)
         moments = np.zeros((4, len(rows.items)))
-        sums = _no_directions(own, 1)
+        sums = _no_directions(own, 1)  # with room for what belongs to no item
         parts = responses.engine.hold(pattern_parts(rows, patterns.count, own))
         for which, inside, found, more in parts.map(_part, padded(own, thresholds), threshold_codes(own), own):
             place = rows.indptr[which][:, None] + np.arange(inside.shape[1])
@@ -103,7 +103,6 @@ class GivenScore:
 
 
 def _no_directions(layout: Thresholds, more: int = 0) -> Directions:
-    """Zeros, perhaps with some room for what belongs to no item."""
     size, m = layout.n_entries + more, layout.n_items + more
     return Directions(np.zeros((2, size)), np.zeros((m, layout.widest, layout.widest)), np.zeros(size))
 

@@ -34,16 +34,15 @@ def strata_columns(
     """Rows of `item` (its position), `stratum, n, ability, observed, ci_low, ci_high, expected`, item after item.
 
     The interval of right and wrong answers is Wilson's; else observed -+ 1.96 sqrt(sum V) / n, with V the variance of
-    an answer given the score, within 0 and the highest category. `items` are the positions of those wanted, each with
-    thresholds, and abilities depend on items and score alone ("wle" or "eap"). An item has fewer `strata` where people
-    have fewer different abilities.
+    an answer given the score, within 0 and the highest category. Abilities depend on items and score alone ("wle" or
+    "eap"); an item has fewer strata where people have fewer different ones.
     """
     used = responses.entries.gather(_informative, given.beta, given.layout) & np.isfinite(ability)
     edges = cell_edges(ability[used])
     place = np.full(responses.n_items, -1)
     place[items] = np.arange(len(items))
     sums = responses.entries.sum(_grid_sums, given, place, edges, persons=(given.pattern, ability))
-    rows = [joined_cells(one, strata) for one in np.moveaxis(sums, 1, 0)]
+    rows = [_joined(one, strata) for one in np.moveaxis(sums, 1, 0)]
     n, total, expected, variance, theta = np.concatenate(rows, axis=1)
     lengths = [row.shape[1] for row in rows]
     if given.layout.binary:
@@ -94,7 +93,7 @@ def _grid_sums(block: Block, pattern: Ints, ability: Floats, given: GivenScore, 
     return np.array(sums, dtype=np.float64).reshape(len(values), wanted, cells)
 
 
-def joined_cells(sums: Floats, strata: int) -> Floats:
+def _joined(sums: Floats, strata: int) -> Floats:
     """Neighboring cells of one item put together to about so many strata of equal size; empty ones are left out."""
     if not sums[0].any():
         return np.zeros((len(sums), 0))

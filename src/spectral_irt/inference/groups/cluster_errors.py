@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import SMALL, Calibration
@@ -30,7 +29,7 @@ from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probab
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.pattern_rows import exact_work, residuals
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, n_persons
 from spectral_irt.data.labels import by_label
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError
@@ -62,17 +61,9 @@ class Clustered:
 def cluster_covariance(calibration: Calibration, responses: Responses, clusters: Any, groups: Any = None) -> Clustered:
     """Cluster-robust covariance of the thresholds, whose mean location is zero.
 
-    Parameters
-    ----------
-    calibration, responses
-        The data that were calibrated, in the order of the calibration's items.
-    clusters : labels or mapping
-        The cluster of each person, in their order or by their label; somebody without one is a cluster alone.
-    groups : labels or mapping, optional
-        The populations of a marginal calibration that had several.
+    `clusters` has the cluster of each person, in their order or by their label; somebody without one is a cluster
+    alone. `groups` are the populations of a marginal calibration that had several.
 
-    Examples
-    --------
     >>> from spectral_irt import ConditionalRasch, datasets
     >>> lsat = datasets.load_lsat()
     >>> fit = ConditionalRasch().fit(lsat)
@@ -80,7 +71,9 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
     >>> bool(np.all(abs(alone.se / fit.se_ - 1) < 0.1))
     True
     """
-    code = _codes(responses, clusters)
+    split = by_label(responses, clusters)
+    alone = split.group < 0
+    code = np.where(alone, split.n_groups + np.cumsum(alone) - 1, split.group)
     if calibration.anchored.any():
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors are for difficulties that average zero, and these are "
@@ -96,11 +89,11 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
             "cluster-robust standard errors need two of each."
         )
     code, n = np.where(tells, np.searchsorted(occupied, code), 0), len(occupied)
-    beta = calibration.thresholds[place]
+    beta, design = calibration.thresholds[place], model_like(calibration).design(some)
     if calibration.provenance.estimator.startswith("Marginal"):
-        found = _marginal(some, beta, code, groups, is_adaptive(calibration), model_like(calibration).design(some))
+        found = _marginal(some, beta, code, groups, is_adaptive(calibration), design)
     else:
-        found = _conditional(some, beta, code, model_like(calibration).design(some))
+        found = _conditional(some, beta, code, design)
     # Items that rest on the prior take part in the mean that is zero, and what is not known of them shifts the others.
     rest = calibration.known & ~calibration.measured & np.isfinite(calibration.se)
     shift = float(np.sum(calibration.se[rest] ** 2)) / int(calibration.known.sum()) ** 2
@@ -121,34 +114,20 @@ def clustered(
     found = cluster_covariance(calibration, responses, clusters, groups)
     made, binary = calibration.provenance, calibration.layout.binary
     small = binary and found.covariance is not None and calibration.n_items <= SMALL
-    return (
-        calibration.replace(
-            threshold_se=np.where(np.isfinite(found.threshold_se), found.threshold_se, calibration.threshold_se),
-            location_se=None if binary else np.where(np.isfinite(found.se), found.se, calibration.se),
-            covariance=found.covariance if small else None,
-            findings=(*calibration.findings, _finding(found.n_clusters, name)),
-            provenance=replace(made, se_method=f"sandwich, {found.n_clusters:,} clusters"),
-        ),
-        found,
+    sentence = f"Standard errors allow for {found.n_clusters:,} {name}, within which answers may be alike"
+    finding = Finding("clustered", "note", f"{sentence}.")
+    if found.n_clusters < FEW:
+        few = f"{sentence}; from fewer than {FEW} they are still too small."
+        remedy = "Read intervals as wider than they are, or collect answers from more clusters."
+        finding = Finding("few_clusters", "warning", few, remedy)
+    robust = calibration.replace(
+        threshold_se=np.where(np.isfinite(found.threshold_se), found.threshold_se, calibration.threshold_se),
+        location_se=None if binary else np.where(np.isfinite(found.se), found.se, calibration.se),
+        covariance=found.covariance if small else None,
+        findings=(*calibration.findings, finding),
+        provenance=replace(made, se_method=f"sandwich, {found.n_clusters:,} clusters"),
     )
-
-
-def _finding(n: int, name: str) -> Finding:
-    sentence = f"Standard errors allow for {n:,} {name}, within which answers may be alike."
-    if n >= FEW:
-        return Finding("clustered", "note", sentence)
-    return Finding(
-        "few_clusters",
-        "warning",
-        f"{sentence[:-1]}; from fewer than {FEW} they are still too small.",
-        "Read intervals as wider than they are, or collect answers from more clusters.",
-    )
-
-
-def _codes(responses: Responses, clusters: Any) -> Ints:
-    split = by_label(responses, clusters)
-    alone = split.group < 0
-    return np.where(alone, split.n_groups + np.cumsum(alone) - 1, split.group)
+    return robust, found
 
 
 # ----------------------------------------------------------------------------- scores, cluster by cluster
@@ -168,10 +147,12 @@ def _scores_by_cluster(people: Sequence[_People]) -> Iterator[sparse.csr_array]:
 
     Those of a cluster within one block come with this block; only those of the others are kept to the end.
     """
-    parts = [(*part, _block_of_person(part.answers)) for part in people]
-    first = [0, *np.cumsum([own.max(initial=-1) + 1 for *_, own in parts])]
-    code = np.concatenate([part.code for part in people])
-    alone = _within_one(code, np.concatenate([own + start for (*_, own), start in zip(parts, first, strict=False)]))
+    sizes = [size for part in people for size in part.answers.entries.map(n_persons)]
+    block, code = np.repeat(np.arange(len(sizes)), sizes), np.concatenate([part.code for part in people])
+    low, high = np.full(int(code.max()) + 1, len(sizes)), np.full(int(code.max()) + 1, -1)
+    np.minimum.at(low, code, block)
+    np.maximum.at(high, code, block)
+    alone = low == high  # all people of a cluster are in the same block
     open_codes, open_scores = [], []
     for part in people:
         for number, scores in part.answers.entries.map(_summed, part.kernel, part.args, persons=(part.code,)):
@@ -181,24 +162,6 @@ def _scores_by_cluster(people: Sequence[_People]) -> Iterator[sparse.csr_array]:
             open_scores.append(scores[~whole])
     if sum(map(len, open_codes)):
         yield _added(np.concatenate(open_codes), sparse.csr_array(sparse.vstack(open_scores)))[1]
-
-
-def _block_of_person(responses: Responses) -> Ints:
-    """The number of the block that each person is in."""
-    sizes = [len(one) for one in responses.entries.map(_each_person)]
-    return np.repeat(np.arange(len(sizes)), sizes)
-
-
-def _each_person(block: Block) -> NDArray[np.bool_]:
-    return np.ones(block.n_persons, dtype=bool)
-
-
-def _within_one(code: Ints, block: Ints) -> NDArray[np.bool_]:
-    """Whether all people of a cluster are in the same block."""
-    low, high = np.full(int(code.max()) + 1, np.iinfo(np.int64).max), np.full(int(code.max()) + 1, -1)
-    np.minimum.at(low, code, block)
-    np.maximum.at(high, code, block)
-    return low == high
 
 
 def _summed(block: Block, code: Ints, kernel: Any, args: tuple[Any, ...]) -> tuple[Ints, sparse.csr_array]:

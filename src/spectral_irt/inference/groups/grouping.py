@@ -19,7 +19,7 @@ from spectral_irt.data.labels import Split as Split
 from spectral_irt.data.labels import by_label as by_label
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.errors import DesignError, OptionError, first_of
 from spectral_irt.inference.scores.reliability import marginal_reliability, mean_and_sd
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities, items_met
@@ -31,23 +31,15 @@ FORMS = 0.1  # share of the variance of abilities from which forms count as made
 
 
 def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None) -> Split:
-    """Groups of people.
+    """Groups of people by "median", "mean", "ability" or "scores", an array of labels, or a map from person to label.
 
-    Parameters
-    ----------
-    responses : Responses
-    split : "median", "mean", "ability", "scores", an array of labels, or a mapping from person to label
-        "median": raw score up to the median, or above it. "mean": below the mean, or not. Where answers are missing,
-        scores are compared among people who answered the same items, as eRm does; that needs many people for each set
-        of items. "ability": the raw score seen against the difficulty of the items answered, cut at its median
-        among people with both right and wrong answers, those at the median going to the smaller side; where forms
-        follow ability, among those who met items like theirs. Right for any pattern of missing answers. "scores": a
-        group for every raw score. Labels say the group of each person (None, NaN or "": none).
-    difficulty : float array, optional
-        Needed for "ability": of the items, or of the thresholds of ordered answers.
+    "median": raw score up to the median, or above it. "mean": below the mean, or not. Where answers are missing, scores
+    are compared among people who answered the same items, as eRm does; that needs many people for each set of items.
+    "ability": the raw score seen against the difficulty of the items answered (`difficulty`, or thresholds), cut at its
+    median among people with both right and wrong answers, those at the median going to the smaller side; where forms
+    follow ability, among those who met items like theirs. Right for any pattern of missing answers. "scores": a group
+    for every raw score. Labels say the group of each person (None, NaN or "": none).
 
-    Examples
-    --------
     >>> answers = Responses.from_wide([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 1, 1]])
     >>> divide(answers, "mean")
     Split(names=('raw score < mean', 'raw score >= mean'), group=array([0, 0, 1, 1]))
@@ -57,7 +49,11 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
     if split in ("median", "mean"):
         return _by_typical_score(responses, split)
     if split == "scores":
-        return _by_score(responses)
+        scores = responses.scores
+        inside = (scores > 0) & (scores < responses.max_scores.max(initial=0))
+        levels = np.unique(scores[inside])
+        names = tuple(f"raw score = {level}" for level in levels)
+        return Split(names, np.where(inside, np.searchsorted(levels, scores), -1))
     if split == "ability":
         if difficulty is None:
             raise OptionError("split='ability' needs difficulties; pass a fit, or use split='median'.")
@@ -82,34 +78,21 @@ def large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split,
             "column of groups."
         )
     if alone:
-        findings.append(
-            Finding(
-                "persons_without_group",
-                "note",
-                f"{alone:,} of {data.n_persons:,} people are in no group and were left out of the comparison.",
-            )
-        )
+        sentence = f"{alone:,} of {data.n_persons:,} people are in no group and were left out of the comparison."
+        findings.append(Finding("persons_without_group", "note", sentence))
     sizes = np.bincount(split.group[data.informative & (split.group >= 0)], minlength=split.n_groups)
     small = sizes < min_people
     if not small.any():
         return split, findings
-    named = [f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few]
-    told = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+    told = first_of(f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few)
     why = f"fewer than {min_people} people with both right and wrong answers"
     if (~small).sum() < 2:
         raise DesignError(
             f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
             "needed. Merge groups, or collect more answers."
         )
-    findings.append(
-        Finding(
-            "small_groups",
-            "warning",
-            f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}.",
-            "Merge them with others.",
-        )
-    )
-    return split.keep(~small), findings
+    sentence = f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}."
+    return split.keep(~small), [*findings, Finding("small_groups", "warning", sentence, "Merge them with others.")]
 
 
 # ------------------------------------------------------------------------------------ by raw score
@@ -125,14 +108,6 @@ def _by_typical_score(responses: Responses, split: str) -> Split:
     rising, starts = scores[np.lexsort((scores, same))], np.cumsum(sizes) - sizes
     typical = (rising[starts + (sizes - 1) // 2] + rising[starts + sizes // 2]) / 2
     return Split(("raw score <= median", "raw score > median"), (scores > typical[same]).astype(np.int64))
-
-
-def _by_score(responses: Responses) -> Split:
-    scores = responses.scores
-    inside = (scores > 0) & (scores < responses.max_scores.max(initial=0))
-    levels = np.unique(scores[inside])
-    group = np.where(inside, np.searchsorted(levels, scores), -1)
-    return Split(tuple(f"raw score = {level}" for level in levels), group)
 
 
 def item_sets(responses: Responses) -> Ints:
@@ -234,12 +209,8 @@ def _row(
     theirs, own = ability[members], None if weights is None else weights[members]
     mean, sd = mean_and_sd(theirs, own)
     worth = n if own is None else float(own.sum() ** 2 / np.sum(own**2))  # people of equal weight
-    return (mean, sd / np.sqrt(worth), sd, *_latent(responses.take_persons(members), difficulty, own, worth))
-
-
-def _latent(people: Responses, difficulty: Floats, weights: Floats | None, worth: float) -> tuple[float, float, float]:
-    """Mean of the population, its standard error, and the standard deviation."""
-    found = marginal_reliability(people, difficulty, weights)
+    found = marginal_reliability(responses.take_persons(members), difficulty, own)
     if found is None or found.sd <= COLLAPSED:
-        return np.nan, np.nan, np.nan
-    return found.mean, found.sd**2 / (np.sqrt(found.n if weights is None else worth) * found.eap_sd), found.sd
+        return mean, sd / np.sqrt(worth), sd, np.nan, np.nan, np.nan
+    latent_se = found.sd**2 / (np.sqrt(found.n if own is None else worth) * found.eap_sd)
+    return mean, sd / np.sqrt(worth), sd, found.mean, latent_se, found.sd

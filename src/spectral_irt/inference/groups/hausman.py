@@ -25,7 +25,7 @@ Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,16 +65,9 @@ class HausmanTest(Result):
 
     `table()` has, for each direction, `direction, difference, se, z, p`: by how much conditional difficulties exceed
     marginal ones along it; for "difficulty" it is how much farther apart conditional difficulties lie, as a share.
-
-    Attributes
-    ----------
-    size, in_errors : float
-        The difference along all directions, as its root mean square over the items, in logits: one Newton step of the
-        conditional likelihood away from the marginal estimate; and in standard errors of the difficulties.
-    stretch : float
-        How many times as far apart the conditional difficulties lie, by the same step.
-    n_people, n_items : int
-        Who and what was compared: a sample, where there is very much of either.
+    `size` and `in_errors` are the difference along all directions, as its root mean square over the items, in logits
+    (one Newton step of the conditional likelihood) and in standard errors; `stretch` says how many times as far apart
+    conditional difficulties lie by that step. `n_people, n_items` are a sample, where there is very much of either.
     """
 
     name = "Hausman test"
@@ -87,19 +80,9 @@ class HausmanTest(Result):
 
 
 def hausman(calibration: Calibration, responses: Responses, groups: Any = None, *, seed: int = 0) -> HausmanTest:
-    """Test conditional against marginal difficulties, or thresholds.
+    """Test conditional against marginal difficulties, or thresholds; with `groups`, a label for each person, abilities
+    are normal in each group. The seed draws samples where there are more than 500 thresholds or 50,000 responses.
 
-    Parameters
-    ----------
-    calibration, responses
-        The data that were calibrated, in the order of the calibration's items.
-    groups : labels or mapping, optional
-        The group of each person; abilities are then normal in each group, not over all.
-    seed : int
-        Draws the samples of items (more than 500 thresholds) and of people (more than 50,000 responses).
-
-    Examples
-    --------
     >>> from spectral_irt import SpectralRasch, simulate
     >>> answers = simulate.rasch(500, 60, design="adaptive", length=15, seed=1).responses
     >>> hausman(SpectralRasch().fit(answers).calibration_, answers).p < 0.001
@@ -130,8 +113,7 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
         )
     with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
         found = _tested(sample, n)
-    notable = found.p < LEVEL and found.size >= NOTABLE and found.in_errors >= OF_ERROR
-    if not notable:
+    if found.p >= LEVEL or found.size < NOTABLE or found.in_errors < OF_ERROR:
         return found
     return by_design(replace(found, findings=(_finding(found, layout.binary, groups is not None),)), responses)
 
@@ -139,8 +121,7 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
 # ------------------------------------------------------------------------------------- who is compared
 
 
-@dataclass(frozen=True, eq=False)
-class _Sample:
+class _Sample(NamedTuple):
     """Whose answers are compared, all together and population by population; a start; and the share of all answers."""
 
     everyone: Responses
@@ -190,15 +171,14 @@ def _tested(sample: _Sample, n: int) -> HausmanTest:
     B = inverse[:, : len(beta)] @ HW
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
-    rows = []
-    for g, part in enumerate(sample.populations):
-        own = of_populations[2 * g : 2 * g + 2]  # of its mean and of its log sigma
-        rows.append(_contributions(part, patterns[g], beta, fit.populations[g], W, B[: len(beta)], own))
-    r = np.concatenate(rows)
+    own = of_populations.reshape(len(parts), 2, -1)  # of the mean and of the log sigma of each
+    of_people = zip(sample.populations, patterns, fit.populations, own, strict=True)
+    r = np.concatenate([_contributions(*those, beta, W, B[: len(beta)]) for those in of_people])
     T, V, K = r.sum(axis=0), r.T @ r, len(names)
     statistic = float(T @ np.linalg.solve(V, T))
     information = np.einsum("ik,ik->k", W, HW)
     difference, se = T / information, np.sqrt(np.diag(V)) / information
+    z = difference / se
     step = layout.mean(W @ np.linalg.solve(W.T @ HW, T))
     location = layout.mean(beta)
     variance = np.diag(location_covariance(layout, inverse[: len(beta), : len(beta)]))
@@ -209,13 +189,7 @@ def _tested(sample: _Sample, n: int) -> HausmanTest:
         p=float(f_tail(statistic * (n - K) / (K * (n - 1)), K, n - K)),
         df2=float(n - K),
         compared=f"conditional against marginal {what} of {layout.n_items:,} items, {n:,} people",
-        columns={
-            "direction": np.array(names),
-            "difference": difference,
-            "se": se,
-            "z": difference / se,
-            "p": two_sided(difference / se),
-        },
+        columns={"direction": np.array(names), "difference": difference, "se": se, "z": z, "p": two_sided(z)},
         frame_kind=everyone.frame_kind,
         size=float(np.sqrt(np.mean(step**2))),
         stretch=1 + float(location @ step / (location @ location)),
@@ -257,7 +231,7 @@ def directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[s
 
 
 def _contributions(
-    part: Responses, patterns: Patterns, beta: Floats, population: Population, W: Floats, B: Floats, own: Floats
+    part: Responses, patterns: Patterns, population: Population, own: Floats, beta: Floats, W: Floats, B: Floats
 ) -> Floats:
     """W' r_l of every person; `own` has what stands in the place of B for the mean and log sigma of the population."""
     layout, rows = part.thresholds, patterns.rows
@@ -309,19 +283,18 @@ def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:
     things = "Difficulties" if binary else "Thresholds"
     wide = abs(test.stretch - 1) >= 0.05
     wider = f"about {test.stretch:.1f} times as far apart" if wide else f"{test.size:.2f} logits off"
-    population = "abilities are not from one normal population, as when forms are for different people"
-    if grouped:
-        population = "abilities in the groups are not normal"
+    one = "abilities are not from one normal population, as when forms are for different people"
     where = " (with `groups=` where forms are for different people)" if binary else ""
-    return Finding(
-        CODE,
-        "warning",
+    sentence = (
         f"{things} by conditional and by marginal maximum likelihood (CML, MML) disagree ({p_value(test.p)}; those of "
         f"CML are {wider}). Either items were chosen by the answers (adaptive test, routing, stopping rule), and then "
-        f"CML is wrong; or {population}, and then MML is.",
-        f"If the answers decided what came next, say `design='adaptive'`{where}. If they did not, keep the "
-        f"{things.lower()} by CML, those of the spectral and the conditional estimator.",
+        f"CML is wrong; or {'abilities in the groups are not normal' if grouped else one}, and then MML is."
     )
+    remedy = (
+        f"If the answers decided what came next, say `design='adaptive'`{where}. If they did not, keep the "
+        f"{things.lower()} by CML, those of the spectral and the conditional estimator."
+    )
+    return Finding(CODE, "warning", sentence, remedy)
 
 
 def by_design(test: HausmanTest, responses: Responses) -> HausmanTest:

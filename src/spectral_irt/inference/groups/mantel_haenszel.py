@@ -39,29 +39,13 @@ FILLED = 4  # cells of strata and items per answer, up to which each has a place
 def mantel_haenszel(
     responses: Responses, focal: NDArray[np.bool_], items: Ints | None = None
 ) -> tuple[Floats, Floats, Floats, float]:
-    """The difference of every item between the focal group and the others, given items answered and score.
+    """The difference of some (by default all) items between the focal group and the others, given items and score.
 
-    Parameters
-    ----------
-    responses
-        On which people are matched.
-    focal : bool array
-        Who is in the focal group.
-    items : int array, optional
-        Which of the items are asked for; by default all.
+    log alpha, or Cox's estimate, positive when the item is harder for the focal group, and its standard error, NaN
+    where no two matched people differed; chi-square with one degree of freedom, with continuity correction where
+    answers are right or wrong; and the share of the people without an extreme score who have a match: equal items and
+    score, other group.
 
-    Returns
-    -------
-    log_odds, se : float arrays
-        log alpha, or Cox's estimate: positive when the item is harder for the focal group; its standard error. NaN
-        where no two matched people differed.
-    statistic : float array
-        Chi-square with one degree of freedom, and continuity correction where answers are right or wrong.
-    matched : float
-        Share of the people without an extreme score who have a match: equal items and score, other group.
-
-    Examples
-    --------
     >>> answers = Responses.from_wide([[1, 0], [1, 0], [0, 1], [1, 0], [0, 1], [0, 1]])
     >>> log_odds, *_ = mantel_haenszel(answers, np.array([False, False, False, True, True, True]))
     >>> log_odds.round(4).tolist()  # the odds are 2 : 1 and 1 : 2
@@ -180,12 +164,8 @@ def matched_columns(
     found: Columns = dict(zip(("mh_delta", "mh_se", "mh_p"), columns.reshape(3, -1), strict=True))
     if min(shares) >= MATCHED:
         return found, []
-    return found, [
-        Finding(
-            "not_matched",
-            "note",
-            f"Only {100 * min(shares):.0f}% of the people have a match in the other group (the same items and score), "
-            "so Mantel and Haenszel's statistic is not given.",
-            "It needs forms that many people took.",
-        )
-    ]
+    sentence = (
+        f"Only {100 * min(shares):.0f}% of the people have a match in the other group (the same items and score), so "
+        "Mantel and Haenszel's statistic is not given."
+    )
+    return found, [Finding("not_matched", "note", sentence, "It needs forms that many people took.")]

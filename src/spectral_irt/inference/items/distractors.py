@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.categories import BLANK, KEY, OTHER
+from spectral_irt.data.categories import BLANK, KEY, OTHER, RawAnswers
 from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
@@ -56,21 +56,21 @@ def has_options(responses: Responses) -> bool:
     return responses.raw is not None and bool(responses.raw.options)
 
 
-def require_options(responses: Responses) -> tuple[str, ...]:
-    """The texts of the options; an error without a key."""
+def require_options(responses: Responses) -> RawAnswers:
+    """The texts of the options and the key; an error without a key."""
     if responses.raw is None or not responses.raw.options:
         raise OptionError(
             "there are no options to look at: the answers were not scored with an answer key. Read the raw answers "
             "and say `key=`."
         )
-    return responses.raw.options
+    return responses.raw
 
 
 def distractors(calibration: Calibration, responses: Responses, ability: Floats, analysis: ItemAnalysis) -> Distractors:
     """Who chose which option of every item, from responses in the order of the calibration's items, read with a key;
     abilities, as reported, are for `mean_ability`."""
-    options = require_options(responses)
-    m, k = responses.n_items, len(options)
+    raw = require_options(responses)
+    m, k = responses.n_items, len(raw.options)
     if m * k > MOST:
         raise OptionError(
             f"{m:,} items times {k:,} options are too many for a table; up to {MOST:,} are counted. Look at some of "
@@ -78,7 +78,7 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
         )
     sums = responses.sum(_sums, calibration.difficulty, responses.thresholds, k, persons=(ability,))
     n, of_ability, known, with_a_rest, share, rest_n, rest, rest2 = sums.reshape(SIZES, m, k)
-    item, code, text = _rows(n, responses)
+    item, code, text = _rows(n, raw, responses.items)
     chose = Groups.of(rest_n, rest, rest2)
     others = Groups.of(*(each.sum(axis=1, keepdims=True) - each for each in (rest_n, rest, rest2)))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -126,18 +126,11 @@ def _slots(block: Block, k: int) -> Ints:
     return block.items.astype(np.int64) * k + block.options
 
 
-def _rows(n: Floats, responses: Responses) -> tuple[Ints, Ints, NDArray[Any]]:
+def _rows(n: Floats, raw: RawAnswers, items: NDArray[Any]) -> tuple[Ints, Ints, NDArray[Any]]:
     """Items, codes and texts of the rows of the table: what was chosen, and the key; by texts, numbers by size."""
-    assert responses.raw is not None
-    options, key = responses.raw.options, responses.raw.key
-    shown = n > 0
-    shown[:, KEY] = True
-    item, code = np.nonzero(shown)
-    texts = np.empty(len(options), dtype=object)
-    texts[:] = options
-    text = texts[code]
-    right = code == KEY
-    text[right] = [key.get(label, "") for label in responses.items[item[right]].tolist()]
+    item, code = np.nonzero((n > 0) | (np.arange(n.shape[1]) == KEY))
+    text, right = np.array([*raw.options, None], dtype=object)[code], code == KEY
+    text[right] = [raw.key.get(label, "") for label in items[item[right]].tolist()]
     place = positions(text.tolist(), sorted(set(text.tolist()), key=natural))
     last = (code == OTHER) * 2 + (code == BLANK)
     order = np.lexsort((place, last, item))
@@ -190,15 +183,8 @@ def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple
         parts.append(f"{listed([label])}: {_compared(columns, row, right)}")
     one = len(parts) == 1
     what = "The key of 1 item is probably wrong" if one else f"The keys of {len(parts):,} items are probably wrong"
-    return (
-        Finding(
-            "wrong_key",
-            "warning",
-            f"{what}. {first_few(parts, ' items')}.",
-            "Check the key, correct it and calibrate again; distractors.csv (with --all) has every option.",
-            tuple(labels),
-        ),
-    )
+    remedy = "Check the key, correct it and calibrate again; distractors.csv (with --all) has every option."
+    return (Finding("wrong_key", "warning", f"{what}. {first_few(parts, ' items')}.", remedy, tuple(labels)),)
 
 
 # -------------------------------------------------------------------- options by stratum of ability
@@ -213,9 +199,8 @@ def option_curves(
     `n` people in the stratum, `chose` of them this option; `ability` is their mean, by the other items; intervals are
     Wilson's, 95%. The abilities given only say where the people are, so that strata have about equal numbers of them.
     """
-    k = len(require_options(responses))
-    assert responses.raw is not None
-    options, key = responses.raw.options, responses.raw.key
+    raw = require_options(responses)
+    options, k = raw.options, len(raw.options)
     known = np.sort(ability[np.isfinite(ability)])
     edges = np.unique(np.quantile(known, np.arange(1, GRID) / GRID)) if len(known) else np.zeros(0)
     place = np.full(len(difficulty), -1)
@@ -223,7 +208,7 @@ def option_curves(
     sums = responses.sum(_grid_sums, difficulty, responses.thresholds, place, edges, k)
     labels = responses.items[items].tolist()
     return [
-        _curve(one, strata, label, np.array([options[0], key.get(label, ""), *options[2:]], dtype=object))
+        _curve(one, strata, label, np.array([options[0], raw.key.get(label, ""), *options[2:]], dtype=object))
         for label, one in zip(labels, sums.transpose(1, 0, 2, 3), strict=True)
     ]
 

@@ -37,6 +37,7 @@ from spectral_irt.inference.fit.bootstrap import redraw
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, upper
 from spectral_irt.model import sigmoid
 from spectral_irt.tables import Columns
+from spectral_irt.text import p_value
 
 BINS = 64  # groups of people of nearly the same ability; up to so many people each is one of their own
 PRIOR_SD = 2.0  # of a slope around 1: data on a dozen people at different abilities already outweigh it
@@ -57,20 +58,11 @@ CELLS = 2_000_000  # people x items that the slopes of a group rest on, at most
 class Slopes:
     """Slopes of all items, here the prompts of a leaderboard.
 
-    Attributes
-    ----------
-    slope, se, intercept : float arrays
-        NaN where too few people answered, or all alike.
-    z : float array
-        How much steeper (positive) or flatter (negative) than the slope that all items have in common: the score test,
-        which needs no fit.
-    negative : bool array
-        Slopes below zero, at most 5% of them by chance (Benjamini & Hochberg): the score test again, one-sided, of a
-        slope of zero or more, which an item that separates perfectly passes too.
-    chi2, df, p : float, int, float
-        Of "one slope is enough".
-    spread : float
-        Standard deviation of the true slopes, the errors of the estimates taken off.
+    `slope, se, intercept` are NaN where too few people answered, or all alike. `z` says how much steeper or flatter
+    than the slope that all items have in common: the score test, which needs no fit. `negative` slopes are below zero,
+    at most 5% of them by chance (Benjamini & Hochberg), by a score test of a slope of zero or more, which an item that
+    separates perfectly passes too. `chi2, df, p` are of "one slope is enough", and `spread` is the standard deviation
+    of the true slopes, the errors of the estimates taken off.
     """
 
     slope: Floats
@@ -93,11 +85,10 @@ class Slopes:
         if not known.any():
             return "None of the prompts has enough answers for a slope of its own."
         share = float(np.mean(self.slope[known] < 0))
-        chance = "p < 0.0001" if self.p < 1e-4 else f"p = {self.p:.4f}"
         said = (
             f"Slopes differ by a standard deviation of {self.spread:.2f} around {np.median(self.slope[known]):.2f} "
-            f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, {chance}); {share:.1%} are estimated "
-            f"below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} prompts surely so."
+            f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, {p_value(self.p)}); {share:.1%} are "
+            f"estimated below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} prompts surely so."
         )
         if self.p > LEVEL:
             return said + " One slope for all is enough: the Rasch model's scores are all that the answers tell."
@@ -111,8 +102,6 @@ class Slopes:
 def slopes(responses: Responses, ability: Floats) -> Slopes:
     """The slope of every item on these abilities, one for each person; people without one are left out.
 
-    Examples
-    --------
     >>> from spectral_irt import simulate
     >>> data = simulate.rasch(400, 60, seed=1)
     >>> found = slopes(data.responses, data.ability)
@@ -289,8 +278,6 @@ class SlopeModel:
 def slope_model(responses: Responses) -> SlopeModel:
     """Slopes and thresholds of the items, and abilities of the people, of a table that fits into memory.
 
-    Examples
-    --------
     >>> from spectral_irt import simulate
     >>> data = simulate.rasch(2000, 10, slopes=[0.5] * 5 + [1.5] * 5, seed=1)
     >>> found = slope_model(data.responses)

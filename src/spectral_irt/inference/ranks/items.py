@@ -51,39 +51,18 @@ def ranking_columns(
 ) -> Columns:
     """The items from the hardest (best liked, for ratings coded liked = 0) down, and how sure that order is.
 
-    Parameters
-    ----------
-    covariance : float array, optional
-        Of all items; without it errors of different items are taken as independent.
-    by : "difficulty" or "lower"
-        "difficulty" (default): by the estimate. This finds more of the items that are truly the hardest.
-        "lower": by the lower end of the 95% interval, difficulty - 1.96 se, for recommending. An item that few
-        answered must be better by more than chance to come first; fewer of the first ones are bad.
-    top : int
-        K in `p_top`.
-    seed : int
-        Of the draws; the same seed gives the same table.
+    `rank, item, difficulty, se, lower, rank_low, rank_high, p_top, n, status`. `rank` counts rows, by the estimate,
+    which finds more of the items that are truly the hardest, or by the lower end of the 95% interval, difficulty - 1.96
+    se, for recommending: an item that few answered must be better by more than chance to come first. `rank_low` to
+    `rank_high` is a 95% interval of the rank that the item has by its true difficulty (1 = hardest): right for 95% of
+    the items. `p_top` is the probability that the item is among the `top` hardest. None of them depends on `by`. Items
+    without an estimate come last, with no probability and the interval that says nothing.
 
-    Returns
-    -------
-    table
-        `rank, item, difficulty, se, lower, rank_low, rank_high, p_top, n, status`. `rank` counts rows. `rank_low` to
-        `rank_high` is a 95% interval of the rank that the item has by its true difficulty (1 = hardest): right for 95%
-        of the items. `p_top` is the probability that the item is among the K hardest. None of them depends on `by`.
-        Items without an estimate (nobody answered them; or, without regularization, everybody right or wrong: `status`
-        says which) come last, with no probability and the interval that says nothing. The estimates of extreme items
-        rest on the prior alone.
-
-    Notes
-    -----
-    `rank_low`, `rank_high` and `p_top` come from draws of the difficulties given the estimates: the middle 95% of an
-    item's ranks, and the share of draws in which it is among the K largest. How difficulties are spread over the items
-    is learned from the items (`likely`), so that of the items with `p_top` near 0.8 about 80% are
-    in the top K, be the difficulties normal or not.
-
-    The covariance matrix is used up to 2,000 items where the fit kept it (`se="dense"` makes it). Otherwise errors of
-    different items are taken as independent, which they nearly are where items are many and well mixed, and are not
-    where groups of items are linked by few people.
+    `rank_low`, `rank_high` and `p_top` come from draws of the difficulties given the estimates. How difficulties are
+    spread over the items is learned from the items (`likely`), so that of the items with `p_top` near 0.8 about 80% are
+    in the top, be the difficulties normal or not. Without a `covariance` (up to 2,000 items where the fit kept it)
+    errors of different items are taken as independent, which they nearly are where items are many and well mixed, and
+    are not where groups of items are linked by few people.
     """
     check_option("by", by, ORDERS)
     if isinstance(top, bool) or top != int(top) or top < 1:
@@ -95,8 +74,10 @@ def ranking_columns(
             "there are no standard errors, so no lower ends; rank by difficulty, or fit with standard errors."
         )
     # NaN goes last: items with an estimate and no standard error, those with answers and no estimate, the unanswered.
-    value = lower if by == "lower" else beta
-    order = np.lexsort((np.arange(m), calibration.n == 0, -_or_least(beta), -_or_least(value)))
+    by_estimate, by_value = (
+        -np.where(np.isfinite(each), each, -np.inf) for each in (beta, lower if by == "lower" else beta)
+    )
+    order = np.lexsort((np.arange(m), calibration.n == 0, by_estimate, by_value))
     columns: Columns = {"item": calibration.labels, "difficulty": beta, "se": calibration.se, "lower": lower}
     columns |= item_ranks(calibration, covariance, top, seed=seed) | {"n": calibration.n, "status": calibration.status}
     return {"rank": np.arange(1, m + 1)} | {name: each[order] for name, each in columns.items()}
@@ -121,10 +102,6 @@ def covariance_among(covariance: Floats | None, items: NDArray[np.bool_]) -> Flo
     if among is None or not np.all(np.isfinite(among)):
         return None
     return among + np.diag(np.where(np.diag(among) < LEAST_SE**2, LEAST_SE**2, 0.0))
-
-
-def _or_least(values: Floats) -> Floats:
-    return np.where(np.isfinite(values), values, -np.inf)
 
 
 def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.random.Generator) -> NDArray[np.int32]:
@@ -158,15 +135,8 @@ def middle(ranks: NDArray[np.int32]) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Likely:
-    """Where each item is likely to be.
-
-    Attributes
-    ----------
-    center, sd : float arrays
-        Of each item, were the spread normal.
-    score : items x places
-        Standard normal quantile of the item's distribution function at center + sd * place.
-    """
+    """Where each item is likely to be: center and sd were the spread normal; and, items x places, the standard normal
+    quantile of the item's distribution function at center + sd * place."""
 
     center: Floats
     sd: Floats

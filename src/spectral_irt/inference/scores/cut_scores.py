@@ -23,6 +23,7 @@ Lee (2010), Journal of Educational Measurement 47, 1-17; Rudner (2005), Practica
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,7 @@ NORMAL_NODES = 7  # of the rule over a normal posterior
 # Of a way to put people into classes, as shares of them; the last two are those in a class above, and below, that of
 # their true ability, and with accuracy they add to one.
 SHARES = ("accuracy", "consistency", "too_high", "too_low")
+Normal = tuple[float, float]  # mean and standard deviation
 ENOUGH = 100  # people on a form from whom its own population is estimated; else it is that of everybody
 
 
@@ -104,26 +106,14 @@ def _increasing(cuts: Sequence[float]) -> Floats:
 
 
 def cut_columns(
-    test: Form, responses: Responses, cuts: Floats, found: Abilities, forms: Forms, prior: tuple[float, float] | None
+    test: Form, responses: Responses, cuts: Floats, found: Abilities, forms: Forms, prior: Normal | None
 ) -> Columns:
     """`class, ability, se, n, share, accuracy, consistency, too_high, too_low`: a row for each class, and one for all.
 
-    Parameters
-    ----------
-    test : Form
-        All items.
-    responses : Responses
-    cuts : float array
-        In logits, increasing. A class holds its lower cut.
-    found : Abilities
-        By which people are classified.
-    forms : Forms
-    prior : (float, float) or None
-        Mean and standard deviation of the normal population of everybody; None where none can be estimated, and then
-        there is no accuracy.
+    `test` has all items; `cuts` are in logits, increasing, and a class holds its lower cut; people are classified by
+    the abilities `found`; `prior` are mean and standard deviation of the normal population of everybody, without which
+    there is no accuracy.
 
-    Notes
-    -----
     `ability` is the cut at the lower end of the class, `se` the standard error of an ability there (over people with
     different items a root mean square), and accuracy and consistency are those of the decision at that cut alone: is
     somebody below or not? The last row, `all`, has those of all classes together.
@@ -143,12 +133,7 @@ def cut_columns(
 
 
 def decisions(
-    test: Form,
-    responses: Responses,
-    ways: list[Floats],
-    found: Abilities,
-    forms: Forms,
-    prior: tuple[float, float] | None,
+    test: Form, responses: Responses, ways: list[Floats], found: Abilities, forms: Forms, prior: Normal | None
 ) -> Floats:
     """`SHARES` of each of several sets of cuts, ways x shares."""
     if prior is None or not (found.n > 0).any():
@@ -170,7 +155,7 @@ def decisions(
 
 
 def _on_a_form(
-    of_scores: Callable[[Floats], Floats], counts: Ints, table: Floats, ways: list[Floats], prior: tuple[float, float]
+    of_scores: Callable[[Floats], Floats], counts: Ints, table: Floats, ways: list[Floats], prior: Normal
 ) -> Floats:
     mean, sd = prior
     theta = mean + sd * np.linspace(-WIDE, WIDE, NODES)
@@ -185,7 +170,7 @@ def _on_a_form(
     return np.array(found)
 
 
-def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: tuple[float, float]) -> Floats:
+def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: Normal) -> Floats:
     """Weights of the abilities on the grid: the mean posterior of the people with these scores."""
     share = counts / counts.sum()
 
@@ -231,39 +216,31 @@ def _error_at(test: Form, responses: Responses, cuts: Floats) -> Floats:
 
 
 def _on_no_form(
-    test: Form, responses: Responses, ways: list[Floats], found: Abilities, people: Ints, prior: tuple[float, float]
+    test: Form, responses: Responses, ways: list[Floats], found: Abilities, people: Ints, prior: Normal
 ) -> Floats:
     """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
     theirs, beta = responses.take_persons(people), checked(responses, test.thresholds)
     posterior = abilities(theirs, beta, "eap", prior_mean=prior[0], prior_sd=prior[1])
     ability, se = posterior.ability, posterior.se
-    made = []
+    made, by = [], (found.method, found.prior)
     for cuts in ways:
         mine = class_of(found.ability[people], cuts)
         below, upto = (upper((ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / se) for k in (0, 1))
-        how = (test.layout, cuts, found.method, found.prior)
-        again = np.asarray(theirs.entries.gather(_same_class, beta, *how, persons=(ability, se, mine)))
+        persons = (ability, se, mine)
+        again = np.asarray(theirs.entries.gather(_same_class, beta, test.layout, cuts, by, persons=persons))
         made.append([np.mean(share) for share in (upto - below, again, below, 1 - upto)])
     return np.array(made)
 
 
 def _same_class(
-    block: Block,
-    mean: Floats,
-    sd: Floats,
-    mine: Ints,
-    beta: Floats,
-    layout: Thresholds,
-    cuts: Floats,
-    method: str,
-    prior: tuple[float, float] | None,
+    block: Block, mean: Floats, sd: Floats, mine: Ints, beta: Floats, layout: Thresholds, cuts: Floats, by: Any
 ) -> Floats:
     """The chance that another test of the same items puts each person in the same class.
 
     An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
     given the ability, scores are normal but for their whole numbers.
     """
-    out = np.full(block.n_persons, np.nan)
+    out, (method, prior) = np.full(block.n_persons, np.nan), by
     for persons, rows in cached_runs(known_rows(block, beta, layout), layout):
         n, moments = len(persons), score_cumulants(rows, layout, beta)
         needed = []

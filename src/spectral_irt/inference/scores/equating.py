@@ -35,17 +35,9 @@ LONGEST = 2_000  # items of a form: beyond, errors of every score take too long
 
 @dataclass(frozen=True, eq=False)
 class OneWay:
-    """Every score on one form, and what it is on the other.
-
-    Attributes
-    ----------
-    ability, equated : float arrays, one a score
-        On the scale of the first form; infinite for the lowest and the highest score.
-    by_first, by_second : float arrays, scores x items
-        How the equated score moves with the difficulties of each form, each in its own unit.
-    by_ability : float array
-        How it moves with an ability on the second form's scale.
-    """
+    """Every score on one form: the ability that it stands for (infinite for the lowest and the highest), what it is on
+    the other form, and how that moves with the difficulties of each form (scores x items, each in its own unit) and
+    with an ability on the second form's scale."""
 
     ability: Floats
     equated: Floats
@@ -78,15 +70,10 @@ def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slo
 
 @dataclass(frozen=True, eq=False)
 class Equating:
-    """Raw scores of two forms, each on the other.
+    """Raw scores of two forms, each on the other; pairs of arrays, from the first form to the second and back.
 
-    Attributes
-    ----------
-    names : (str, str)
-    scores, equated, se, ability : pairs of arrays
-        From the first form to the second, and back: every score, what it is on the other form, the standard error of
-        that (NaN for the lowest and the highest, which are equated by convention, and where errors are not known), and
-        the ability that it stands for, on the common scale.
+    Every score, what it is on the other form, the standard error of that (NaN for the lowest and the highest, which are
+    equated by convention, and where errors are not known), and the ability that it stands for, on the common scale.
     """
 
     names: tuple[str, str]

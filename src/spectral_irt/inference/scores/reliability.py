@@ -29,21 +29,9 @@ LEAST_SAMPLE = 200  # people, however many answers each has
 
 @dataclass(frozen=True)
 class Separation:
-    """How far `n` measures of this mean and standard deviation (with n - 1) differ beyond their errors.
-
-    Attributes
-    ----------
-    rmse : float
-        Root mean square of the standard errors.
-    true_sd : float
-        sqrt(sd^2 - rmse^2): the spread without the errors; 0 if these explain all of it.
-    separation : float
-        true_sd / rmse: the spread in units of error.
-    strata : float
-        (4 separation + 1) / 3: levels that can be told apart, three errors from each other.
-    reliability : float
-        (sd^2 - rmse^2) / sd^2: the share of the spread that is not error. Negative if errors exceed the spread.
-    """
+    """How far `n` measures of this mean and standard deviation (with n - 1) differ beyond their errors, whose root mean
+    square is `rmse`: `true_sd` = sqrt(sd^2 - rmse^2), 0 if errors explain all of it; `separation` = true_sd / rmse;
+    `strata` = (4 separation + 1) / 3, levels that can be told apart; `reliability` = (sd^2 - rmse^2) / sd^2."""
 
     n: int
     mean: float
@@ -72,16 +60,8 @@ def separation(measure: Floats, se: Floats, weights: Floats | None = None) -> Se
     variance, error = sd**2, float(np.average(se**2, weights=weights))
     true_sd = max(variance - error, 0.0) ** 0.5
     ratio = true_sd / error**0.5 if error > 0 else float("inf")
-    return Separation(
-        n=len(measure),
-        mean=mean,
-        sd=sd,
-        rmse=error**0.5,
-        true_sd=true_sd,
-        separation=ratio,
-        strata=(4 * ratio + 1) / 3,
-        reliability=(variance - error) / variance if variance > 0 else float("nan"),
-    )
+    reliable = (variance - error) / variance if variance > 0 else float("nan")
+    return Separation(len(measure), mean, sd, error**0.5, true_sd, ratio, (4 * ratio + 1) / 3, reliable)
 
 
 @dataclass(frozen=True)
@@ -96,17 +76,12 @@ class Reliability:
         estimated: too few people, who do not differ.
     eap_people, population_mean, population_sd : int, float or None, float or None
         People it was computed from (a sample where there are very many), and the normal population estimated from them.
-    kr20 : float or None
-        Kuder-Richardson 20, which is Cronbach's alpha of right and wrong: the reliability of the raw score, over the
-        people who answered every item; None where these are fewer than half.
-    alpha : float or None
-        Cronbach's alpha of ordered answers, in the place of `kr20`.
-    persons, items : Separation
-        "Model" separation: with standard errors that hold if the data fit the model. Extreme scores are left out.
-    persons_real, items_real : Separation
-        "Real": each standard error times sqrt(infit) where infit is above 1, as if all misfit were noise.
-    persons_with_extremes : Separation
-        Model separation of everybody who has a finite measure.
+    kr20, alpha : float or None
+        Kuder-Richardson 20 of right and wrong, Cronbach's alpha of ordered answers: the reliability of the raw score,
+        over the people who answered every item; None where these are fewer than half.
+    persons, items, persons_real, items_real, persons_with_extremes : Separation
+        "Model" separation: with standard errors that hold if the data fit the model; "real": each of them times
+        sqrt(infit) where infit is above 1, as if all misfit were noise. Extreme scores are left out of the first four.
     sep_rel : float
         eRm's SepRel: person reliability with maximum likelihood abilities.
     n_persons, n_lowest, n_highest : int
@@ -187,13 +162,8 @@ class Reliability:
             f"{s.reliability:>13.3f}"
             for name, s in rows
         ]
-        extra = [
-            f"SepRel {self.sep_rel:.3f}",
-            f"targeting {self.targeting:+.2f}",
-            f"{self.n_lowest:,} all wrong",
-            f"{self.n_highest:,} all right of {self.n_persons:,}",
-        ]
-        return "\n".join([*lines, ", ".join(extra)]).lstrip("\n")
+        extreme = f"{self.n_lowest:,} all wrong, {self.n_highest:,} all right of {self.n_persons:,}"
+        return "\n".join([*lines, f"SepRel {self.sep_rel:.3f}, targeting {self.targeting:+.2f}, {extreme}"])
 
 
 def reliability(
@@ -207,25 +177,9 @@ def reliability(
     item_infit: Floats,
     weights: Floats | None = None,
 ) -> Reliability:
-    """EAP reliability, KR-20, separation of persons and items, and targeting.
+    """EAP reliability, KR-20, separation of persons and items, and targeting; with person infit at the abilities
+    `found`, item infit at those by maximum likelihood (`ml`), and perhaps weights of the people.
 
-    Parameters
-    ----------
-    calibration, responses
-        The responses in the order of the calibration's items.
-    found : Abilities
-        Winsteps and eRm use maximum likelihood.
-    ml : Abilities
-        By maximum likelihood.
-    eap : Marginal or None
-        What `marginal_reliability` found.
-    person_infit, item_infit : float arrays
-        Mean squares at `found` and at `ml`.
-    weights : float array, optional
-        How much each person counts.
-
-    Notes
-    -----
     EAP reliability is what a reliability should be, the squared correlation of estimates with the truth, on short tests
     too. The separation reliability of likelihood estimates (WLE, ML) is not: its errors come from the information at
     each estimate, and exceed the spread where few items lie near (docs/explanation/analysis.md has simulations). All of
@@ -278,13 +232,8 @@ def form_correlation(responses: Responses, thresholds: Floats, ability: Floats) 
 
 
 def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
-    """Mean and standard deviation (with n - 1), each value counting by its weight.
-
-    >>> mean_and_sd(np.array([0.0, 0.0, 3.0]), np.array([1.0, 1.0, 2.0]))
-    (1.5, 1.837...)
-    """
-    mean = float(np.average(values, weights=weights))
-    n = len(values)
+    """Mean and standard deviation (with n - 1), each value counting by its weight."""
+    mean, n = float(np.average(values, weights=weights)), len(values)
     return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights) * n / (n - 1))) if n > 1 else np.nan
 
 
@@ -335,12 +284,6 @@ def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floa
     Bechger, Maris, Verstralen & Béguin (2003), Applied Psychological Measurement 27, 319-334; Adams (2005), Studies in
     Educational Evaluation 31, 162-172.
 
-    Examples
-    --------
-    >>> from spectral_irt import ConditionalRasch, datasets
-    >>> lsat = datasets.load_lsat()
-    >>> round(marginal_reliability(lsat, ConditionalRasch().fit(lsat).difficulty_).reliability, 3)
-    0.294
     """
     try:
         found = abilities(sample_of_people(responses, weights), difficulty, "eap")
