@@ -144,7 +144,7 @@ def bootstrap(options: Namespace) -> Iterator[harness.Row]:
 
 
 def shortlist(options: Namespace) -> Iterator[harness.Row]:
-    from spectral_irt.leaderboard.shortlist import calibrated, predictor_of
+    from spectral_irt.leaderboard.shortlist import Predictor, calibrated
 
     for name in REAL:
         x = real(options.data, name)
@@ -168,7 +168,7 @@ def shortlist(options: Namespace) -> Iterator[harness.Row]:
                 ability, difficulty = calibrated(x[train])
                 for _ in range(3):
                     list_ = rng.choice(x.shape[1], n, replace=False)
-                    other = predictor_of(x[train], list_, ability, difficulty)
+                    other = Predictor.of(x[train], list_, ability, difficulty)
                     chance.append(other.score(x[test][:, list_]) - whole)
             labels = {"table": name, "prompts in the list": n, "models": sum(map(len, inside))}
             held = {"interval holds": np.mean(np.concatenate(inside)), "mean width": np.mean(np.concatenate(width))}

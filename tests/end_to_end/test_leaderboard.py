@@ -87,7 +87,8 @@ def test_one_page_without_network_whose_labels_are_text(tmp_path: Path) -> None:
         path = make.lm_eval(tmp_path / "logs", name, {"acc": right.astype(float).tolist()})
         (path.parent / f"results_{make.DATE}.json").write_text(json.dumps({"model_name": names["abc".index(name)]}))
     page = tmp_path / "board.html"
-    assert main(["leaderboard", str(tmp_path / "logs"), "--report", str(page)]) == 0
+    assert main(["leaderboard", str(tmp_path / "logs"), "-o", str(page)]) == 0
+    assert main(["leaderboard", str(tmp_path / "logs"), "-o", str(page), "--report", str(page)]) == 2
     text = page.read_text()
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text

@@ -71,7 +71,9 @@ def leaderboard(
     files: Files,
     logs: Logs,
     mode: Mode,
-    output: Path | None = output_at("DIR", "Write tables, leaderboard.md, leaderboard.json and ranks.svg."),
+    output: Path | None = output_at(
+        "DIR|FILE.html", "Write tables, leaderboard.md, leaderboard.json and ranks.svg; or the page."
+    ),
     report: Path | None = own("FILE.html", "Write one HTML page."),
     clustered_by: str | None = own(
         "FIELD", "Prompts that share this (passage, subject) may be answered alike: errors allow for it."

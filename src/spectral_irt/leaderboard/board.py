@@ -31,20 +31,14 @@ from spectral_irt.leaderboard.pairs import (
     numbered,
     tiers,
 )
-from spectral_irt.leaderboard.prompts import (
-    alike_prompts,
-    model_families,
-    prompt_columns,
-    prompt_findings,
-    subject_columns,
-)
+from spectral_irt.leaderboard.prompts import model_families, prompt_columns, prompt_findings, subject_columns
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:
-    from spectral_irt.leaderboard.plot import RankPlot
+    from spectral_irt.leaderboard.page import RankPlot
 
 Tell = Callable[[str], None]
 
@@ -115,8 +109,7 @@ class Leaderboard:
     ) -> Leaderboard:
         """A leaderboard from logs of a harness, from folders of them, or from a table of models and prompts.
 
-        The options are those of `leaderboard.source.read_source`: `metric`, `threshold`, `duplicates`, `prompts` and
-        more.
+        The options are those of `leaderboard.source.read_source`: `metric`, `threshold`, `duplicates`, `prompts` ...
         """
         wanted = [name for name in dict.fromkeys((clustered_by, by)) if name is not None]
         source = read_source(paths, wanted=wanted, progress=progress, **options)
@@ -142,7 +135,7 @@ class Leaderboard:
 
     @cached_property
     def _same(self) -> tuple[Ints, Ints]:
-        """Two numbers for each model, shared by those right equally often on the same prompts, and by copies."""
+        """Two numbers for each model: of those right equally often on the same prompts, and of copies."""
         answered, right = self.answers.gather(answer_marks, self.answers.n_items)
         return numbered(answered, self.answers.scores), numbered(answered, right)
 
@@ -278,12 +271,6 @@ class Leaderboard:
         return subject_columns(self.by_prompt, self._subjects, self.answers.persons)
 
     @cached_property
-    def alike(self) -> tuple[Columns | None, str]:
-        """Pairs of prompts that behave alike, and a sentence; see `leaderboard.prompts.alike_prompts`."""
-        self.tell("prompts that behave alike")
-        return alike_prompts(self.by_prompt, self.ability, self.slopes)
-
-    @cached_property
     def families(self) -> list[list[int]]:
         """Groups of models whose answers go together beyond their abilities."""
         self.tell("families of models")
@@ -321,7 +308,7 @@ class Leaderboard:
     @property
     def plot(self) -> RankPlot:
         """The models with the intervals of their ranks: `board.plot.save("ranks.svg")`."""
-        from spectral_irt.leaderboard.plot import RankPlot
+        from spectral_irt.leaderboard.page import RankPlot
 
         return RankPlot.of(self)
 
@@ -338,7 +325,7 @@ class Leaderboard:
         return record(self)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write tables, Markdown, JSON and the plot to a folder, complete or not at all; their paths."""
+        """Write tables, Markdown, JSON and the plot to a folder, or the page to "board.html"; their paths."""
         from spectral_irt.leaderboard.output import write_board
 
         return write_board(self, Path(folder))

@@ -23,7 +23,7 @@ FIRST = 3  # groups of models that are named
 
 
 def of_the_fit(findings: Iterable[Finding]) -> list[Finding]:
-    """What the fit found; it speaks of items and people."""
+    """What the fit found, said of models and prompts instead of items and people."""
     return [_turned(one) for one in findings if one.code not in NOT_SAID]
 
 
@@ -51,80 +51,58 @@ def _turned(found: Finding) -> Finding:
 
 def of_models(board: Leaderboard) -> list[Finding]:
     """Unequal prompts, copies, families, McNemar's test, slopes."""
-    return [*_unequal(board), *_copies(board), *_families(board), *_mcnemar(board), *_slopes(board)]
+    found, models, n = [], board.answers.persons, board.answers.counts
 
+    def named(groups: list[list[int]]) -> tuple[str, tuple[Any, ...]]:
+        """The first groups in words, and all models in them."""
+        first = "; ".join(listed(models[group].tolist()) for group in groups[:FIRST])
+        return first + (" ..." if len(groups) > FIRST else ""), tuple(models[k] for group in groups for k in group)
 
-def _unequal(board: Leaderboard) -> list[Finding]:
-    n = board.answers.counts
-    some = np.flatnonzero(n < n.max())
-    if not len(some):
-        return []
-    sentence = (
-        f"{len(some):,} of {len(n):,} models answered fewer prompts than others ({n.min():,} to {n.max():,}). Their "
-        "accuracies are not comparable; their abilities are, since prompts have their own difficulties."
-    )
-    named = tuple(board.answers.persons[some].tolist())
-    return [Finding("different_prompts", "note", sentence, "Compare abilities, not accuracies.", named)]
-
-
-def _groups(board: Leaderboard, groups: list[list[int]]) -> tuple[str, tuple[Any, ...]]:
-    """The first groups in words, and all models in them."""
-    first = "; ".join(listed(board.answers.persons[group].tolist()) for group in groups[:FIRST])
-    more = " ..." if len(groups) > FIRST else ""
-    return first + more, tuple(board.answers.persons[k] for group in groups for k in group)
-
-
-def _copies(board: Leaderboard) -> list[Finding]:
-    if not board.copies:
-        return []
-    first, named = _groups(board, board.copies)
-    sentence = (
-        f"{len(named):,} models have the same answers as another, right and wrong on the same prompts: {first}. Their "
-        "abilities are equal."
-    )
-    return [Finding("same_answers", "note", sentence, "See whether one model was entered under several names.", named)]
-
-
-def _families(board: Leaderboard) -> list[Finding]:
-    groups = board.families
-    if not groups:
-        return []
-    first, named = _groups(board, groups)
-    several = f"{len(groups):,} groups of models answer" if len(groups) > 1 else "A group of models answers"
-    sentence = (
-        f"{several} alike beyond what abilities explain: {first}. Relatives are not separate witnesses of how hard a "
-        "prompt is, and the scale leans towards the larger families."
-    )
-    remedy = (
-        "Differences between relatives are known better, not worse; for the others, see whether the order stays when a "
-        "family is reduced to one of its models."
-    )
-    return [Finding("model_families", "warning", sentence, remedy, named)]
-
-
-def _mcnemar(board: Leaderboard) -> list[Finding]:
+    if len(some := np.flatnonzero(n < n.max())):
+        sentence = (
+            f"{len(some):,} of {len(n):,} models answered fewer prompts than others ({n.min():,} to {n.max():,}). "
+            "Their accuracies are not comparable; their abilities are, since prompts have their own difficulties."
+        )
+        remedy, which = "Compare abilities, not accuracies.", tuple(models[some].tolist())
+        found.append(Finding("different_prompts", "note", sentence, remedy, which))
+    if board.copies:
+        first, which = named(board.copies)
+        sentence = (
+            f"{len(which):,} models have the same answers as another, right and wrong on the same prompts: {first}. "
+            "Their abilities are equal."
+        )
+        remedy = "See whether one model was entered under several names."
+        found.append(Finding("same_answers", "note", sentence, remedy, which))
+    if board.families:
+        first, which = named(board.families)
+        m = len(board.families)
+        groups = f"{m:,} groups of models answer" if m > 1 else "A group of models answers"
+        sentence = (
+            f"{groups} alike beyond what abilities explain: {first}. Related models are not independent evidence of "
+            "how hard a prompt is, and the scale leans towards the larger families."
+        )
+        remedy = (
+            "Differences between related models are known better, not worse; for the others, see whether the order "
+            "stays when a family is reduced to one of its models."
+        )
+        found.append(Finding("model_families", "warning", sentence, remedy, which))
     ours, theirs, opposite = board.contrasts_found.disagreements()
-    if not ours + theirs + opposite:
-        return []
-    m = board.answers.n_persons
-    sentence = (
-        f"Of {m * (m - 1) // 2:,} pairs of models, {ours:,} are told apart by ability alone, {theirs:,} by McNemar's "
-        f"test alone{f', and {opposite:,} in opposite directions' if opposite else ''} (both adjusted for all pairs, "
-        f"{LEVEL:.0%}). McNemar compares how often each is right on the prompts both answered; the ability uses the "
-        "answers of all models to say how hard prompts are, and clusters and runs of a prompt widen its errors only."
-    )
-    remedy = (
-        "Where prompts fit the model both answer the same question; trust McNemar for these very prompts, the ability "
-        "for prompts like them."
-    )
-    return [Finding("mcnemar_differs", "note", sentence, remedy)]
-
-
-def _slopes(board: Leaderboard) -> list[Finding]:
-    found = board.slopes
-    if not np.isfinite(found.p) or found.p > LEVEL:
-        return []
-    return [Finding("slopes_differ", "note", found.sentence)]
+    if ours + theirs + opposite:
+        sentence = (
+            f"Of {len(n) * (len(n) - 1) // 2:,} pairs of models, {ours:,} differ by ability alone, {theirs:,} by "
+            f"McNemar's test alone{f', and {opposite:,} in opposite directions' if opposite else ''} (both adjusted "
+            f"for all pairs, {LEVEL:.0%}). McNemar compares how often each is right on the prompts both answered; the "
+            "ability uses the answers of all models to say how hard prompts are, and clusters and runs of a prompt "
+            "widen its errors only."
+        )
+        remedy = (
+            "Where prompts fit the model both answer the same question; trust McNemar for these very prompts, the "
+            "ability for prompts like them."
+        )
+        found.append(Finding("mcnemar_differs", "note", sentence, remedy))
+    if np.isfinite(board.slopes.p) and board.slopes.p <= LEVEL:
+        found.append(Finding("slopes_differ", "note", board.slopes.sentence))
+    return found
 
 
 # --------------------------------------------------------------------------------------------- Markdown
@@ -171,13 +149,13 @@ def headline_text(board: Leaderboard) -> str:
     answers = board.answers
     first = int(np.sum(models["tier"] == 1))
     lead = (
-        f"{models['model'][0]} is first, surely ahead of all others"
+        f"{models['model'][0]} is first, significantly ahead of all others"
         if first == 1
-        else f"{first:,} models share the first tier: none of them is surely worse than {models['model'][0]}"
+        else f"{first:,} models share the first tier: none of them is significantly worse than {models['model'][0]}"
     )
     last = int(models["tier"].max())
     tiers = "One tier" if last == 1 else f"{last:,} tiers"
-    metric = f" Right is what {', '.join(board.source.metrics)} says." if board.source.metrics else ""
+    metric = f" Scored by {', '.join(board.source.metrics)}." if board.source.metrics else ""
     return (
         f"{answers.n_persons:,} models, {answers.n_items:,} prompts, {answers.n_responses:,} answers. {lead}. "
         f"{tiers}.{metric}"

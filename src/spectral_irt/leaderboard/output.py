@@ -11,12 +11,12 @@ import numpy as np
 
 from spectral_irt.analysis.folder import written_with
 from spectral_irt.analysis.record import finding_record, record_head
-from spectral_irt.errors import OutputError, listed
+from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.leaderboard.findings import markdown
 from spectral_irt.leaderboard.page import page
 from spectral_irt.plots.base import write_figure
-from spectral_irt.report.page import check_place
+from spectral_irt.report.page import ENDINGS, check_place
 from spectral_irt.tables import Columns, write_csv, write_json
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ def tables_of(board: Leaderboard) -> dict[str, Columns]:
     tables = {"models": board.model_columns(), "contrasts": board.contrast_columns(), "prompts": board.prompt_columns}
     if board.subject_columns is not None:
         tables["subjects"] = board.subject_columns
-    alike, _ = board.alike
-    if alike is not None and len(alike["prompt"]):
-        tables["alike_prompts"] = alike
     return tables
 
 
@@ -77,7 +74,6 @@ def record(board: Leaderboard) -> dict[str, Any]:
             "surely_below_zero": int(slopes.negative.sum()),
             "sentence": slopes.sentence,
         },
-        "alike_prompts": board.alike[1],
         "families": [[board.answers.persons[k] for k in group] for group in board.families],
         "findings": [finding_record(one) for one in board.findings],
     }
@@ -86,7 +82,12 @@ def record(board: Leaderboard) -> dict[str, Any]:
 def write_board(
     board: Leaderboard, folder: Path | None, report: Path | None = None, *, inputs: Iterable[str | Path] = ()
 ) -> list[Path]:
-    """All files of a leaderboard in a folder, and its page: everything or nothing."""
+    """All files of a leaderboard in a folder, and its page: everything or nothing. A folder that is called .html is the
+    page."""
+    if folder is not None and folder.suffix.lower() in ENDINGS:
+        if report is not None:
+            raise OptionError(f"{str(folder)!r} and {str(report)!r} are both pages; leave out one of them.")
+        folder, report = None, folder
     writers: dict[Path, Callable[[Path], object]] = {}
     stale: list[Path] = []
     if folder is not None:

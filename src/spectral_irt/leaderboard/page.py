@@ -1,7 +1,8 @@
-"""The leaderboard as one HTML page, in the look of the report and as safe as it."""
+"""The models with the intervals of their ranks; the leaderboard as one HTML page, in the look of the report."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +11,21 @@ from spectral_irt import __version__
 from spectral_irt.analysis.record import finding_record
 from spectral_irt.leaderboard.findings import headline_text, how_to_read
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
+from spectral_irt.plots.base import Display
+from spectral_irt.plots.items import rank_rows
+from spectral_irt.plots.style import GRAY, INK, dress, note, rows_height, whole_ticks
 from spectral_irt.report.blocks import MOST, Column, DataTable, Lines, Section, Text, picture, short
 from spectral_irt.report.overview import finding_blocks
 from spectral_irt.report.page import rendered
 from spectral_irt.tables import Columns
+from spectral_irt.text import percent
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from spectral_irt.leaderboard.board import Leaderboard
 
+MODELS_DRAWN = 60
 PAIRS, PROMPTS, SUBJECTS = 5_000, 10_000, 5_000  # rows in the page; the files have all
 
 MODELS = (
@@ -123,12 +131,7 @@ def _prompts(board: Leaderboard) -> Section:
     values = {name: column[order] for name, column in columns.items()}
     caption = "Prompts, the most suspicious first"
     table = _table("prompts", caption, OF_PROMPTS, values, PROMPTS, ("flag",))
-    alike, said = board.alike
-    blocks: list[Any] = [Text(board.slopes.sentence), *table, Text(said)]
-    if alike is not None and len(alike["prompt"]):
-        heads = (Column("prompt", "prompt"), Column("other", "other prompt"), Column("correlation", "correlation", 2))
-        blocks += _table("alike_prompts", "Prompts that behave alike", heads, alike, PAIRS)
-    return Section(tuple(blocks), (), "Prompts", "prompts")
+    return Section((Text(board.slopes.sentence), *table), (), "Prompts", "prompts")
 
 
 def _table(
@@ -140,3 +143,35 @@ def _table(
     if rows <= most:
         return (table,)
     return (Text(f"The first {most:,} rows of {rows:,}; {name}.csv has all."), table)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RankPlot(Display):
+    """The first models of a leaderboard, each with the interval of its rank."""
+
+    table: Columns
+
+    @classmethod
+    def of(cls, board: Leaderboard) -> RankPlot:
+        return cls(table=board.model_columns(), frame_kind=board.answers.frame_kind)
+
+    def columns(self) -> Columns:
+        return self.table
+
+    def size(self) -> tuple[float, float]:
+        return 7.2, rows_height(min(MODELS_DRAWN, len(self.table["model"])))
+
+    def draw(self, ax: Axes) -> None:
+        m = len(self.table["model"])
+        rows = min(m, MODELS_DRAWN)
+        one = {name: values[:rows] for name, values in self.table.items()}
+        which = f"The first {rows} of {m:,} models" if rows < m else f"{m:,} models"
+        dress(ax, f"{which}: ranks that hold for all at once, 95%", "rank, 1 = best", "", grid="x")
+        accuracies = [percent(accuracy) for accuracy in one["accuracy"].tolist()]
+        rank_rows(ax, one["model"].tolist(), one["rank_low"], one["rank_high"], accuracies)
+        ax.plot(one["rank"], np.arange(rows), "o", color=INK, markersize=3.2)
+        for k in np.flatnonzero(np.diff(one["tier"])).tolist():
+            ax.axhline(k + 0.5, color=GRAY, linewidth=0.8, linestyle=(0, (3, 3)))
+        ax.set_xlim(0.3, float(np.max(one["rank_high"])) + 0.7)
+        whole_ticks(ax, "x")
+        note(ax, "dashed: tiers; at the right: accuracy")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import ndtr
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.paper import pair_counts
@@ -24,23 +25,13 @@ ALL = 450  # models up to which every pair is listed (100,000 rows); beyond, nei
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """All pairs of models, in the order of the ranking.
-
-    Attributes
-    ----------
-    se, z, p : models x models
-        Of the difference in ability, row minus column; p adjusted for all pairs.
-    wins : models x models
-        Prompts that the row has right and the column wrong.
-    p_mcnemar : models x models
-        Exact, adjusted by Holm.
-    """
+    """All pairs of models: differences in ability, row minus column, with p adjusted for all pairs; wins."""
 
     se: Floats
     z: Floats
     p: Floats
-    wins: Floats
-    p_mcnemar: Floats
+    wins: Floats  # prompts that the row has right and the column wrong
+    p_mcnemar: Floats  # exact, adjusted by Holm
 
     @property
     def sure(self) -> NDArray[np.bool_]:
@@ -124,8 +115,6 @@ def contrast_columns(
     labels, n_prompts = answers.persons, shared_prompts(answers, prompt, a, b)
     z = found.z[a, b]
     difference = ability[a] - ability[b]
-    from scipy.special import ndtr
-
     needed = prompts_needed(z, critical, n_prompts)
     more = np.where(np.isfinite(needed), np.maximum(needed - n_prompts, 0), np.nan)  # none shows that equals differ
     return {

@@ -1,8 +1,9 @@
-"""The prompts: dead ones, those that better models fail, those that behave alike, and each subject by itself."""
+"""The prompts: dead ones, those that better models fail, and each subject by itself; families of models."""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +13,14 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.items.slopes import Slopes
-from spectral_irt.model import ALIKE as SAME_DIGITS
-from spectral_irt.model import sigmoid
+from spectral_irt.model import ALIKE, sigmoid
 from spectral_irt.tables import Columns
 from spectral_irt.text import share
 
-MOST_ALIKE = 8_000  # prompts up to which all pairs are looked at: 32 million, some seconds
-LEAST_MODELS = 100  # with fewer, prompts are alike by chance too often to say
-LEAST_EACH = 10  # models that have a prompt right, and wrong
-SHOWN = 200  # pairs of prompts listed at most
-ALIKE = 0.05
 LIMITS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of correlations of residuals above average, that make two models relatives
 LARGEST = 0.2  # of all models, in one family
 SHARED = 30  # prompts that two models both answered, for a correlation
 ABOUT_PROMPTS = ("too_easy", "too_hard", "wrong_key", "one_model")  # findings that name prompts; the others name models
-STRIP = 2_000
 LEAST = 30  # prompts of a subject for abilities of its own
 MOST = 200  # subjects
 MOST_ANSWERS = 10_000_000  # beyond, accuracies only: a fit for every subject would take as long as the whole
@@ -79,64 +73,6 @@ def prompt_findings(columns: Columns) -> list[Finding]:
     return found
 
 
-def alike_prompts(by_prompt: Responses, ability: Floats, slopes: Slopes) -> tuple[Columns | None, str]:
-    """Pairs of prompts that the same models have right beyond what abilities explain; or why they are not looked for.
-
-    The correlation over models of what each prompt's own slope leaves unexplained, beyond the correlation that the most
-    extreme of all pairs would have by chance in 5% of such tables.
-    """
-    m, n = by_prompt.n_items, by_prompt.n_persons
-    if m < LEAST_MODELS:
-        return None, f"With fewer than {LEAST_MODELS} models, prompts that behave alike cannot be told from chance."
-    if n > MOST_ALIKE:
-        return None, f"Prompts that behave alike are looked for up to {MOST_ALIKE:,} prompts; there are {n:,}."
-    usable = np.flatnonzero(
-        (np.minimum(by_prompt.scores, by_prompt.counts - by_prompt.scores) >= LEAST_EACH) & np.isfinite(slopes.slope)
-    )
-    if len(usable) < 2:
-        return None, "Too few prompts tell models apart."
-    shape = slopes.slope, slopes.intercept
-    residuals = by_prompt.gather(_residuals, np.where(np.isfinite(ability), ability, 0.0), m, persons=shape)[usable]
-    residuals /= np.maximum(np.sqrt((residuals**2).sum(axis=1, keepdims=True)), 1e-6)
-    limit = _critical_correlation(ALIKE / (len(usable) * (len(usable) - 1) / 2), m)
-    rows, columns, values = [], [], []
-    for start in range(0, len(usable), STRIP):
-        strip = residuals[start : start + STRIP] @ residuals.T
-        i, j = np.nonzero(strip > limit)
-        above = j > i + start
-        rows.append(i[above] + start)
-        columns.append(j[above])
-        values.append(strip[i[above], j[above]])
-    a, b, r = np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
-    best = np.argsort(-r, kind="stable")[:SHOWN]
-    table = {
-        "prompt": by_prompt.persons[usable[a[best]]],
-        "other": by_prompt.persons[usable[b[best]]],
-        "correlation": r[best].astype(float),
-    }
-    return table, (
-        f"{len(r):,} pairs of prompts are right for the same models beyond what abilities explain (correlation above "
-        f"{limit:.2f})."
-    )
-
-
-def _critical_correlation(p: float, m: int) -> float:
-    """The correlation over m models that is exceeded with chance p, one-sided, by Fisher's transformation."""
-    from scipy.special import ndtri
-
-    return float(np.tanh(-ndtri(p) / np.sqrt(max(m - 3, 1))))
-
-
-def _residuals(block: Block, slope: Floats, intercept: Floats, ability: Floats, m: int) -> NDArray[np.float32]:
-    """x - p of each model (columns) on each prompt of the block, at the prompt's own slope; 0 without an answer."""
-    person = block.person_of_response()
-    items = np.asarray(block.items)
-    eta = np.nan_to_num(slope)[person] * ability[items] - np.nan_to_num(intercept)[person]
-    out = np.zeros((block.n_persons, m), dtype=np.float32)
-    out[person, items] = block.right() - sigmoid(eta)
-    return out
-
-
 def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> list[list[int]]:
     """Groups of models whose answers go together beyond their abilities: residuals correlate 0.3 above average."""
     from scipy import sparse
@@ -179,8 +115,11 @@ def _answered_by_both(block: Block, m: int) -> Floats:
 
 
 def _residual_gram(block: Block, easiness: Floats, ability: Floats, m: int) -> Floats:
-    known = np.isfinite(easiness)
-    out = _residuals(block, np.ones(block.n_persons), -easiness, ability, m)[known]
+    """Sums of products of x - p of every two models, over the prompts of the block whose easiness is known."""
+    person, items = block.person_of_response(), np.asarray(block.items)
+    out = np.zeros((block.n_persons, m), dtype=np.float32)
+    out[person, items] = block.right() - sigmoid(ability[items] + np.nan_to_num(easiness)[person])
+    out = out[np.isfinite(easiness)]
     return (out.T @ out).astype(float)
 
 
@@ -199,7 +138,10 @@ def subject_columns(by_prompt: Responses, label: NDArray[np.object_], models: ND
         accuracy = np.divide(right, n, out=np.full(m, np.nan), where=n > 0)
         ability = se = np.full(m, np.nan)
         if fitted and some.n_persons >= LEAST:
-            ability, se = _abilities(some)
+            with warnings.catch_warnings(), suppress(SpectralIrtError):  # where no prompt tells two models apart
+                warnings.simplefilter("ignore")
+                made = SpectralRasch().fit(some).calibration_
+                ability, se = -made.difficulty, made.se
         row = {
             "subject": np.full(m, name, dtype=object),
             "model": models,
@@ -215,17 +157,7 @@ def subject_columns(by_prompt: Responses, label: NDArray[np.object_], models: ND
     return {key: np.concatenate(values) for key, values in parts.items()}
 
 
-def _abilities(some: Responses) -> tuple[Floats, Floats]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            made = SpectralRasch().fit(some).calibration_
-    except SpectralIrtError:  # for instance, no prompt tells two models apart
-        return np.full(some.n_items, np.nan), np.full(some.n_items, np.nan)
-    return -made.difficulty, made.se
-
-
 def _places(values: Floats) -> Ints:
     """1 for the largest, the same for equals; those without a number last."""
-    down = -np.round(np.where(np.isfinite(values), values, -np.inf), SAME_DIGITS)
+    down = -np.round(np.where(np.isfinite(values), values, -np.inf), ALIKE)
     return 1 + np.searchsorted(np.sort(down), down, side="left")

@@ -1,14 +1,9 @@
 """A short list of prompts, and the score on the whole benchmark that a model's answers to it predict.
 
-The list is spread evenly over subjects and difficulties, so that it is like the whole. The model's ability comes from
-its answers to the list, at difficulties that other models gave the prompts; the whole score is what it got right on the
-list and what such an ability has right on the rest, on average. A line through the calibration models takes off what
-the Rasch model gets wrong.
-
-How far predictions err is measured, not derived: models are left out, a tenth at a time, with the choice of the list,
-the difficulties and the line all made without them. The interval takes the quantile of their errors that holds a new
-model in 95% of cases if it is one more of the same kind (conformal prediction, after Vovk). The same is
-done with random lists of the same size.
+The list is spread evenly over subjects and difficulties. The whole score is what a model got right on the list and what
+its ability has right on the rest, on average, on a line through the calibration models. How far predictions err is
+measured on models left out, a tenth at a time, with everything made without them; the interval takes the quantile of
+their errors that holds a new model of the same kind in 95% of cases (conformal prediction, after Vovk).
 """
 
 from __future__ import annotations
@@ -50,28 +45,15 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """From answers to a list to the score on everything.
+    """From answers to a list to the score on everything."""
 
-    Attributes
-    ----------
-    chosen : int array
-        Positions of the prompts.
-    difficulty : float array
-        Of the chosen ones.
-    grid, log_prior, rest : float arrays
-        Abilities, their distribution, and the mean chance of a right answer to the other prompts at each.
-    n_all : int
-    line : (float, float)
-        Slope and height of the line through the calibration models.
-    """
-
-    chosen: Ints
-    difficulty: Floats
-    grid: Floats
-    log_prior: Floats
-    rest: Floats
+    chosen: Ints  # positions of the prompts
+    difficulty: Floats  # of the chosen ones
+    grid: Floats  # abilities
+    log_prior: Floats  # their distribution
+    rest: Floats  # the mean chance of a right answer to the other prompts at each
     n_all: int
-    line: tuple[float, float] = (1.0, 0.0)
+    line: tuple[float, float] = (1.0, 0.0)  # slope and height of the line through the calibration models
 
     @classmethod
     def of(cls, table: Floats, chosen: Ints, ability: Floats, difficulty: Floats) -> Predictor:
@@ -114,18 +96,8 @@ class Predictor:
 class ShortList:
     """Prompts to ask, and what answers to them say of the whole; `ShortList.choose(source, 100)` makes one.
 
-    Attributes
-    ----------
-    prompts : labels
-        In the order of subjects and difficulties.
-    subject : labels or None
-    predictor : Predictor
-    reach : float
-        Half the width of the 95% interval is this times sqrt(score (1 - score)).
-    error, error_random : float
-        Root mean square error of the score of models that were left out: of this list, and of random ones of its size.
-    n_models : int
-        Models that were left out in turn.
+    `error` and `error_random` are the root mean square errors of the score of models that were left out: of this list,
+    and of random ones of its size. Half the width of the 95% interval is `reach` times sqrt(score (1 - score)).
 
     Examples
     --------
@@ -172,15 +144,28 @@ class ShortList:
             raise OptionError(
                 f"`items` is {items!r}; it is a number from 2 to {answers.n_items - 1:,}, all prompts but one."
             )
-        table = complete_models(answers)
+        whole = np.flatnonzero(answers.counts == answers.n_items)
+        if len(whole) < LEAST:
+            raise DesignError(
+                f"{answers.source}: {len(whole):,} models answered every prompt, and a short list needs {LEAST} of "
+                "them or more: how well it predicts is seen from models that are left out."
+            )
+        table = dense(answers.take_persons(whole))
         subject = None if by is None else source.attribute(by)
         rng = generator(seed)
         if progress is not None:
             progress("errors of models left out")
         looked = table if len(table) <= MOST else table[np.sort(rng.choice(len(table), MOST, replace=False))]
         truth, (guess, *random) = looked.mean(axis=1), left_out(looked, items, subject, rng)
-        error = _root_mean_square(guess - truth)
-        error_random = _root_mean_square(np.concatenate([one - truth for one in random]))
+        error, error_random = (float(np.sqrt(np.mean((one - truth) ** 2))) for one in (guess, np.array(random)))
+        findings = []
+        if error > error_random:
+            said = (
+                f"Random lists of the same size predict better ({100 * error_random:.1f} points of error) than this "
+                f"one ({100 * error:.1f})."
+            )
+            remedy = "Take more prompts, give subjects their share, or draw the list at random."
+            findings = [Finding("random_is_better", "warning", said, remedy)]
         some = table if len(table) <= 5 * MOST else table[rng.choice(len(table), 5 * MOST, replace=False)]
         ability, difficulty = calibrated(some)
         made = Predictor.of(some, spread_out(difficulty, items, subject), ability, difficulty)
@@ -192,7 +177,7 @@ class ShortList:
             error,
             error_random,
             len(looked),
-            tuple(_findings(error, error_random)),
+            tuple(findings),
         )
 
     # ------------------------------------------------------------------------------------- what it says
@@ -282,17 +267,6 @@ NUMBERS = ("reach", "error", "error_random", "n_models")  # of a list
 # ------------------------------------------------------------------------------------------- how it is made
 
 
-def complete_models(answers: Responses) -> Floats:
-    """Models x prompts, of the models that answered every prompt."""
-    whole = np.flatnonzero(answers.counts == answers.n_items)
-    if len(whole) < LEAST:
-        raise DesignError(
-            f"{answers.source}: {len(whole):,} models answered every prompt, and a short list needs {LEAST} of them "
-            "or more: how well it predicts is seen from models that are left out."
-        )
-    return dense(answers.take_persons(whole))
-
-
 def dense(answers: Responses) -> Floats:
     """People x items, NaN where there is no answer."""
     found = answers.gather(dense_block, answers.n_items)
@@ -344,21 +318,3 @@ def conformal(sizes: Floats, level: float = LEVEL) -> float:
 
 def _scale(score: Floats) -> Floats:
     return np.sqrt(np.maximum(score * (1 - score), 0.01))
-
-
-def _root_mean_square(values: Floats) -> float:
-    return float(np.sqrt(np.mean(values**2)))
-
-
-def _findings(error: float, error_random: float) -> list[Finding]:
-    if error <= error_random:
-        return []
-    return [
-        Finding(
-            "random_is_better",
-            "warning",
-            f"Random lists of the same size predict better ({100 * error_random:.1f} points of error) than this one "
-            f"({100 * error:.1f}).",
-            "Take more prompts, give subjects their share, or draw the list at random.",
-        )
-    ]

@@ -23,24 +23,12 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Models and prompts.
+    """Models and prompts."""
 
-    Attributes
-    ----------
-    answers : Responses
-        Models are the people, prompts the items; each run of a prompt is an item of its own.
-    attributes : mapping of names to labels
-        Of each item; "" where nothing is known.
-    prompt : int array
-        Which prompt each item is a run of.
-    metrics : tuple of str
-        What said right or wrong, where logs were read.
-    """
-
-    answers: Responses
-    prompt: Ints
-    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ()
+    answers: Responses  # models are the people, prompts the items; each run of a prompt is an item of its own
+    prompt: Ints  # which prompt each item is a run of
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of each item; "" where nothing is known
+    metrics: tuple[str, ...] = ()  # what said right or wrong, where logs were read
 
     @classmethod
     def of(cls, answers: Responses, attributes: Mapping[str, Any] | None = None) -> Source:

@@ -56,7 +56,7 @@ def facets(data: ReportData) -> Section:
         caption = f"{count(len(order), name)}, the most severe first"
         columns = (Column(name, name.capitalize()), *(closed_if_alike(column, values) for column in LEVELS))
         shown = DataTable(file_name(name), caption, columns, values, filters=("status",), details={}, noun=f"{name}s")
-        blocks += [Text(f"{name.capitalize()}: {said}."), picture(display, alt), Text(MEANING)]
+        blocks += [Text(f"{said}."), picture(display, alt), Text(MEANING)]
         blocks += cut_short(shown, f"{file_name(name)}.csv")
         for other in ("interactions", *map(file_name, data.parts.groups)):
             found = data.tables[key := f"{file_name(name)}_{other}"]

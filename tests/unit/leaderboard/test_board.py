@@ -252,15 +252,6 @@ def test_one_slope_is_enough_where_it_is_and_not_where_it_is_not() -> None:
     assert np.nanmean(other.slope[:30]) == pytest.approx(0.4, abs=0.1)
 
 
-def test_prompts_that_behave_alike() -> None:
-    x = table(np.random.default_rng(1).normal(size=200), 50, seed=6)
-    x[:, 7] = np.where(np.random.default_rng(2).random(200) < 0.95, x[:, 3], 1 - x[:, 3])
-    pairs, said = si.Leaderboard(x).alike
-    assert pairs is not None
-    assert [(int(a), int(b)) for a, b in zip(pairs["prompt"], pairs["other"], strict=True)] == [(3, 7)]
-    assert "1 pairs" in said
-
-
 def test_families_of_models() -> None:
     x = table(np.linspace(-1, 1, 10), 500, seed=7)
     x[5] = np.where(np.random.default_rng(0).random(500) < 0.85, x[4], x[5])

@@ -138,7 +138,7 @@ def test_people_groups_and_facets(data: ReportData) -> None:
         assert [float(row[2]) for row in rows] == pytest.approx(means["mean"].tolist(), abs=0.005)
     for name, one in (data.record["facets"] or {}).items():
         text = facets.facets(data).content[0].text
-        assert f"{one['levels']} levels" in text
+        assert f"{one['levels']} {name}s" in text
         assert f"reliability {one['reliability']:.2f}, separation {one['separation']:.2f}" in text
         assert f"exact agreement {one['agreement']:.0%}, expected {one['expected']:.0%}" in text
         sure = int((data.tables[f"{name}_interactions"]["p_holm"] < 0.05).sum())
