@@ -3,19 +3,10 @@
 With E, V and J the mean, the variance and the third central moment of the total score over the items that a person
 answered, the ability theta of somebody with total score s solves
 
-    s - E + J / (2 V) - (theta - mu) / sigma^2 = 0.
+    s - E + J / (2 V) - (theta - mu) / sigma^2 = 0:
 
-The first two terms are the likelihood; J / (2 V) is Warm's correction of its bias, and the last a normal prior. V is
-the information on theta, and J its derivative. Of right and wrong answers, with p_i = 1 / (1 + exp(beta_i - theta)),
-
-    E = sum p_i,   V = sum p_i q_i,   J = sum p_i q_i (q_i - p_i),
-
-and kernels have two branches: of right and wrong answers they walk over the answers in place, of several categories
-they write out all probabilities. Some thousand answers go through all iterations while in the cache.
-
-Warm's correction is the derivative of log(V) / 2, so that his estimate maximizes a weighted likelihood, L sqrt(V).
-Where no threshold lies near, V is small, and the weighted likelihood may have a maximum on either side: the higher one
-is taken.
+the likelihood, Warm's correction of its bias, and a normal prior. V is the information on theta, J its derivative.
+Warm's estimate maximizes L sqrt(V); where no threshold lies near, that may have two maxima: the higher one is taken.
 """
 
 from __future__ import annotations
@@ -61,11 +52,11 @@ def numbers_each(layout: Thresholds) -> int:
 
 
 def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4) -> Callable[[Floats], Floats]:
-    """Cumulants 1 to `order` (2, 4 or 6) of each person's total score as a function of abilities, a row for each.
+    """Cumulants 1 to `order` (2, 4 or 6; of ordered answers 4 at most) of each person's total score at abilities, a row
+    each.
 
-    Of right and wrong answers; of ordered ones there are four at most. Those of a single answer are p, v, v c,
-    v (1 - 6 v), v c (1 - 12 v), v (1 - 30 v + 120 v^2), with v = p (1 - p) and c = 1 - 2 p.
-    """
+    Of a single right or wrong answer: p, v, v c, v (1 - 6 v), v c (1 - 12 v), v (1 - 30 v + 120 v^2), with v = p (1 -
+    p) and c = 1 - 2 p."""
     if not layout.binary:
         passed = np.ascontiguousarray(layout.cumulated(beta)[rows.items].T)
 
@@ -127,10 +118,8 @@ def _chances(theta: Floats, passed: Floats) -> Floats:
 
 
 def central_moments(p: Floats, all_four: bool = True) -> tuple[Floats, ...]:
-    """Mean, variance, third and fourth central moment from probabilities with categories first, which are overwritten.
-
-    Without `all_four`, mean and variance stand for the others.
-    """
+    """Mean, variance, third and fourth central moment (or the first two again) from probabilities with categories
+    first, which are overwritten."""
     k = np.arange(len(p), dtype=float)
     mean = np.tensordot(k, p, 1)
     away = k.reshape(-1, *(1,) * (p.ndim - 1)) - mean
@@ -193,16 +182,10 @@ def solve(
     mean: float | Floats = 0.0,
     precision: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Abilities of these people, and the information V at them.
+    """Abilities of these people, and the information V at them; with Warm's correction they are finite for every score.
 
-    Parameters
-    ----------
-    warm : bool
-        With Warm's correction: finite for every score.
-    mean, precision : float
-        Of a normal prior (`mean` may have a number for each person); precision 0 is none. Without either, people with
-        the highest score get inf, with the lowest -inf, and no information.
-    """
+    `mean` and `precision` are those of a normal prior, precision 0 none. Without it and without Warm's correction,
+    people with the highest score get inf, with the lowest -inf, and no information."""
     n, s = rows.max_scores, rows.scores
     theta, low, high = _start(rows, layout, beta)
     if precision:
@@ -255,11 +238,9 @@ def _climb(
 
 
 def _start(rows: Rows, layout: Thresholds, beta: Floats) -> tuple[Floats, Floats, Floats]:
-    """PROX, the closed form of normal difficulties, and a bracket that holds every finite likelihood estimate.
-
-    At theta = min(beta) - log(2 n + 2) the expected score of n answers is below 1/2 - p, which is less than Warm's
-    correction, and likewise at the other end. Of ordered answers n is the highest score, and a logit more is enough.
-    """
+    """PROX, the closed form of normal difficulties, and a bracket that holds every finite likelihood estimate: at
+    theta = min(beta) - log(2 n + 2) the expected score of n answers is below 1/2 - p, which is less than Warm's
+    correction, and likewise at the other end. Of ordered answers n is the highest score, and a logit more is enough."""
     n, s, first = rows.max_scores, rows.scores, rows.indptr[:-1]
     beyond = np.log(2 * n + 2)
     if layout.binary:
@@ -358,11 +339,7 @@ def beside_a_gap(rows: Rows, layout: Thresholds, beta: Floats) -> Ints:
 
 
 def _standing_together(layout: Thresholds, beta: Floats) -> tuple[Floats, int]:
-    """Thresholds with those in reverse order at their common mean, and how many of an item there are in one place.
-
-    >>> _standing_together(Thresholds(np.array([3, 1])), np.array([1.0, -1.0, 2.0, 5.0]))
-    (array([0., 0., 2., 5.]), 2)
-    """
+    """Thresholds with those in reverse order at their common mean, and how many of an item there are in one place."""
     passed, widest = layout.cumulated(beta), layout.widest
     pooled = np.full((layout.n_items, widest), -np.inf)
     with np.errstate(invalid="ignore"):
@@ -384,13 +361,7 @@ SCORE_CELLS = 200_000  # scores x items x categories at a time
 
 
 def score_abilities(beta: Floats, layout: Thresholds | None = None, *, warm: bool = True) -> tuple[Floats, Floats]:
-    """Ability and standard error of every total score on a complete set of items.
-
-    Parameters
-    ----------
-    beta : float array
-        Difficulties, or thresholds of items with as many as `layout` says.
-    """
+    """Ability and standard error of every total score on a complete set of items with these thresholds."""
     layout = layout or Thresholds.ones(len(beta))
     ability, se = np.empty(len(beta) + 1), np.empty(len(beta) + 1)
     for rows in every_score(layout):

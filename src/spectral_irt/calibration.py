@@ -1,8 +1,7 @@
 """Calibration: what an estimator found. Numbers per item, frozen, without answers, engine or threads.
 
-An item with the categories 0 to K has K thresholds: the k-th is where the categories k - 1 and k are equally likely. An
-item that is right or wrong has one, its difficulty. Thresholds lie in one array, item after item; `layout` says which
-belong to which item.
+The k-th threshold of an item is where its categories k - 1 and k are equally likely; an item that is right or wrong has
+one, its difficulty. Thresholds lie in one array, item after item, as `layout` says.
 """
 
 from __future__ import annotations
@@ -64,21 +63,9 @@ LOGITS = Scale()
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a calibration came about.
-
-    Attributes
-    ----------
-    estimator, settings : str, mapping
-        The class that found it, and its parameters.
-    iterations, residual : int, float
-        Passes or steps, and how far the solution is from exact, in the estimator's own measure.
-    loglik : float, optional
-        The log-likelihood that was maximized, for estimators that have one.
-    se_method, solver, contraction : optional
-        How the standard errors were computed, which solver ran, and how much a pass shrinks the slowest error.
-    version : str
-        Of the package.
-    """
+    """How a calibration came about: the class that found it with its parameters, passes or steps, how far the solution
+    is from exact in the estimator's own measure, the log-likelihood where one was maximized, how the standard errors
+    were computed, which solver ran, how much a pass shrinks the slowest error, and the version of the package."""
 
     estimator: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -286,11 +273,8 @@ class Calibration:
         return make_table(self.threshold_columns(), self.frame_kind)
 
     def threshold_columns(self) -> Columns:
-        """A row for each threshold: `item, category, threshold, se, ci_low, ci_high, n, n_below`.
-
-        `threshold` is where the `category` and the one below are equally likely; `n` people answered in the category,
-        `n_below` in the one below.
-        """
+        """A row for each threshold: where the `category` and the one below are equally likely, and how many people
+        answered in the category (`n`) and in the one below (`n_below`)."""
         layout, beta, se = self.layout, self.thresholds, self.threshold_se
         return {
             "item": self.labels[layout.item],
@@ -385,10 +369,8 @@ class Calibration:
     # -------------------------------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
-        """Keep the calibration in a folder, as a bank: it scores people, anchors and links.
-
-        A bank made with the responses too (`study.to_bank()`) also knows what updating it needs.
-        """
+        """Keep the calibration in a folder, as a bank that scores people, anchors and links; `study.to_bank()` also
+        keeps what updating needs."""
         from spectral_irt.bank.build import without_data
 
         return without_data(self).save(folder)
@@ -420,13 +402,8 @@ CELLS = 1_000_000  # abilities x items at a time
 
 
 def form_information(thresholds: Floats, theta: Floats, layout: Thresholds | None = None) -> Floats:
-    """The variance of the total score at each ability: what the items tell about somebody there.
-
-    Without a `layout` items are right or wrong, and this is sum_i p_i (1 - p_i).
-
-    >>> form_information(np.zeros(4), np.zeros(1)).tolist()
-    [1.0]
-    """
+    """The variance of the total score at each ability; without a `layout` sum_i p_i (1 - p_i), of right and wrong
+    answers."""
     if layout is not None and not layout.binary:
         total = np.zeros(len(theta))
         for row in layout.cumulated(thresholds):

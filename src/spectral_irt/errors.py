@@ -1,11 +1,8 @@
 """Errors that say what is wrong, where, and what to do about it.
 
 Every error a user can cause derives from `SpectralIrtError`; the command line turns it into one sentence and exit
-code 2. The classes also derive from the built-in a Python programmer would expect (`ValueError`, `OSError`).
-
-A message that names an option does so in backticks, in the words of Python: `duplicates='first'`. The command line
-says it in its own words, `--duplicates first`, by `for_shell`. Labels and values stand in quotes, and nothing inside
-quotes is taken for an option.
+code 2. A message names an option in backticks, in the words of Python: `duplicates='first'`; `for_shell` says it as
+`--duplicates first`. Labels and values stand in quotes, and nothing inside quotes is taken for an option.
 """
 
 from __future__ import annotations
@@ -167,31 +164,21 @@ class ReadWarning(UserWarning):
 
 
 def stopped(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
-    """The one sentence about an iteration that ended before it reached its tolerance.
-
-    >>> stopped("the chain", 10_000, "passes", "residual", 3e-4, 1e-10)
-    'the chain stopped after 10,000 passes at residual 3.0e-04 (asked: 1.0e-10).'
-    """
+    """The one sentence about an iteration that ended before it reached its tolerance."""
     return f"{what} stopped after {steps:,} {unit} at {measure} {reached:.1e} (asked: {asked:.1e})."
 
 
 def listed(labels: Iterable[object]) -> str:
     """The first five labels, quoted, and how many more there are.
 
-    >>> listed(["q1", "q2"])
-    "'q1', 'q2'"
-    >>> listed(range(9))
-    '0, 1, 2, 3, 4 and 4 more'
+    >>> listed(["q1", "q2"]), listed(range(9))
+    ("'q1', 'q2'", '0, 1, 2, 3, 4 and 4 more')
     """
     return first_of(repr(str(label)) if isinstance(label, str) else str(label) for label in labels)
 
 
 def first_of(texts: Iterable[str], total: int | None = None) -> str:
-    """The first five texts as they are, and how many more there are, of so many if not all are given.
-
-    >>> first_of(["a", "b"]), first_of("abcdefg"), first_of("ab", 9)
-    ('a, b', 'a, b, c, d, e and 2 more', 'a, b and 7 more')
-    """
+    """The first five texts as they are, and how many more there are, of so many if not all are given."""
     texts = iter(texts)
     shown = list(islice(texts, NAMED))
     more = sum(1 for _ in texts) if total is None else total - len(shown)
@@ -199,22 +186,14 @@ def first_of(texts: Iterable[str], total: int | None = None) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
-    """The end of an error about a name that is not there: what is nearly called that, capitals aside.
-
-    >>> did_you_mean("Studnet", ["item", "student"]), did_you_mean("x", ["item"])
-    (" Did you mean 'student'?", '')
-    """
+    """The end of an error about a name that is not there: what is nearly called that, capitals aside."""
     texts = {str(one).lower(): str(one) for one in known}
     close = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
     return f" Did you mean {' or '.join(repr(texts[one]) for one in close)}?" if close else ""
 
 
 def reason_of(error: BaseException) -> str:
-    """What a library says is wrong: its first line, without the full stop.
-
-    >>> reason_of(ValueError("no such thing.\\nDetails")), reason_of(KeyError())
-    ('no such thing', 'KeyError')
-    """
+    """What a library says is wrong: its first line, without the full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 

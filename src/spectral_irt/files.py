@@ -1,9 +1,7 @@
 """Results on disk: complete or not at all, and never in the place of what is being read.
 
 Files are written under temporary names beside their places and moved there when all of them are complete. An error, an
-interrupt or a full disk leaves what was there before. A process that is killed outright leaves its drafts, and if that
-falls between two moves, some results of before beside new ones; the names of drafts say whose they are, and the next
-run in the same place removes them.
+interrupt or a full disk leaves what was there before.
 """
 
 from __future__ import annotations
@@ -54,11 +52,9 @@ def all_or_nothing(
 ) -> Iterator[list[Path]]:
     """Draft paths for these targets; at the end of a block without error they take their places.
 
-    The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
-    block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
-    ones come. `last` is something else to be done when all drafts are complete, before they take their places; if it
-    fails, they do not. It writes the banks in `folders`. Nothing of this may be among the `inputs`.
-    """
+    The drafts are made at once, so a place that cannot be written shows before the work. A draft that the block removes
+    is a result that did not come about: what was in its place is stale. `stale` files go when the new ones come. `last`
+    is done when all drafts are complete and writes the banks in `folders`; if it fails, no draft takes its place."""
     refuse_inputs([*targets, *stale, *folders], inputs)
     if len({os.path.realpath(target) for target in targets}) < len(targets):
         raise OptionError("two results would go to the same file; give each a name of its own.")
@@ -193,10 +189,8 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None:
-    """An error when a result would take the place of something that is being read, under whatever name it goes.
-
-    Inputs may be patterns; a folder stands for itself and for the files in it.
-    """
+    """An error when a result would take the place of something that is being read, under whatever name it goes. Inputs
+    may be patterns; a folder stands for itself and for the files in it."""
     read = {key: path for one in inputs for found in _meant(one) for path, key in _keys(found)}
     for output in outputs:
         for _, key in _keys(output):

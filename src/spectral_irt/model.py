@@ -1,10 +1,4 @@
-"""The Rasch model in two functions: how likely a right answer is, and the ability that a score stands for.
-
-And the partial credit model in one: how likely each of several ordered categories is.
-
-P(right) = sigmoid(ability - difficulty). Kernels that walk over packed answers form 1 / (1 + exp(difficulty) /
-exp(ability)) in place instead, which is the same; everything else comes here.
-"""
+"""The Rasch model, P(right) = sigmoid(ability - difficulty), and the partial credit model."""
 
 from __future__ import annotations
 
@@ -21,44 +15,22 @@ ALIKE = 9  # decimals of a logit up to which people are equally able: the same s
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)): 0 and 1 at the ends, without a warning. For 1 - sigmoid(x) without cancellation: sigmoid(-x).
-
-    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """1 / (1 + exp(-x)) without a warning; for 1 - sigmoid(x) without cancellation: sigmoid(-x)."""
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-x))
 
 
 def prox(mean: Any, variance: Any, logit: Any) -> Any:
-    """The ability that a score stands for, in closed form: mean + sqrt(1 + variance / 2.89) logit.
-
-    Parameters
-    ----------
-    mean, variance : floats
-        Of the difficulties of the items answered.
-    logit : floats
-        log(right / wrong), perhaps with half an answer added to each.
-
-    References
-    ----------
-    Cohen (1979), British Journal of Mathematical and Statistical Psychology 32, 113-120.
-    """
+    """The ability that a score stands for, in closed form (Cohen 1979): mean + sqrt(1 + variance / 2.89) logit, from
+    mean and variance of the difficulties answered and log(right / wrong)."""
     return mean + np.sqrt(1 + variance / LOGISTIC_VARIANCE) * logit
 
 
 def category_probabilities(theta: Floats, cumulated: Floats) -> Floats:
     """P(X = k) ~ exp(k theta - sum_{v <= k} beta_v) for k = 0 to K, along the last axis: the partial credit model.
 
-    Parameters
-    ----------
-    theta : float array
-    cumulated : float array
-        Sums of the thresholds up to each category, 0 for the lowest; +inf for a category that the item does not have.
-        Its axes before the last go with those of `theta`.
-
-    >>> category_probabilities(np.zeros(1), np.array([[0.0, 0.0, 0.0, np.inf]])).round(3).tolist()
-    [[0.333, 0.333, 0.333, 0.0]]
+    `cumulated` has the sums of the thresholds up to each category, 0 for the lowest, +inf for a category that the item
+    does not have; its axes before the last go with those of `theta`.
     """
     x = np.asarray(theta)[..., None] * np.arange(cumulated.shape[-1]) - cumulated
     x -= x.max(axis=-1, keepdims=True)

@@ -1,7 +1,4 @@
-"""Numerical tools that know nothing of tests.
-
-Acceleration of an iteration, a Gram product, a centered inverse, and linear systems known by their products.
-"""
+"""Numerical tools that know nothing of tests."""
 
 from __future__ import annotations
 
@@ -36,16 +33,9 @@ class Anderson:
     """Anderson's acceleration of a fixed-point iteration x <- F(x): the next point from the last few points and images.
 
     With e = F(x) - x, the proposal is F(x) - sum_k gamma_k (dx_k + de_k), where gamma makes e - sum_k gamma_k de_k as
-    small as it can be. The caller decides whether the point is any good, and calls `forget` when it is not.
-
-    Parameters
-    ----------
-    window : int
-        Differences looked back on.
-    scale : float array, optional
-        Distances are taken with each coordinate times this, and gamma is found from the few products of the
-        differences, which is cheap for long vectors. By default gamma comes from the differences themselves.
-    """
+    small as it can be. The caller calls `forget` when the point is no good. With a `scale` distances are taken with
+    each coordinate times this, and gamma comes from the few products of the differences, which is cheap for long
+    vectors."""
 
     def __init__(self, window: int = WINDOW, scale: Floats | None = None) -> None:
         self.window, self.scale = window, scale
@@ -109,20 +99,16 @@ def scramble(codes: NDArray[np.int32], salt: int) -> NDArray[np.uint64]:
 
 
 def inner(rows: Floats, others: Floats) -> Floats:
-    """Inner products of a handful of long rows with others, or with one vector.
-
-    Plain sums: to wake the threads of a matrix library for them takes longer than a pass over a million responses.
-    """
+    """Inner products of a handful of long rows with others, or with one vector, by plain sums: the threads of a matrix
+    library would take longer to wake."""
     return np.einsum("ij,j->i", rows, others) if others.ndim == 1 else np.einsum("ij,kj->ik", rows, others)
 
 
 def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> Floats:
     """Pseudo-inverse of a matrix whose rows and columns add to zero: J^+ = (J + c 11^T / m)^-1 - 11^T / (c m).
 
-    The inverse of an information matrix on a scale without an origin is the covariance of mean-centered difficulties.
-    Any c gives the same; that of the mean diagonal keeps the matrix well conditioned. With `parts`, rows and columns
-    add to zero over each part, and so do those of the inverse; where the part is -1 they do not.
-    """
+    It is the covariance of mean-centered difficulties. With `parts`, rows and columns add to zero over each part, and
+    so do those of the inverse; where the part is -1 they do not."""
     m = len(matrix)
     c = np.trace(matrix) / m or 1.0
     if parts is None or not parts.any():
@@ -162,11 +148,8 @@ def _inverse_of_lower(matrix: Any) -> Any:
 
 
 def sandwich(inverse: Floats, bread: Floats, meat: Floats, *, single: bool = False) -> Floats:
-    """H^-1 M H^-1 for the (pseudo-)inverse of a symmetric H, symmetric itself.
-
-    In `single` precision as H^-1 + H^-1 (M - H) H^-1: the two matrices are near each other where the model holds, and
-    what is rounded is their difference.
-    """
+    """H^-1 M H^-1 for the (pseudo-)inverse of a symmetric H. In `single` precision as H^-1 + H^-1 (M - H) H^-1, so that
+    only a difference is rounded, which is small where the model holds."""
     if single:
         rough = inverse.astype(np.float32)
         result = inverse + rough @ ((meat - bread).astype(np.float32) @ rough)
@@ -181,10 +164,8 @@ def symmetric(matrix: Floats) -> Floats:
 
 
 def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, single: bool = False) -> Floats:
-    """left^T right, or left^T left, as a dense array: by dense slices when many cells are filled, sparse otherwise.
-
-    In `single` precision the dense products take half the time; they are added in double.
-    """
+    """left^T right, or left^T left, as a dense array: by dense slices when many cells are filled, sparse otherwise. In
+    `single` precision the dense products take half the time; they are added in double."""
     other = left if right is None else right
     rows, m = left.shape
     if left.nnz * other.nnz < (FILLED * rows * m) ** 2:
@@ -229,13 +210,10 @@ Operator = Callable[[Floats], Floats]
 def conjugate_gradients(
     apply: Operator, diagonal: Floats | Operator, b: Floats, *, tol: float, most: int = 2000, centered: bool = True
 ) -> tuple[Floats, int]:
-    """x with H x = b, and the steps taken, for a symmetric H.
+    """x with H x = b, and the steps taken, for a symmetric H; one right-hand side, or the columns of many.
 
-    `centered`: H maps constants to zero, and x has mean zero. Preconditioned by the diagonal, and where that is 0, x
-    is; or by any rough inverse of H.
-    One right-hand side or the columns of many, which share their passes. Stops when the energy r' D^-1 r of the
-    residual has shrunk by tol^2, or after `most` steps.
-    """
+    `centered`: H maps constants to zero, and x has mean zero. Preconditioned by the diagonal, or by any rough inverse
+    of H. Stops when the energy r' D^-1 r of the residual has shrunk by tol^2, or after `most` steps."""
     if callable(diagonal):
         condition = diagonal
     else:

@@ -15,12 +15,7 @@ UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MI
 
 
 def number(value: Any, digits: int = 2, *, none: str = NONE, p: bool = False) -> str:
-    """A number with so many digits after the point, never "-0.00"; text as it is. Of a p-value, at least the least that
-    they can say.
-
-    >>> number(1234.5, 1), number(None), number(float("nan"), none=""), number(-0.001), number(1e-9, 3, p=True)
-    ('1,234.5', '–', '', '0.00', '<0.001')
-    """
+    """A number with so many digits, never "-0.00"; text as it is; of a p-value at least the least that they can say."""
     if value is None or isinstance(value, str):
         return value or none
     value = float(value)
@@ -32,10 +27,6 @@ def number(value: Any, digits: int = 2, *, none: str = NONE, p: bool = False) ->
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """
-    >>> percent(0.0432), percent(1, 0), percent(float("nan"))
-    ('4.3%', '100%', '–')
-    """
     return f"{100 * share:z.{digits}f}%" if math.isfinite(share) else NONE
 
 
@@ -51,36 +42,22 @@ def p_value(p: float | None) -> str:
 
 
 def count(n: Any, one: str, many: str = "") -> str:
-    """How many there are of something.
-
-    >>> count(1, "item"), count(1200, "person"), count(2, "dependent pair")
-    ('1 item', '1,200 people', '2 dependent pairs')
-    """
+    """How many there are of something: "1 item", "1,200 people"."""
     return f"{int(n):,} {one if n == 1 else many or ('people' if one == 'person' else one + 's')}"
 
 
 def count_are(n: int, one: str) -> str:
-    """`count` with its verb.
-
-    >>> count_are(1, "item"), count_are(3, "person")
-    ('1 item is', '3 people are')
-    """
+    """`count` with its verb: "1 item is", "3 people are"."""
     return f"{count(n, one)} {'is' if n == 1 else 'are'}"
 
 
 def share(part: int, whole: int, noun: str) -> str:
-    """
-    >>> share(5, 30, "item"), share(0, 1, "item")
-    ('5 of 30 items', '0 of 1 item')
-    """
+    """Such as "5 of 30 items"."""
     return f"{part:,} of {count(whole, noun)}"
 
 
 def span(low: int, high: int) -> str:
-    """
-    >>> span(2, 4), span(3, 3)
-    ('2-4', '3')
-    """
+    """Such as "2-4" or "3"."""
     return f"{low}" if low == high else f"{low}-{high}"
 
 

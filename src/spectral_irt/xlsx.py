@@ -100,11 +100,7 @@ def _write_record(book: Any, record: Mapping[str, Any], left_out: Mapping[str, i
 
 
 def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
-    """The leaves of a record, each with its path.
-
-    >>> _flat({"counts": {"items": 5}, "files": ["a", "b"], "tests": [{"p": 0.5}]})
-    [('counts.items', 5), ('files', 'a, b'), ('tests.1.p', 0.5)]
-    """
+    """The leaves of a record, each with its path: ('counts.items', 5), ('tests.1.p', 0.5)."""
     if isinstance(value, dict):
         return [leaf for key, inner in value.items() for leaf in _flat(inner, f"{name}.{key}" if name else key)]
     if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):

@@ -30,18 +30,7 @@ BLOCK_RESPONSES = 500_000
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Whole people, packed: ones first, then zeros.
-
-    Parameters
-    ----------
-    indptr : int64 array, people + 1
-    split : int64 array, people
-        Where the zeros of each person begin.
-    items : int32 array, responses
-        Item codes; increasing within the ones and within the zeros of a person.
-    options : uint8 array, responses, optional
-        With an answer key: what was chosen, as a code into `Responses.raw.options`; one more byte a response.
-    """
+    """Whole people, packed: the ones of a person first, then the zeros, item codes increasing within each."""
 
     indptr: Ints
     split: Ints

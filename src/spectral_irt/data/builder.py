@@ -1,9 +1,8 @@
 """Pieces of raw answers -> Responses, in one pass: whatever the source, they are scored and packed here. And arrays,
 sparse matrices and columns in memory as such pieces.
 
-Answers are scored as they come and lie in a pile, which may be on disk, under the codes by which people and items came
-up. Right and wrong answers of whole people are packed on the way. Where there are more categories, those that an item
-has are known only when all were seen.
+Answers lie in a pile, perhaps on disk, under the codes by which people and items came up. Right and wrong answers of
+whole people are packed on the way; of more categories those of an item are known only when all were seen.
 """
 
 from __future__ import annotations
@@ -59,11 +58,8 @@ DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come fr
 
 
 class Piece(NamedTuple):
-    """Raw values, the codes of the person and the item of each, and where the k-th of them stands.
-
-    With a `width` they are whole rows of so many cells, one for each person, in the order of the test; `when` are
-    numbers that order them.
-    """
+    """Raw values, the codes of the person and the item of each, and where the k-th stands. With a `width` they are
+    whole rows of so many cells, one for each person, in the order of the test; `when` are numbers that order them."""
 
     person: Codes
     item: Codes
@@ -145,9 +141,7 @@ class ResponsesBuilder:
 
     def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
         """All answers of the people before `stop` were added: if they are right and wrong ones, they are packed.
-
-        `persons` are the labels of those who were not packed before.
-        """
+        `persons` are the labels of those who were not packed before."""
         if self.scoring.above_mean or not (self._binary and len(self._pile)):
             return
         rows = joined([AnswerRows(*columns[:4]) for columns in self._pile.used_up()])  # type: ignore[arg-type]

@@ -39,11 +39,7 @@ def score_of(score: Any, item: Any) -> int:
 
 
 def recoding(labels: Any) -> dict[str, int] | None:
-    """Labels from the lowest category to the highest; those joined by = share one ("never=not at all,sometimes").
-
-    >>> recoding("never,sometimes,often")
-    {'never': 0, 'sometimes': 1, 'often': 2}
-    """
+    """Labels from the lowest category to the highest; those joined by = share one ("never=not at all,sometimes")."""
     if labels is None:
         return None
     if isinstance(labels, Mapping):
@@ -206,10 +202,7 @@ def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
 
 
 def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Responses:
-    """Answers of which nobody said what they are: right and wrong, or ordered categories if they look like it.
-
-    One reading is enough; only where the answers are neither, another says what is odd about them.
-    """
+    """Answers of which nobody said what they are: right and wrong, or ordered categories if they look like it."""
     if not how.undecided:
         return read(how)
     with suppress(ResponseValueError):

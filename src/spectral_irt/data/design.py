@@ -1,12 +1,9 @@
-"""Is a common scale possible? Components, extreme items and people, and how much each item can tell.
+"""Is a common scale possible? Components, extreme items and people, and how much the answers tell about each item.
 
 Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties without a prior exist, and are
 unique, exactly when every item can be reached from every other along these arrows (Fischer 1981). The arrows are never
-formed: item -> person (answered right) -> item (answered wrong) is the same graph with one edge a response.
-
-Of answers in several categories the same is asked of thresholds: one points to a threshold of another item when
-somebody passed the first last and failed the second next. What an item tells of itself does not count; where answers
-are right or wrong it tells nothing.
+formed: item -> person (answered right) -> item (answered wrong) is the same graph with one edge a response. Of answers
+in several categories the same is asked of thresholds of different items: passed last, failed next.
 """
 
 from __future__ import annotations
@@ -47,18 +44,10 @@ ROUNDED = 1e-9  # sums from which as much was taken again are not above this
 class Design:
     """What the pattern of answers allows, threshold by threshold; of right and wrong answers that is item by item.
 
-    Attributes
-    ----------
-    answers, responses : Responses
-        The answers, and their entries (see `Responses.entries`).
-    component : int array
-        Strongly connected component of each threshold, 0 the largest; -1 for an item without answers.
-    information : float array
-        About how much the answers tell of each: `2 R W / (R + W)` where R adds Z_l / n_l over the people who answered
-        an item right and W adds s_l / n_l over those who answered it wrong. It is the information of the Rasch model
-        when people are as able as the items are hard, and close to it elsewhere.
-    all_right, all_wrong, unanswered, uninformed : bool arrays
-        What everyone or no one answered right, nobody answered, or only people with extreme scores answered.
+    `component` is the strongly connected component of each, 0 the largest, -1 without answers. `information` is
+    2 R W / (R + W), where R adds Z_l / n_l over the people who answered it right and W adds s_l / n_l over those who
+    answered it wrong: that of the Rasch model when people are as able as the items are hard. The masks say what
+    everyone or no one answered right, nobody answered, or only people with extreme scores answered.
     """
 
     answers: Responses
@@ -161,16 +150,12 @@ def evidence(block: Block, thresholds: Thresholds) -> tuple[Floats, Floats]:
     return np.where(r > ROUNDED, r, 0.0), np.where(w > ROUNDED, w, 0.0)
 
 
-# ------------------------------------------------------------------ components
-
-
 def components(responses: Responses, right: Floats | None = None, wrong: Floats | None = None) -> Ints:
     """Strongly connected component of each threshold, numbered from 0 by falling size; -1 without answers.
 
     The component of the best-answered is found by spreading marks along the arrows and against them, each round one
-    pass; on ordinary data two rounds each way reach everything. Only what is left goes through a graph search, where
-    answers are right or wrong and can be had one by one; else it is found by more passes. `right` and `wrong` are those
-    of `evidence_of`: what no arrow leaves, or none enters, is on its own.
+    pass. Only what is left goes through a graph search, where answers are right or wrong and can be had one by one;
+    else it is found by more passes. `right` and `wrong` are those of `evidence_of`.
     """
     if right is None or wrong is None:
         right, wrong = evidence_of(responses)
@@ -248,15 +233,9 @@ def _components_of(responses: Responses) -> Ints:
     return np.unique(labels[:m], return_inverse=True)[1]
 
 
-# ------------------------------------------------- what an estimate without a prior needs
-
-
 def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...]]:
-    """The items whose thresholds exist without a prior, and a finding that names the others.
-
-    Items that everyone or no one answered right are left out, then those that this makes extreme, and so on. What
-    remains must be connected: if not, `DisconnectedDesignError` says how it falls apart.
-    """
+    """The items whose thresholds exist without a prior, and a finding that names the others: items that everyone or no
+    one answered right, then those that this makes extreme, and so on. What remains must be connected."""
     kept = np.ones(responses.n_items, dtype=bool)
     rest, binary = responses, responses.thresholds.binary
     while True:
@@ -310,9 +289,9 @@ def describe_split(responses: Responses, labels: Ints) -> str:
     shown = first_of(f"{size:,}" for size in sizes)
     last = range(len(sizes) - 1, max(0, len(sizes) - 4), -1)
     smallest = [listed(responses.items[np.unique(layout.item[labels == k])]) for k in last]
-    if not _shared(responses, labels, informative=False):
+    if not responses.entries.sum(across, labels, False, layout):
         how = "that share no people"
-    elif not _shared(responses, labels, informative=True):
+    elif not responses.entries.sum(across, labels, True, layout):
         how = "that share only people with all answers right or all wrong"
     else:
         how = "that are linked one way only (where they meet, one side always wins)"
@@ -320,11 +299,6 @@ def describe_split(responses: Responses, labels: Ints) -> str:
         f"the {what} split into {len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)}). "
         f"Their {'difficulties' if layout.binary else what} have no common scale."
     )
-
-
-def _shared(responses: Responses, labels: Ints, *, informative: bool) -> bool:
-    """Whether some (informative) person answered items of two different groups."""
-    return bool(responses.entries.sum(across, labels, informative, responses.thresholds))
 
 
 def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
@@ -337,9 +311,6 @@ def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds
     high = np.maximum.reduceat(group, ends)[::2]
     low = np.minimum.reduceat(np.where(group < 0, len(labels), group), ends)[::2]  # -1 is no group
     return int(np.sum(low < high))
-
-
-# -------------------------------------------------------------------- findings
 
 
 def _findings(design: Design) -> list[Finding]:
@@ -400,14 +371,7 @@ def _person_findings(responses: Responses) -> list[Finding]:
 
 
 def check_usable(responses: Responses) -> None:
-    """Nothing when the responses can say which item is harder; otherwise a `DesignError` that says why not.
-
-    >>> check_usable(Responses.from_wide([[1, 0], [0, 1]]))
-    >>> check_usable(Responses.from_wide([[1], [0]]))
-    Traceback (most recent call last):
-    ...
-    spectral_irt.errors.DesignError: the data: there is a single item, 0, and nothing to compare it with. ...
-    """
+    """Nothing when the responses can say which item is harder; otherwise a `DesignError` that says why not."""
     reason = _why_unusable(responses)
     if reason:
         raise DesignError(f"{responses.source}: {reason}")

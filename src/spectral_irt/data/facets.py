@@ -20,17 +20,8 @@ SEPARATOR = " × "
 
 @dataclass(frozen=True, eq=False)
 class Facets:
-    """The columns of the virtual items.
-
-    Attributes
-    ----------
-    names : tuple of str
-        "item" first, then those that were asked for: ("item", "rater").
-    levels : tuple of arrays of labels
-        Of every column; sorted.
-    codes : int array, virtual items x columns
-        Which level each has.
-    """
+    """The columns of the virtual items: names, "item" first; the sorted levels of each; and the level of each virtual
+    item, virtual items x columns."""
 
     names: tuple[str, ...]
     levels: tuple[NDArray[Any], ...]
@@ -64,8 +55,8 @@ class Facets:
 class Measures:
     """What was found about one facet, in the order of its levels: severities in logits, larger = more severe.
 
-    `status` is "ok", "anchored", "extreme" (all ratings are the lowest or the highest: the prior has placed it) or
-    "unlinked"; `subset` numbers those that can be compared, 0 the largest.
+    `status` is "ok", "anchored", "extreme" (the prior has placed it) or "unlinked"; `subset` numbers those that can be
+    compared, 0 the largest.
     """
 
     severity: Floats

@@ -1,8 +1,7 @@
 """Labels: which of one source is which of another, and what names nobody.
 
-One rule brings labels of two sources together. A file whose item names are all whole numbers gives numbers, and one
-more item called "x" turns them all into text; a key or a table of groups has types of its own. So labels are compared
-as they are first, and then as text.
+A file whose item names are all whole numbers gives numbers, and one more item called "x" turns them all into text; a
+key or a table of groups has types of its own. So labels are compared as they are first, and then as text.
 """
 
 from __future__ import annotations
@@ -97,10 +96,8 @@ Labels = NDArray[Any]
 
 
 def label_array(labels: Iterable[Any]) -> Labels:
-    """Labels as every room has them: int64 where all are whole numbers, Python objects otherwise.
-
-    Never fixed-width strings, which pad and cut, or wrapped numbers.
-    """
+    """Labels as every room has them: int64 where all are whole numbers, else Python objects; never fixed-width strings,
+    which pad and cut."""
     if isinstance(labels, np.ndarray) and labels.dtype.kind == "i":
         return labels.astype(np.int64)
     plain = _plain(labels)
@@ -121,14 +118,8 @@ def positions(labels: Iterable[Any], known: Iterable[Any]) -> Ints:
     Equal labels match. A label without an equal one matches the label that is the same text, so that 1 is "1", provided
     that there is one such label and nothing else matches it; otherwise it is an error.
 
-    >>> positions(["q2", "q9"], ["q1", "q2"]).tolist()
-    [1, -1]
-    >>> positions(["2", "x"], [1, 2]).tolist()
-    [1, -1]
-    >>> positions([1, "1"], ["1", "2"])
-    Traceback (most recent call last):
-    ...
-    spectral_irt.errors.OptionError: 1 and '1' are the same label as text, and '1' could be either. Rename one of them.
+    >>> positions(["q2", "q9"], ["q1", "q2"]).tolist(), positions(["2", "x"], [1, 2]).tolist()
+    ([1, -1], [1, -1])
     """
     mine, theirs = _plain(labels), _plain(known)
     place = {label: k for k, label in enumerate(theirs)}
@@ -230,12 +221,7 @@ def chosen_positions(chosen: ArrayLike, size: int, who: str) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class People(Mapping[str, NDArray[Any]]):
-    """Columns by name, each with a value for every person in their order, None where nothing is known.
-
-    >>> people = People(np.array([1, 2]), {"sex": np.array(["f", None], dtype=object)})
-    >>> people["sex"].tolist(), people.of(np.array([2, 3, 1]))["sex"].tolist()
-    (['f', None], [None, None, 'f'])
-    """
+    """Columns by name, each with a value for every person in their order, None where nothing is known."""
 
     labels: Labels
     columns: Mapping[str, NDArray[Any]]
@@ -273,15 +259,7 @@ def column_of(responses: Any, name: str) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """People in groups.
-
-    Attributes
-    ----------
-    names : tuple of str
-        What each group is called.
-    group : int array
-        Each person's group: a position in `names`, or -1 for a person in none.
-    """
+    """People in groups: what each is called, and each person's group as a position there, -1 for a person in none."""
 
     names: tuple[str, ...]
     group: Ints
@@ -306,12 +284,7 @@ class Split:
 
 
 def by_label(responses: Responses, labels: Any) -> Split:
-    """Groups of equal labels: one for each person in order, a mapping from person to label, or a column about people.
-
-    >>> from spectral_irt import Responses
-    >>> by_label(Responses.from_wide([[1, 0], [0, 1], [1, 1]]), ["b", None, "a"])
-    Split(names=('a', 'b'), group=array([ 1, -1,  0]))
-    """
+    """Groups of equal labels: one for each person in order, a mapping by person, or a column about people."""
     if isinstance(labels, str):
         labels = column_of(responses, labels)
     if isinstance(labels, Mapping):

@@ -1,10 +1,8 @@
 """From answers in any order to packed blocks.
 
-An answer on its way in is one number, its *slot*: the item, followed by the bits of the category (a single bit where
-answers are right or wrong). Rows of any order are first dealt out to blocks, a counting pass that goes through memory
-in order; within a block, person and slot are one number, and sorting those brings equal items of a person together.
-Repeated answers are settled there, and ones put before zeros; see `Thresholds` for the entries of an answer in one of
-several categories.
+An answer on its way in is one number, its *slot*: the item, followed by the bits of the category. Rows of any order are
+first dealt out to blocks, a counting pass; within a block, person and slot are one number, and sorting those brings
+equal items of a person together. Repeated answers are settled there, and ones put before zeros.
 """
 
 from __future__ import annotations
@@ -115,10 +113,8 @@ def pack_rows(
     duplicates: Duplicates,
     repeats: Repeats,
 ) -> Iterator[Block]:
-    """Blocks from pieces of rows in any order; `counts` are the answers of each person.
-
-    An answer that comes twice counts as it arrived, or by `when`, equal ones as they arrived.
-    """
+    """Blocks from pieces of rows in any order; `counts` are the answers of each person. Of repeated answers the first
+    is the one that arrived first, or has the lowest `when`."""
     chunks = list(person_chunks(limits_of(counts), entries=1 if thresholds.binary else 2))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])

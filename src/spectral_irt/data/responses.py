@@ -129,10 +129,8 @@ class Responses:
         items: Labels | None = None,
         seed: np.random.SeedSequence | None = None,
     ) -> Responses:
-        """Responses whose blocks are what the kernel makes of these, with the same people.
-
-        With a `seed` the kernel gets one of its own for every block, after the values of its persons.
-        """
+        """Responses whose blocks are what the kernel makes of these, with the same people. With a `seed` the kernel
+        gets one of its own for every block, after the values of its persons."""
         self.right_and_wrong_only()
         each: list[Sequence[Any]] = [*self._cut(persons), *([] if seed is None else [seed.spawn(len(self.blocks))])]
         blocks = self.engine.prepare(kernel, self.blocks, *args, each=each).parts

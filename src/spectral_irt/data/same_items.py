@@ -1,11 +1,8 @@
 """People who answered the same items: what depends on these, or on these and the score, is computed once.
 
-On complete data and booklets the conditional likelihood sees a person only through the set of items and the score, and
-its score is linear in the answers. So three tables for each set are all that a fit needs: how many people have each
-score, how many of them answered each item right, and how many people answered each two items right. They come from one
-sweep over the answers, as products of 0/1 matrices in single precision, which are exact.
-
-People whose set few others share stay as they are (`SharedSets.rest`).
+On complete data and booklets the conditional likelihood sees a person only through the set of items and the score. So
+three tables for each set are all that a fit needs. They come from one sweep over the answers, as products of 0/1
+matrices in single precision, which are exact. People whose set few others share stay as they are (`SharedSets.rest`).
 """
 
 from __future__ import annotations
@@ -37,19 +34,7 @@ Singles = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class SharedSet:
-    """What the people on one set of items told.
-
-    Attributes
-    ----------
-    items : int array, k
-        Increasing.
-    people : float array, k + 1
-        How many have each score.
-    right : float array, (k + 1) x k
-        Right answers by score and item.
-    together : float array, k x k
-        How many of those with a mixed score answered both items right.
-    """
+    """What the people on one set of k items told."""
 
     items: Ints
     people: Floats
@@ -76,10 +61,8 @@ class SharedSet:
 
 @dataclass(frozen=True, eq=False)
 class SharedSets:
-    """The sets of items that many people answered; `rest` has the other people, None where there are none.
-
-    `code` is the number of each person's set, -1 for those of the rest.
-    """
+    """The sets of items that many people answered; the other people, if any; and the set of each person, -1 for the
+    rest."""
 
     sets: tuple[SharedSet, ...]
     rest: Responses | None
@@ -175,10 +158,8 @@ def _items_of(responses: Responses, people: Ints) -> list[Ints]:
 
 
 def _tables(block: Block, code: Ints, sets: list[Ints], n_items: int) -> list[tuple[Any, ...]]:
-    """For every set in this block: which it is, people by score, right answers by score and item, pairs of these.
-
-    Which it is alone, where somebody answered other items than the set has.
-    """
+    """For every set in this block: which it is, people by score, right answers by score and item, pairs of these; which
+    it is alone, where somebody answered other items than the set has."""
     if not len(code):
         return []
     if code.min() == code.max():
@@ -231,17 +212,7 @@ def _dense(block: Block, codes: NDArray[np.int32], start: int, stop: int, k: int
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Distinct pairs (items answered, total score).
-
-    Attributes
-    ----------
-    rows : Rows
-        One row for each.
-    count : int array
-        How many people have it.
-    of_person : int array
-        Which one each person has.
-    """
+    """Distinct pairs of items answered and total score."""
 
     rows: Rows
     count: Ints

@@ -1,10 +1,7 @@
-"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they
-are, perhaps under labels.
+"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they are.
 
-Scoring is done in two steps, because a person's mean is known only when all ratings were seen. `Scoring.clean` turns
-raw values into answers, without the missing ones; `Scoring.category` says in which category each is, 1 for right and 0
-for wrong. Both work on values of any number, so files are scored piece by piece: a polars Series of any type, or an
-array of numbers, for which polars is not needed.
+In two steps, because a person's mean is known only when all ratings were seen: `Scoring.clean` turns raw values, a
+polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is.
 """
 
 from __future__ import annotations
@@ -59,16 +56,10 @@ class Keys(NamedTuple):
 
 @dataclass(frozen=True)
 class Scoring:
-    """How raw values become categories, or missing, which is decided by the raw value, whatever it would stand for.
+    """How raw values become categories, or missing, which is decided by the raw value; the options are those of `read`.
+    `undecided` answers are read as ordered categories; if none is above 1 they are right and wrong.
 
-    Options are those of `read`. Answers that are `undecided` are read as ordered categories; if none is above 1 they
-    are right and wrong.
-
-    Examples
-    --------
-    >>> Scoring(correct=[2, "B"]).correct
-    ('2', 'B')
-    >>> Scoring(key={"q1": "A|C", "q2": {"B": 2, "D": 1}}).key
+    >>> Scoring(key={"q1": "A|C", "q2": {"B": 2, "D": 1}}, missing=2.0).key
     {'q1': {'A': 1, 'C': 1}, 'q2': {'B': 2, 'D': 1}}
     """
 

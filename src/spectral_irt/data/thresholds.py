@@ -1,9 +1,7 @@
 """Thresholds: which item each threshold belongs to; and the rows of answers in blocks of them.
 
-An answer x to an item with categories 0 to K has passed its first x thresholds and failed the next. It is an entry
-among the ones of its person for the threshold that it passed last (if x > 0), and an entry among the zeros for the
-next one (if x < K). A right or wrong answer (K = 1) is one entry. The items of the blocks are then thresholds, item
-after item: "answers of a person" and "entries in the row" are two different counts, and the same where K = 1.
+An answer x to an item with categories 0 to K is an entry among the ones of its person for the threshold that it passed
+last (if x > 0), and an entry among the zeros for the next one (if x < K). A right or wrong answer (K = 1) is one entry.
 """
 
 from __future__ import annotations
@@ -21,13 +19,7 @@ from spectral_irt.numerics import fixed
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Which item each threshold belongs to.
-
-    Attributes
-    ----------
-    max_score : int array
-        K_i: the thresholds of each item, which has the categories 0 to K_i; 1 where answers are right or wrong.
-    """
+    """Which item each threshold belongs to, from K_i = `max_score` of each item, which has the categories 0 to K_i."""
 
     max_score: Ints
 
@@ -128,10 +120,8 @@ def answered_items(block: Block, layout: Thresholds) -> tuple[Ints, NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a person's weight depends on: the items answered, and the total score.
-
-    And the `category` of each answer, where there are more than two.
-    """
+    """What a person's weight depends on: the items answered, and the total score; and the category of each answer,
+    where K > 1."""
 
     indptr: Ints
     items: NDArray[np.int32]

@@ -1,8 +1,7 @@
 """What every engine offers: a kernel applied to parts of the data, and the sum of what it gives.
 
-An engine knows nothing of answers. A part is whatever it was given or made: a block of people, or what a kernel
-prepared from one. Parts stay where the engine keeps them (this process, a worker of a cluster); only arguments go
-there, and only sums or per-person results come back.
+A part is whatever the engine was given or made: a block of people, or what a kernel prepared from one. Parts stay where
+the engine keeps them; only arguments go there, and only sums or per-person results come back.
 """
 
 from __future__ import annotations

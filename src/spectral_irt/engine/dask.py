@@ -1,8 +1,7 @@
 """An engine on a Dask cluster: parts stay on the workers, parameters go there as arguments of tasks.
 
-Parts lie in shards, and a shard makes one task of a pass. Tasks are pure and depend on the tasks that made their shard,
-down to the one that read the file: when a worker dies, Dask makes what it held again, and the numbers are the same.
-Results are added in the order of the parts.
+A shard of parts makes one task of a pass. Tasks are pure and depend on those that made their shard, down to the one
+that read the file: when a worker dies, Dask makes what it held again. Results are added in the order of the parts.
 """
 
 from __future__ import annotations
@@ -321,10 +320,8 @@ def _said(error: BaseException) -> str:
 
 
 def connect(where: Any) -> DaskEngine:
-    """The engine of a cluster: a client, the address of a scheduler, or "local:4" for processes on this machine.
-
-    What it starts ends with `close()`.
-    """
+    """The engine of a cluster: a client, the address of a scheduler, or "local:4" for processes on this machine, which
+    end with `close()`."""
     try:
         import distributed
     except ImportError:

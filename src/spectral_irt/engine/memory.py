@@ -1,9 +1,8 @@
 """How much memory may be used, and what is done when that is spent.
 
-What is kept between two passes (packed answers, and what kernels prepare from them) is counted here. While there is
-room it stays in memory; what comes after that is moved to a temporary file and mapped from there, bit for bit the same.
-Parts that came first stay, whatever is read later: passes go round, and to drop the oldest would drop what is needed
-next.
+What is kept between two passes is counted here. While there is room it stays in memory; what comes after that is moved
+to a temporary file and mapped from there. Parts that came first stay: passes go round, and to drop the oldest would
+drop what is needed next.
 """
 
 from __future__ import annotations

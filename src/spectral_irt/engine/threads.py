@@ -32,11 +32,8 @@ def _libraries(with_scipy: bool) -> list[Any]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Within it matrix libraries use one thread.
-
-    The limit is the whole process's. Whoever finds it set, further inside or in another thread, leaves it alone, and
-    whoever set it undoes it: so it cannot be left behind, though another thread may lose it before its end.
-    """
+    """Within it matrix libraries use one thread. The limit is the whole process's: whoever finds it set leaves it
+    alone, and whoever set it undoes it, so that it cannot be left behind."""
     if not _held.acquire(blocking=False):
         yield
         return
@@ -58,13 +55,8 @@ def available_processors() -> int:
 
 
 class LocalEngine(Engine):
-    """Threads of this process. Results are added in the order of the parts, so they have the same bits for any number.
-
-    Parameters
-    ----------
-    threads : int, optional
-        Default: as many as this process may use. numpy and scipy release Python's lock in their loops.
-    """
+    """Threads of this process, by default as many as it may use; numpy and scipy release Python's lock in their loops.
+    Results are added in the order of the parts, so they have the same bits for any number of threads."""
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:

@@ -25,14 +25,7 @@ TIES = 9
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """The true items.
-
-    Attributes
-    ----------
-    cumulated : array, items x categories
-        Sums of the thresholds up to each category, as `Thresholds.cumulated` has them.
-    slopes : array, items
-    """
+    """The true items: sums of the thresholds up to each category, as `Thresholds.cumulated` has them, and slopes."""
 
     cumulated: Floats
     slopes: Floats
@@ -75,10 +68,8 @@ class Responsive(Design):
     """Which items each person is given depends on the answers to earlier ones."""
 
     def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
-        """How many items each person is given, these items, and the categories of the answers.
-
-        `luck` is a number between 0 and 1 for every person and item, from which the answer follows.
-        """
+        """How many items each person is given, these items, and the categories of the answers, which follow from
+        `luck`, a number between 0 and 1 for every person and item."""
         raise NotImplementedError
 
     def administered(self, rng: np.random.Generator, items: Items, ability: Floats) -> Iterator[Given]:

@@ -272,12 +272,10 @@ def _hits(rng: np.random.Generator, p: float, n_cells: int) -> Ints:
 def successive(rng: np.random.Generator, weights: Floats, counts: Ints, rounds: int = 8) -> NDArray[np.int32]:
     """`counts[l]` different items for every person `l`, in order of person and item, by successive sampling.
 
-    Item after item is drawn with probability proportional to its weight, and drawn again where the person has it
-    already. Whoever lacks items after `rounds` of this (who wants many of them, or where few weigh nearly everything)
-    gets the others by a race, the same distribution at the cost of all items once: item `i` arrives after an
-    exponential time with rate `weights[i]`, and the first win. Sorting makes the data independent of the order in
-    which a processor's partition leaves the winners.
-    """
+    Items are drawn with probability proportional to weight, and again where the person has them. Whoever lacks items
+    after `rounds` of this gets the others by a race, the same distribution at the cost of all items once: item `i`
+    arrives after an exponential time with rate `weights[i]`, and the first win. Sorting makes the data independent of
+    the partition."""
     n_items = len(weights)
     cumulative = np.cumsum(weights / weights.sum())
     done: list[Ints] = []
