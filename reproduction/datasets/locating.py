@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from reproduction.datasets.catalog import Source
-from spectral_irt.datasets import bundled
+from spectral_irt import datasets as bundled
 from spectral_irt.errors import ReadError
 
 VARIABLE = "SPECTRAL_IRT_DATA"

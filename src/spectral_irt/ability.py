@@ -26,12 +26,9 @@ STEP = 1e-7  # logits; steps square, so the error left after one of this size is
 MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket needs more
 
 
-# --------------------------------------------------------------------------- the total score at an ability
-
-
 def cached_runs(rows: Rows, layout: Thresholds) -> Iterator[tuple[Ints, Rows]]:
     """People with answers, in runs whose numbers fit a core's cache: positions, and their rows."""
-    for start, stop in person_chunks(rows.indptr, CACHED // numbers_each(layout)):
+    for start, stop in person_chunks(rows.indptr, CACHED // (1 if layout.binary else layout.widest + 1)):
         persons = start + np.flatnonzero(rows.counts[start:stop])
         if len(persons):
             yield persons, with_answers(rows.part(start, stop))
@@ -44,11 +41,6 @@ def with_answers(rows: Rows) -> Rows:
         return rows
     indptr = np.append(rows.indptr[some], rows.indptr[-1])
     return Rows(indptr, rows.items, rows.counts[some], rows.scores[some], rows.max_scores[some])
-
-
-def numbers_each(layout: Thresholds) -> int:
-    """Numbers for each answer."""
-    return 1 if layout.binary else layout.widest + 1
 
 
 def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4) -> Callable[[Floats], Floats]:
@@ -168,9 +160,6 @@ def log_likelihood(rows: Rows, layout: Thresholds, beta: Floats) -> Callable[[Fl
         return rows.scores * theta - np.add.reduceat(odds, first)
 
     return of_two
-
-
-# ------------------------------------------------------------------------------------------ one estimate
 
 
 def solve(
@@ -373,7 +362,7 @@ def score_abilities(beta: Floats, layout: Thresholds | None = None, *, warm: boo
 
 def every_score(layout: Thresholds) -> Iterator[Rows]:
     """Every total score on all of these items, as somebody's answers; some of the scores at a time."""
-    size = max(1, SCORE_CELLS // max(layout.n_items * numbers_each(layout), 1))
+    size = max(1, SCORE_CELLS // max(layout.n_items * (1 if layout.binary else layout.widest + 1), 1))
     for start in range(0, layout.n_entries + 1, size):
         yield complete_rows(layout, np.arange(start, min(start + size, layout.n_entries + 1)))
 

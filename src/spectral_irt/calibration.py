@@ -92,30 +92,26 @@ class Calibration:
     location_se : float array
         Standard error of every difficulty; needed where items have several thresholds.
     category_n, codes : float arrays, items x categories
-        How many people gave each answer, and what stood in the data for each category; NaN where an item has fewer
-        categories. By default of right and wrong answers, 1 and 0.
+        How many people gave each answer, and what stood in the data for each category; NaN where an item has fewer.
     status : array of str
         "ok", "anchored", or why the number is less than that: "all right", "all wrong", "no information",
         "no responses", "unlinked".
-    n, score : int arrays
-        How many people answered each item, and the sum of their answers: how many were right.
-    item_information : float array
-        What the answers tell about each item.
+    n, score, item_information : arrays
+        How many people answered each item, the sum of their answers, and what these tell about it.
     covariance : float array, optional
         Of the difficulties, for up to 25 items; an `Analysis` computes it for more.
     scale : Scale
         How difficulties and abilities are reported.
     prior : Regularization, optional
         What was added to the data.
-    findings : tuple of Finding
-    provenance : Provenance
+    findings, provenance
+        What is odd, and how the calibration came about.
     further : mapping
         Further columns of `items()` by name, such as the displacement of anchored items.
     frame_kind : str, optional
         The dataframe library of the tables: the one that the data came in, polars by default.
     facets : FacetMeasures, optional
-        Of ratings: what was found about raters and other facets, and about the items by themselves; the `labels` are
-        combinations of both.
+        Of ratings: what was found about raters and other facets, and about the items by themselves.
 
     Examples
     --------
@@ -202,12 +198,6 @@ class Calibration:
     def anchored(self) -> NDArray[np.bool_]:
         """Items whose difficulty was given, not estimated."""
         return np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool)))
-
-    @property
-    def share_right(self) -> Floats:
-        """Right answers as a share of all, or the mean answer as one of the highest category; NaN without answers."""
-        possible = self.n * self.layout.max_score
-        return np.divide(self.score, possible, out=np.full(self.n_items, np.nan), where=possible > 0)
 
     def positions(self, items: Sequence[Any] | None) -> Ints:
         """Positions of these items, by label; by default of every item that has a difficulty."""
@@ -318,8 +308,7 @@ class Calibration:
     def information(self, theta: ArrayLike | None = None, items: Sequence[Any] | None = None) -> Any:
         """The test information function as a table: `ability, information, se`.
 
-        I(theta) is the variance of the total score there, sum_i p_i (1 - p_i) of right and wrong answers, and
-        1 / sqrt(I) the standard error of an ability.
+        I(theta) is the variance of the total score there, and 1 / sqrt(I) the standard error of an ability.
 
         Parameters
         ----------
@@ -328,13 +317,10 @@ class Calibration:
         items : sequence of labels, optional
             The items of a form; by default all that have a difficulty.
 
-        Examples
-        --------
-        >>> from spectral_irt import SpectralRasch, datasets
-        >>> calibration = SpectralRasch().fit(datasets.load_lsat()).calibration_
-        >>> calibration.information([0.0])["information"].round(2).to_list()
-        [1.06]
-        """
+        Examples -------- >>> from spectral_irt import SpectralRasch, datasets >>> calibration =
+        SpectralRasch().fit(datasets.load_lsat()).calibration_ >>>
+        calibration.information([0.0])["information"].round(2).to_list(), calibration.score_table()["score"].to_list()
+        ([1.06], [0, 1, 2, 3, 4, 5])"""
         layout, beta = self.form(items)
         at = as_abilities(np.linspace(beta.min() - 2, beta.max() + 2, 121) if theta is None else theta)
         found = form_information(beta, at, layout)
@@ -344,21 +330,9 @@ class Calibration:
     def score_table(self, items: Sequence[Any] | None = None) -> Any:
         """From total score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`.
 
-        Given the items answered, the score is all that an ability depends on, so this table scores a paper form by
-        hand. `ability` is Warm's weighted likelihood estimate, finite for every score; `ability_ml` the maximum
-        likelihood estimate, infinite for the lowest and the highest.
-
-        Parameters
-        ----------
-        items : sequence of labels, optional
-            The items of the form; by default all that have a difficulty.
-
-        Examples
-        --------
-        >>> from spectral_irt import SpectralRasch, datasets
-        >>> SpectralRasch().fit(datasets.load_lsat()).calibration_.score_table()["score"].to_list()
-        [0, 1, 2, 3, 4, 5]
-        """
+        `ability` is Warm's weighted likelihood estimate, finite for every score; `ability_ml` the maximum likelihood
+        estimate, infinite for the lowest and the highest. `items` are those of the form, by default all with a
+        difficulty."""
         layout, beta = self.form(items)
         ability, se = score_abilities(beta, layout)
         ability_ml, se_ml = score_abilities(beta, layout, warm=False)

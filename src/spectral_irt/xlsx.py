@@ -7,7 +7,6 @@ that nothing in it is computed; there is no need for the apostrophe of `guarded`
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -24,8 +23,6 @@ WORKBOOK = ".xlsx"
 MOST_ROWS = 1_048_575  # of a sheet, below the header
 LONGEST_TEXT = 32_767  # characters of a cell
 EXACT = 10**15  # whole numbers from here on are rounded by spreadsheet programs: they are written as text
-# _x0041_ is how the format spells a character; the writer guards one such text, but not two that share an underscore.
-ESCAPES = re.compile(r"_x[0-9a-fA-F]{4}_x[0-9a-fA-F]{4}_")
 SAMPLE = 1000  # rows that decide how wide a column is
 NARROWEST, WIDEST = 8, 40  # characters
 MARK = "Written by spectral-irt"
@@ -35,12 +32,6 @@ ABOUT, FINDINGS = "about", "findings"
 def is_workbook(path: Path) -> bool:
     """Whether results go to a workbook of this name, and not to a folder."""
     return path.suffix.lower() == WORKBOOK and not path.is_dir()
-
-
-def too_long(tables: Mapping[str, AnyColumns]) -> dict[str, int]:
-    """Names of the tables with more rows than a sheet has, and how many they have."""
-    rows = {name: len(next(iter(columns.values()), ())) for name, columns in tables.items()}
-    return {name: n for name, n in rows.items() if n > MOST_ROWS}
 
 
 def refuse_foreign(path: Path) -> None:
@@ -69,7 +60,8 @@ def write_workbook(
     import xlsxwriter
     from xlsxwriter.exceptions import FileCreateError
 
-    left_out = too_long(tables)
+    rows = {name: len(next(iter(columns.values()), ())) for name, columns in tables.items()}
+    left_out = {name: n for name, n in rows.items() if n > MOST_ROWS}
     with tempfile.TemporaryDirectory() as drafts:
         # Rows go to a file as they come: a million of them as objects would take gigabytes.
         book = xlsxwriter.Workbook(str(path), {"constant_memory": True, "tmpdir": drafts})
@@ -112,11 +104,10 @@ def _write_sheet(book: Any, name: str, frame: pl.DataFrame) -> None:
     sheet = book.add_worksheet(name)
     sheet.freeze_panes(1, 1)
     sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})  # 007 is meant so
-    write_head = {"bold": True, "bottom": 1}
     writers = [_writer(sheet, column, kind) for column, kind in frame.schema.items()]
     for k, column in enumerate(frame.columns):
         sheet.set_column(k, k, _width(frame.to_series(k)), book.add_format({"num_format": _format(frame, column)}))
-    sheet.set_row(0, None, book.add_format(write_head))
+    sheet.set_row(0, None, book.add_format({"bold": True, "bottom": 1}))
     for k, column in enumerate(frame.columns):
         sheet.write_string(0, k, column)
     for row, cells in enumerate(frame.iter_rows(), start=1):
@@ -135,11 +126,6 @@ def _writer(sheet: Any, column: str, kind: Any) -> Callable[[int, int, Any], Non
                 f"the column {column!r} holds a text of {len(cell):,} characters, and a cell of a workbook at most "
                 f"{LONGEST_TEXT:,}; write a folder of CSV files instead. Nothing was written."
             )
-        if "_x" in cell and ESCAPES.search(cell):
-            raise OutputError(
-                f"the column {column!r} holds the text {cell[:60]!r}, which would come out as another in a workbook; "
-                "write a folder of CSV files instead. Nothing was written."
-            )
         sheet.write_string(row, k, cell)
 
     def number(row: int, k: int, cell: Any) -> None:
@@ -152,10 +138,8 @@ def _writer(sheet: Any, column: str, kind: Any) -> Callable[[int, int, Any], Non
             sheet.write_number(row, k, cell)
 
     def any_kind(row: int, k: int, cell: Any) -> None:
-        if isinstance(cell, bool):
-            sheet.write_boolean(row, k, cell)
-        else:
-            (number if isinstance(cell, int | float) else text)(row, k, cell)
+        write = sheet.write_boolean if isinstance(cell, bool) else number if isinstance(cell, int | float) else text
+        write(row, k, cell)
 
     import polars as pl
 

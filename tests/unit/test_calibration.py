@@ -103,7 +103,6 @@ def test_items_with_several_thresholds_have_a_location() -> None:
         item_information=np.ones(3),
     )
     np.testing.assert_allclose(calibration.difficulty, [0.5, 0.5, 1.0])
-    np.testing.assert_allclose(calibration.share_right, [0.5, 0.4 / 3, np.nan])
     assert calibration.items()["item"].to_list() == ["a", "b", "c"]
 
 

@@ -105,11 +105,6 @@ def test_the_longest_text(tmp_path: Path) -> None:
         write_workbook(tmp_path / "b.xlsx", {"t": {"item": np.array(["x" * 32_768], dtype=object)}})
 
 
-def test_a_text_that_the_format_would_change_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="would come out as another"):
-        write_workbook(tmp_path / "a.xlsx", {"t": {"item": np.array(["_x005F_x0041_"], dtype=object)}})
-
-
 def test_nothing_stays_in_the_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()

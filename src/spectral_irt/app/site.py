@@ -163,7 +163,7 @@ class Site:
 
     async def example(self, request: Request) -> Response:
         """The quiz that comes with the package, to try the page with."""
-        from spectral_irt.datasets.bundled import OMITTED, quiz_files
+        from spectral_irt.datasets import OMITTED, quiz_files
 
         answers, key = quiz_files()
         job = Job(self.folder, answers.name)

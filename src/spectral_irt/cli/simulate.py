@@ -23,7 +23,7 @@ from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Categories, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.data import Responses
-from spectral_irt.datasets.bundled import OMITTED, log_texts
+from spectral_irt.datasets import OMITTED, log_texts
 from spectral_irt.errors import OptionError, printable
 from spectral_irt.files import all_or_nothing, naming, write_each
 from spectral_irt.simulate import Simulated

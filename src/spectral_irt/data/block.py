@@ -32,10 +32,10 @@ BLOCK_RESPONSES = 500_000
 class Block:
     """Whole people, packed: the ones of a person first, then the zeros, item codes increasing within each."""
 
-    indptr: Ints
-    split: Ints
+    indptr: Ints  # people + 1
+    split: Ints  # where the zeros of each person begin
     items: NDArray[np.int32]
-    options: NDArray[np.uint8] | None = None
+    options: NDArray[np.uint8] | None = None  # with an answer key: what was chosen, a code into `Responses.raw.options`
     _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -151,9 +151,6 @@ def taken(indptr: Ints, persons: Ints) -> tuple[Ints, Ints]:
 EMPTY = Block(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))  # nobody
 
 
-# ------------------------------------------------- what `Responses` asks every block
-
-
 def n_persons(block: Block) -> int:
     return block.n_persons
 
@@ -164,27 +161,14 @@ def n_responses(block: Block) -> int:
 
 def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
     """Answers to each item, and how many of them right."""
-    return (np.bincount(block.items, minlength=n_items), np.bincount(block.items[block.right()], minlength=n_items))
+    return np.bincount(block.items, minlength=n_items), np.bincount(block.items[block.right()], minlength=n_items)
 
 
-def item_bytes(block: Block) -> bytes:
-    return np.ascontiguousarray(block.items).tobytes()
+def item_bytes(block: Block, whole: bool) -> bytes:
+    """The item codes, or a fingerprint of them."""
+    codes = np.ascontiguousarray(block.items).tobytes()
+    return codes if whole else hashlib.blake2b(codes, digest_size=16).digest()
 
-
-def answer_hash(block: Block, person: Ints) -> NDArray[np.uint64]:
-    """Sums, over answers, of two numbers that depend on person, item and answer without pattern; they wrap around."""
-    at = np.repeat(person.astype(np.uint64), block.counts) << np.uint64(32)
-    at += 2 * block.items.astype(np.uint64) + block.right()
-    sums = []
-    for odd in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):  # the multipliers of splitmix64 and of a variant
-        number = (at + np.uint64(1)) * np.uint64(odd)
-        number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        sums.append(np.sum(number ^ (number >> np.uint64(31)), dtype=np.uint64))
-    return np.array(sums)
-
-
-# ------------------------------------------------- the same data give the same fingerprint, however they were read
 
 FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
 
@@ -199,11 +183,8 @@ def fingerprint_of(responses: Responses) -> str:
             fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
         else:
             fingerprint.update(np.ascontiguousarray(labels).tobytes())
-    if responses.engine.remote and responses.n_responses > FETCHED:
-        fingerprint.update(responses.sum(answer_hash, persons=(np.arange(responses.n_persons),)).tobytes())
-    else:
-        for items in responses.map(item_bytes):
-            fingerprint.update(items)
+    for items in responses.map(item_bytes, not (responses.engine.remote and responses.n_responses > FETCHED)):
+        fingerprint.update(items)
     fingerprint.update(responses.counts.tobytes())
     fingerprint.update(responses.scores.tobytes())
     return fingerprint.hexdigest()

@@ -45,9 +45,6 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
-# ------------------------------------------------------------------ one spelling of an answer
-
-
 def spellings(values: Iterable[Any]) -> list[str]:
     """`one_spelling` of values from options; "" for None."""
     texts = ["" if v is None else str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in values]
@@ -109,9 +106,6 @@ def label_array(labels: Iterable[Any]) -> Labels:
     return out
 
 
-# ------------------------------------------------------------------------------------- two sources
-
-
 def positions(labels: Iterable[Any], known: Iterable[Any]) -> Ints:
     """Where each label is among the known ones; -1 where it is not.
 
@@ -144,20 +138,15 @@ def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None
         if found[n] >= 0:
             continue
         same = by_text.get(text_of(label), [])
-        if len(same) > 1:
-            raise _ambiguous([theirs[k] for k in same], label)
-        for k in same:
-            if k in matched and (type(matched[k]) is not type(label) or matched[k] != label):
-                raise _ambiguous([label, matched[k]], theirs[k])
-            matched[k] = label
-            found[n] = k
-
-
-def _ambiguous(same: list[Any], label: Any) -> OptionError:
-    names = " and ".join(listed([one]) for one in same[:2])
-    return OptionError(
-        f"{names} are the same label as text, and {listed([label])} could be either. Rename one of them."
-    )
+        alike, one = [theirs[k] for k in same], label
+        if len(same) == 1:
+            found[n], other, one = same[0], matched.setdefault(same[0], label), theirs[same[0]]
+            alike = [] if type(other) is type(label) and other == label else [label, other]
+        if alike:
+            names = " and ".join(listed([each]) for each in alike[:2])
+            raise OptionError(
+                f"{names} are the same label as text, and {listed([one])} could be either. Rename one of them."
+            )
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
@@ -173,9 +162,6 @@ def text_of(label: Any) -> str:
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
-
-
-# ------------------------------------------------------------------------------------- missing labels
 
 
 def readable(labels: NDArray[Any]) -> list[str]:

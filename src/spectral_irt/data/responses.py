@@ -49,10 +49,8 @@ class Responses:
         Item code `i` is `items[i]`; people are numbered through the blocks in order.
     frame_kind : str or None
         The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
-    source : str
-        What the data are, for messages and `fit.json`.
-    words : (str, str)
-        What those who answered and what they answered are called in the file, in the plural.
+    source, words : str, (str, str)
+        What the data are, for messages; what those who answered and what they answered are called in the file.
     raw : RawAnswers, optional
         With an answer key, which options there are; and how many cells of a wide table were blank.
     engine : Engine
@@ -63,10 +61,8 @@ class Responses:
         How many each item has, `thresholds.max_score`; one by default.
     codes : float array, items x categories, optional
         What stood in the data for each category, NaN where an item has fewer; the numbers of the categories by default.
-    people : People, optional
-        Columns about the people, `responses.people["sex"]`, where some were asked for when the answers were read.
-    facets : Facets, optional
-        Where ratings were read (`facets=["rater"]`): of which item and rater each of `items` is a combination.
+    people, facets : optional
+        Columns about the people, `responses.people["sex"]`; of ratings, the item and rater of each of `items`.
 
     Examples
     --------
@@ -343,7 +339,7 @@ class Responses:
         """A fingerprint of the answers and labels: the same data read again give the same digest.
 
         Blocks and file formats do not matter; the order of people and items does. So many answers on a cluster that
-        their codes cannot travel have a digest of another kind, which only clusters give.
+        their codes cannot travel have a digest of another kind, which goes by blocks.
         """
         return self._digest
 
@@ -362,16 +358,8 @@ class Responses:
     ) -> Responses:
         """The same responses with columns about the people, `responses.people`, from a file with a row for each person.
 
-        Parameters
-        ----------
-        path : str or path
-            CSV, a workbook, Parquet and so on.
-        columns : sequence of str
-            Which columns; by default the only one.
-        person : str, optional
-            The column that names the people; by default by a usual name, or the first.
-        sheet : str or int, optional
-            Of a workbook with several.
+        `person` is the column that names the people, by default by a usual name, or the first; `columns` are by default
+        the only other one; `sheet` is that of a workbook with several.
         """
         from spectral_irt.reading.side_tables import read_people
 

@@ -36,10 +36,10 @@ Singles = NDArray[np.float32]
 class SharedSet:
     """What the people on one set of k items told."""
 
-    items: Ints
-    people: Floats
-    right: Floats
-    together: Floats
+    items: Ints  # increasing
+    people: Floats  # with each score, k + 1
+    right: Floats  # answers by score and item, (k + 1) x k
+    together: Floats  # people with a mixed score who answered both items right, k x k
 
     @property
     def mixed(self) -> slice:
@@ -207,16 +207,13 @@ def _dense(block: Block, codes: NDArray[np.int32], start: int, stop: int, k: int
     return both[::2]
 
 
-# ----------------------------------------------------------------------------------- the same items and score
-
-
 @dataclass(frozen=True, eq=False)
 class Patterns:
     """Distinct pairs of items answered and total score."""
 
-    rows: Rows
-    count: Ints
-    of_person: Ints
+    rows: Rows  # one for each
+    count: Ints  # people who have it
+    of_person: Ints  # which one each person has
 
 
 def distinct_rows(responses: Responses) -> Patterns:
@@ -243,8 +240,7 @@ def all_rows(responses: Any) -> Rows:
 
 
 def _pattern_keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:
-    rows = rows_of(block, layout)
-    return row_keys(rows, layout, rows.scores)
+    return row_keys(rows_of(block, layout), layout, rows_of(block, layout).scores)
 
 
 def row_keys(rows: Rows, layout: Thresholds, beside: Ints) -> NDArray[np.uint64]:

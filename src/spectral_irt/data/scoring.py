@@ -42,7 +42,6 @@ class Answers(NamedTuple):
     odd: Bools | None  # None: none of them
 
     def of(self, each: NDArray[Any]) -> NDArray[Any]:
-        """The answers' part of what there is for each of the values."""
         return each if self.answered is None else each.take(self.answered)
 
 
@@ -110,7 +109,10 @@ class Scoring:
             if not made["correct"]:
                 raise OptionError("`correct` names no value; say which answers are right.")
         if self.threshold is not None:
-            made["threshold"] = _finite(self.threshold)
+            with suppress(TypeError, ValueError):
+                made["threshold"] = float(self.threshold)
+            if not np.isfinite(made.get("threshold", np.nan)):
+                raise OptionError(f"`threshold` is {self.threshold!r}; it must be a finite number.")
         if self.recode is not None:
             made |= {"ordered": True, "span": (0, max(made["recode"].values()))}
         turned = self.reverse.split(",") if isinstance(self.reverse, str) else several(self.reverse)
@@ -189,21 +191,15 @@ class Scoring:
             answered &= numbers != code
         where = _unless_all(answered)
         given = numbers if where is None else numbers.take(where)
-        fits = self._fits(given)
+        fits = np.isfinite(given)
+        if bounded:
+            fits = (given >= 0) & (given <= self.highest) & (given == np.floor(given))
         if not fits.all():
             where = np.arange(len(numbers)) if where is None else where
             odd = np.zeros(len(numbers), dtype=bool) if odd is None else odd.copy()
             odd[where[~fits]] = True
             where, given = where[fits], given[fits]
         return Answers(given, where, odd)
-
-    def _fits(self, numbers: Floats) -> Bools:
-        """Which numbers can be answers."""
-        if self.expects_01:
-            return (numbers == 0) | (numbers == 1)
-        if self.ordered:
-            return (numbers >= 0) & (numbers <= HIGHEST) & (numbers == np.floor(numbers))
-        return np.isfinite(numbers)
 
     def presented(self, values: Values) -> Bools | None:
         """Which of the values do not say that the item was not on the person's form; None: no value does."""
@@ -289,16 +285,6 @@ class Scoring:
         return right.view(np.uint8)
 
 
-def _finite(threshold: Any) -> float:
-    try:
-        number = float(threshold)
-    except (TypeError, ValueError):
-        raise OptionError(f"`threshold` is {threshold!r}; it must be a number.") from None
-    if not np.isfinite(number):
-        raise OptionError(f"`threshold` is {number}; it must be a finite number.")
-    return number
-
-
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
     """The scores of the options of each item, the best first."""
     checked = {}
@@ -348,11 +334,7 @@ def _unless_all(mask: Bools) -> Ints | None:
     return None if mask.all() else np.flatnonzero(mask)
 
 
-# ------------------------------------------------------------------ the person's own mean
-
-
-@dataclass(frozen=True)
-class Means:
+class Means(NamedTuple):
     """The mean rating of every person, and how far above it counts as above."""
 
     mean: Floats
@@ -363,12 +345,3 @@ def means_from_sums(counts: Ints, sums: Floats, sizes: Floats) -> Means:
     """Means from how many ratings each person gave, their sum, and the sum of their absolute values."""
     n = np.maximum(counts, 1)
     return Means(sums / n, SLACK * sizes / n)
-
-
-def means_of(persons: NDArray[Any], ratings: Floats, n_persons: int) -> Means:
-    """Means from the ratings themselves and the person (code) of each."""
-    return means_from_sums(
-        np.bincount(persons, minlength=n_persons),
-        np.bincount(persons, weights=ratings, minlength=n_persons).astype(np.float64),
-        np.bincount(persons, weights=np.abs(ratings), minlength=n_persons).astype(np.float64),
-    )

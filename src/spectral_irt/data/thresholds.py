@@ -103,16 +103,11 @@ class Thresholds:
         return np.repeat(self.first[items] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def of_answers(block: Block, below: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """One entry for each answer: what it passed last, or the first threshold, which it failed."""
-    return block.right() | ~below[block.items]
-
-
 def answered_items(block: Block, layout: Thresholds) -> tuple[Ints, NDArray[np.int32], Ints]:
     """Where each person's answers begin, and the item and category of each answer."""
     if layout.binary:
         return block.indptr, np.asarray(block.items), block.right().astype(np.int64)
-    one = of_answers(block, layout.below)
+    one = block.right() | ~layout.below[block.items]  # what it passed last, or the first threshold, which it failed
     code = block.items[one]
     indptr = np.concatenate([[0], np.cumsum(one)])[block.indptr]
     return indptr, layout.item[code].astype(np.int32), np.where(block.right()[one], layout.level[code], 0)
@@ -181,9 +176,6 @@ def rows_of(block: Block, layout: Thresholds) -> Rows:
         made = Rows(indptr, items, np.diff(indptr), scores, most, category.astype(np.int16))
         found = block.remember(("rows", layout.n_entries), made)
     return found
-
-
-# ------------------------------------------------- what `Responses` asks every block
 
 
 def counts_and_scores(block: Block, thresholds: Thresholds) -> tuple[Ints, ...]:

@@ -131,44 +131,38 @@ class ValueCheck:
         assert self.first is not None
         place, text = self.fraction or self.first
         kinds = sorted(self.odd, key=lambda kind: not _is_fraction(kind)) if self.fraction else list(self.odd)
-        values = "value" if self.n_odd == 1 else "values"
-        what = ", a fraction" if self.fraction else ""
+        values, what = "value" if self.n_odd == 1 else "values", ", a fraction" if self.fraction else ""
         sentence: str = (
             f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}, which is "
             f"{self.scoring.expected} ({self.n_odd:,} such {values}: {first_of(map(_shown, kinds))})."
         )
-        codes = _missing_codes(kinds)
+        codes = [kind for kind in kinds if kind in SUSPECTS]
+        if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
+            codes = [code for code in codes if not _is_number(code)]
         if codes:
             mean = "means" if len(codes) == 1 else "mean"
             said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
-            sentence += f" If {' and '.join(codes)} {mean} 'not answered', say " + said + "."
+            sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
         if len(codes) < len(kinds):
             few = self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns)
             how_to = _of_fractions(kinds) if self.fraction else self.scoring.how_to
             sentence += _of_words(kinds, how_to) if self.scoring.expects_01 and not few else how_to
-            if few:
-                sentence += self._no_items()
+            names = sorted(map(str, self.columns))
+            if few and len(names) == 1:
+                sentence += (
+                    f" If the column is not an item, say `ignore={names[0]!r}`, or name it with `person={names[0]!r}` "
+                    "if it labels the people; if a row is one answer, say `item=` and `response=`."
+                )
+            elif few:
+                sentence += f" If the columns {listed(names)} are not items, say `ignore={names!r}`."
         return sentence
-
-    def _no_items(self) -> str:
-        names = sorted(map(str, self.columns))
-        if len(names) == 1:
-            return (
-                f" If the column is not an item, say `ignore={names[0]!r}`, or name it with `person={names[0]!r}` if "
-                "it labels the people; if a row is one answer, say `item=` and `response=`."
-            )
-        return f" If the columns {listed(names)} are not items, say `ignore={names!r}`."
 
 
 def _of_fractions(kinds: list[str]) -> str:
     """What to do about answers that are fractions: a threshold, or whole categories."""
     numbers = np.array([float(kind) for kind in kinds if _is_number(kind)])
     times = next((k for k in TIMES if np.allclose(numbers * k, np.rint(numbers * k), atol=1e-9)), None)
-    whole = (
-        "give each grade a whole number from 0 on"
-        if times is None
-        else f"multiply them by {times}, so that they are whole"
-    )
+    whole = "give each grade a whole number from 0 on" if times is None else f"multiply them by {times}"
     return (
         " Say `threshold=` to count the answers above it as right and the others as wrong (`above_mean=` for "
         f"ratings); or {whole}, to fit them as ordered answers with `SpectralPartialCredit`."
@@ -191,14 +185,6 @@ def _of_words(kinds: list[str], how_to: str) -> str:
 
 def _is_fraction(text: str) -> bool:
     return _is_number(text) and np.isfinite(float(text)) and not float(text).is_integer()
-
-
-def _missing_codes(kinds: list[str]) -> list[str]:
-    """Values that look like codes for "not answered"; among other numbers 9 is more likely a rating."""
-    codes = [kind for kind in kinds if kind in SUSPECTS]
-    if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):
-        return [code for code in codes if not _is_number(code)]
-    return codes
 
 
 def _is_number(text: str) -> bool:

@@ -290,9 +290,10 @@ class DaskEngine(Engine):
             try:
                 self.client.wait_for_workers(1, timeout=WORKERS_WITHIN)
             except TimeoutError:
+                address = getattr(self.client.scheduler, "address", "the address")
                 raise ClusterError(
-                    f"the scheduler at {self._address} has no workers. Start some, for instance with "
-                    f"'dask worker {self._address}', and then this again."
+                    f"the scheduler at {address} has no workers. Start some, for instance with 'dask worker "
+                    f"{address}', and then this again."
                 ) from None
             found = self.client.run(pkgutil.resolve_name, "spectral_irt:__version__", on_error="return")
             threads = sum(self.client.nthreads().values())
@@ -306,10 +307,6 @@ class DaskEngine(Engine):
         if others:
             raise ClusterError(other_versions(others, __version__))
         return max(threads, 1)
-
-    @property
-    def _address(self) -> str:
-        return str(getattr(self.client.scheduler, "address", "the address"))
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("answers on a Dask cluster cannot be pickled; read them again where they are needed.")

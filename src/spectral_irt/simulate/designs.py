@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.packing import limits_of, person_chunks
 from spectral_irt.errors import OptionError, check_option
+from spectral_irt.model import category_probabilities, sigmoid
 
 Shown = tuple[Ints, NDArray[np.int32]]
+Given = tuple[Ints, NDArray[np.int32], Ints]
+NODES = np.linspace(-4, 4, 41)  # abilities among which an adaptive test looks for that of a person
+# Decimals that count when the next item is chosen: of items that tell equally much it is the first.
+TIES = 9
 
 # Responses drawn at a time. Not tied to the size of a block: a seed must keep its data when that is tuned.
 CHUNK = 500_000
@@ -58,17 +63,7 @@ class Complete(Design):
 
 @dataclass(frozen=True)
 class Sampled(Design):
-    """The paper's sampling model: every person is shown every item with probability `p`, independently.
-
-    Parameters
-    ----------
-    p : float
-        0 < p <= 1. With a small p some people are shown one item or none; they stay in the data.
-
-    References
-    ----------
-    Nguyen & Zhang (2022), section 4.
-    """
+    """The sampling of the paper (section 4): every person is shown every item with probability `p`, independently."""
 
     p: float
 
@@ -91,24 +86,9 @@ class Sampled(Design):
 class Popularity(Design):
     """Some items are seen by many, most by few; some people answer much, most little. Ratings and logs look like this.
 
-    Person `l` is shown n_l items. n_l is lognormal, scaled so that the total is exactly `n_responses`, and kept between
-    2, since a single answer carries no information, and all items. The items come by successive sampling: one after the
-    other, each time with probability proportional to `rank^-exponent` among the items the person has not been shown
-    yet. Item 0 has rank 1.
-
-    Time follows `n_responses` while most people see a small part of the items and the exponent is moderate (below 1,
-    say); people for whom this fails cost the time of one number per item each, and no more memory.
-
-    Parameters
-    ----------
-    n_responses : int
-        The total number of responses.
-    exponent : float
-        0: all items equally popular. 0.7: of a person's first answers, 43% (of 500 items) to 48% (of 27,000) go to
-        the most popular tenth of the items.
-    activity_sd : float
-        Standard deviation of log n_l before the limits apply. 1: the busiest tenth give about 40% of the answers.
-    """
+    Person `l` is shown n_l items, lognormal with `activity_sd`, between 2 and all items, `n_responses` in all (with sd
+    1 the busiest tenth give about 40% of the answers). The items come by successive sampling, each time with
+    probability proportional to `rank^-exponent` among those not shown yet; 0 makes all equally popular."""
 
     n_responses: int
     exponent: float = 0.7
@@ -149,15 +129,8 @@ class Popularity(Design):
 class Booklets(Design):
     """Overlapping booklets, dealt out in turn: person `l` takes booklet `l mod booklets`.
 
-    The items stand in a circle; booklet `b` holds `length` consecutive items from item `b * n_items / booklets` on.
-
-    Parameters
-    ----------
-    booklets : int
-        How many.
-    length : int, optional
-        Items in a booklet; by default one and a half times its share of the items, so that each booklet has a third
-        of its items in common with each neighbor. At exactly `n_items / booklets` nothing links them.
+    The items stand in a circle; booklet `b` holds `length` consecutive items from item `b * n_items / booklets` on; by
+    default one and a half times its share, so that it has a third of its items in common with each neighbor.
     """
 
     booklets: int
@@ -185,15 +158,8 @@ class Booklets(Design):
 class LinkedForms(Design):
     """Test forms in a line, each sharing `anchors` items with the one before; person `l` takes form `l mod forms`.
 
-    The chain on items mixes slowly on such data (two anchors between 30 forms: contraction 0.996), which makes it the
-    hard case for solvers. There are `forms * length - (forms - 1) * anchors` items: 1,142 by default.
-
-    Parameters
-    ----------
-    forms, length : int
-        How many forms, and items in each.
-    anchors : int
-        Items a form shares with the form before. 0: forms without a link, hence without a common scale.
+    There are `forms * length - (forms - 1) * anchors` items: 1,142 by default. The chain on items mixes slowly on such
+    data. With 0 anchors forms have no link, hence no common scale.
     """
 
     forms: int = 30
@@ -218,12 +184,149 @@ class LinkedForms(Design):
         yield from _spiralled(forms.astype(np.int32), n_persons)
 
 
+# Designs in which the answers so far decide what comes next. What is missing depends on answers that were given: the
+# likelihood of all answers of a person may be used as it is, a likelihood given the score may not.
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The true items: sums of the thresholds up to each category, as `Thresholds.cumulated` has them, and slopes."""
+
+    cumulated: Floats
+    slopes: Floats
+
+    @property
+    def max_score(self) -> Ints:
+        return np.isfinite(self.cumulated).sum(axis=1) - 1
+
+    @property
+    def difficulty(self) -> Floats:
+        """The mean of the thresholds of each item."""
+        last = self.max_score
+        return self.cumulated[np.arange(len(last)), last] / last
+
+    def at(self, items: Ints | NDArray[np.int32]) -> Items:
+        return Items(self.cumulated[items], self.slopes[items])
+
+    def probabilities(self, theta: Floats) -> Floats:
+        """Of every category (the last axis); the axes of `theta` go with the items."""
+        return category_probabilities(self.slopes * theta, self.slopes[:, None] * self.cumulated)
+
+    def answers(self, luck: Floats, theta: Floats) -> Ints:
+        """The category in which a person of this ability answers, by a number between 0 and 1."""
+        if self.cumulated.shape[1] == 2:  # right where luck is below the chance; the other end than below
+            return (luck < sigmoid(self.slopes * (theta - self.cumulated[:, 1]))).astype(np.int64)
+        above = luck[..., None] > np.cumsum(self.probabilities(theta), axis=-1)[..., :-1]
+        return np.minimum(above.sum(axis=-1), self.max_score)  # sums of probabilities may end below 1 by rounding
+
+    def information(self, theta: Floats) -> Floats:
+        """a_i^2 Var(X_i | theta), which for right and wrong answers is a_i^2 p (1 - p)."""
+        if self.cumulated.shape[1] == 2:
+            p = sigmoid(self.slopes * (theta - self.cumulated[:, 1]))
+            return self.slopes**2 * p * (1 - p)
+        p, k = self.probabilities(theta), np.arange(self.cumulated.shape[1])
+        return self.slopes**2 * (p @ k**2.0 - (p @ k) ** 2)
+
+
+@dataclass(frozen=True)
+class Responsive(Design):
+    """Which items each person is given depends on the answers to earlier ones."""
+
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
+        """How many items each person is given, these items, and the categories of the answers, which follow from
+        `luck`, a number between 0 and 1 for every person and item."""
+        raise NotImplementedError
+
+    def administered(self, rng: np.random.Generator, items: Items, ability: Floats) -> Iterator[Given]:
+        """`given` for runs of consecutive people."""
+        rows = max(1, CHUNK // items.cumulated.size)
+        for start in range(0, len(ability), rows):
+            some = ability[start : start + rows]
+            yield self.given(rng.random((len(some), len(items.slopes))), items, some)
+
+
+@dataclass(frozen=True)
+class Adaptive(Responsive):
+    """A computerized adaptive test: the next of `length` items is the one that tells most at the ability estimated so
+    far, the posterior mean under a standard normal population and the true thresholds."""
+
+    length: int = 20
+
+    def check(self, n_persons: int, n_items: int) -> None:
+        if self.length > n_items:
+            raise OptionError(f"`length` is {self.length}; there are {n_items} items.")
+
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
+        n = len(ability)
+        person = np.arange(n)
+        used = np.zeros(luck.shape, dtype=bool)
+        log_posterior = np.tile(-(NODES**2) / 2, (n, 1))
+        chosen, answers = np.empty((n, self.length), dtype=np.int32), np.empty((n, self.length), dtype=np.int64)
+        for k in range(self.length):
+            weight = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
+            estimate = np.round(weight @ NODES / weight.sum(axis=1), TIES)
+            information = np.round(items.information(estimate[:, None]), TIES)
+            item = np.argmax(np.where(used, -1.0, information), axis=1)
+            used[person, item] = True
+            own = items.at(item)
+            category = own.answers(luck[person, item], ability)
+            chosen[:, k], answers[:, k] = item, category
+            log_posterior += np.log(own.probabilities(NODES[:, None])[:, person, category]).T
+        return np.full(n, self.length), chosen.ravel(), answers.ravel()
+
+
+@dataclass(frozen=True)
+class TwoStage(Responsive):
+    """A routing test for everybody, the first `routing` items, then the harder half of the others for half of its
+    highest score or more, else the easier half."""
+
+    routing: int = 10
+
+    def check(self, n_persons: int, n_items: int) -> None:
+        if self.routing > n_items - 2:
+            raise OptionError(
+                f"`routing` is {self.routing}; of {n_items} items at least two must be left to choose from."
+            )
+
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
+        answers = items.answers(luck, ability[:, None])
+        hard = 2 * answers[:, : self.routing].sum(axis=1) >= items.max_score[: self.routing].sum()
+        rest = self.routing + np.argsort(items.difficulty[self.routing :], kind="stable")
+        shown = np.zeros(luck.shape, dtype=bool)
+        shown[:, : self.routing] = True
+        for module, takers in ((rest[: len(rest) // 2], ~hard), (rest[len(rest) // 2 :], hard)):
+            shown[np.ix_(takers, module)] = True
+        return shown.sum(axis=1), np.nonzero(shown)[1].astype(np.int32), answers[shown]
+
+
+@dataclass(frozen=True)
+class Stopping(Responsive):
+    """From the easiest item up, until so many answers in a row are `wrong`, that is in the lowest category; as
+    individual tests of children do it."""
+
+    wrong: int = 3
+
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
+        order = np.argsort(items.difficulty, kind="stable")
+        answers = items.answers(luck, ability[:, None])[:, order]
+        row, going = np.zeros(len(ability), dtype=np.int64), np.ones(len(ability), dtype=bool)
+        shown = np.zeros(luck.shape, dtype=bool)
+        for k in range(len(order)):
+            shown[:, k] = going
+            row = np.where(answers[:, k] > 0, 0, row + 1)
+            going &= row < self.wrong
+        return shown.sum(axis=1), order[np.nonzero(shown)[1]].astype(np.int32), answers[shown]
+
+
 DESIGNS: dict[str, type[Design]] = {
     "complete": Complete,
     "sampled": Sampled,
     "popularity": Popularity,
     "booklets": Booklets,
     "linked": LinkedForms,
+    "adaptive": Adaptive,
+    "two-stage": TwoStage,
+    "stopping": Stopping,
 }
 
 

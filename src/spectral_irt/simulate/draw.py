@@ -1,8 +1,4 @@
-"""Answers drawn under the Rasch model and its kin, and the truth behind them.
-
-One simulator: every answer is a category, and right or wrong is the case of one threshold. `rasch`, `partial_credit`
-and `rating_scale` say where the thresholds are.
-"""
+"""Answers drawn under the Rasch model and its kin, and the truth behind them: every answer is a category."""
 
 from __future__ import annotations
 
@@ -20,8 +16,7 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.simulate.adaptive import Given, Items, Responsive
-from spectral_irt.simulate.designs import Design, as_count, as_design, check_spread
+from spectral_irt.simulate.designs import Design, Given, Items, Responsive, as_count, as_design, check_spread
 
 # Slots of packed responses are the item and the bits of the category in four bytes.
 MOST_ITEMS = 2**30 - 1
@@ -39,15 +34,11 @@ class Simulated:
     ----------
     responses : Responses
         Items are labeled 0 to n_items - 1, people 0 to n_persons - 1.
-    thresholds : array
-        Item after item, one for each item that is answered right or wrong. Larger = harder; the mean of the items'
-        difficulties is zero.
-    ability : array, n_persons
-        On the same scale.
+    thresholds, ability : arrays
+        Thresholds item after item, larger = harder; the mean of the items' difficulties is zero.
     slopes : array, n_items
         Discriminations; all 1 under the Rasch model.
     design : Design
-        Who was shown what.
     """
 
     responses: Responses
@@ -69,10 +60,7 @@ class Simulated:
         return total
 
     def floor_rmse(self) -> float:
-        """sqrt(mean_i 1 / information_i) over the items with any: the least root mean square error.
-
-        The Cramér-Rao bound for unbiased estimates with known abilities; no estimator has these, so none reaches it.
-        """
+        """sqrt(mean_i 1 / information_i) over the items with any: the Cramér-Rao bound with known abilities."""
         information = self.information()
         return float(np.sqrt(np.mean(1 / information[information > 0])))
 
@@ -107,19 +95,14 @@ def rasch(
     ability_mean, ability_sd, difficulty_sd : float
         Otherwise both are normal; the difficulties are centered after the draw.
     slopes : array, optional
-        Item discriminations, for data under the two-parameter model. (A single number stands for an array of it, as
-        in `ability`.)
+        Item discriminations, for data under the two-parameter model.
     seed : int or numpy Generator, optional
-        The same seed gives the same answers, on any machine. Difficulties, abilities, design and answers have streams
-        of their own: the same seed with another design keeps the truth.
+        The same seed gives the same answers, on any machine, and the same truth under another design.
 
     Examples
     --------
-    >>> data = rasch(500, 20, design="sampled", p=0.5, seed=1)
-    >>> data.responses
+    >>> rasch(500, 20, design="sampled", p=0.5, seed=1).responses
     Responses(500 persons x 20 items, 5,021 responses, 49.8% right)
-    >>> rasch(3000, design="linked", forms=30, length=40, anchors=2, seed=1).responses.n_items
-    1142
     """
     check_spread("difficulty_sd", difficulty_sd)
 
@@ -142,9 +125,7 @@ def partial_credit(
     threshold_sd: float = 0.5,
     **options: Any,
 ) -> Simulated:
-    """Responses under the partial credit model, with the truth behind them.
-
-    P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv),  k = 0, ..., K_i.
+    """Responses under the partial credit model, P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv), with the truth.
 
     Parameters
     ----------
@@ -200,12 +181,6 @@ def rating_scale(
         tau_k, the same for all items; by default one logit apart, with mean zero.
     **options
         As for `simulate.rasch`.
-
-    Examples
-    --------
-    >>> data = rating_scale(100, 4, categories=3, seed=1)
-    >>> bool(np.ptp(np.diff(data.thresholds.reshape(4, 2))) < 1e-12)
-    True
     """
     check_spread("difficulty_sd", difficulty_sd)
     k = as_count("categories", categories, least=2, most=MOST_CATEGORIES) - 1

@@ -63,7 +63,11 @@ def test_items_are_turned_within_the_categories_that_there_are(tmp_path):
         ("a,b,c\n0,1,2\n2,0.5,1\n1,1,2\n", "column 'b', row 2 holds 0.5, a fraction", "multiply them by 2"),
         ("a,b,c\n0,1,1\n1,0.25,1\n0.5,1,0\n", "column 'b', row 2 holds 0.25, a fraction", "multiply them by 4"),
         ("a,b,c\n0,1,1\n1,0.313,1\n0.5,1,0\n", "column 'b', row 2 holds 0.313, a fraction", "give each grade a whole"),
-        ("person,item,response\nu,a,2\nu,b,1.5\nv,a,1\n", "column 'response', row 2 holds 1.5, a fraction", "by 2, so"),
+        (
+            "person,item,response\nu,a,2\nu,b,1.5\nv,a,1\n",
+            "column 'response', row 2 holds 1.5, a fraction",
+            "by 2, to fit",
+        ),
     ],
 )
 def test_a_fraction_is_named_before_whole_numbers(tmp_path: Path, text: str, place: str, remedy: str) -> None:

@@ -295,7 +295,7 @@ def test_options_list_what_they_can_be(tmp_path: Path) -> None:
         of_text(tmp_path, RATINGS, format="tall")
     with pytest.raises(OptionError, match="'persons', 'items'"):
         of_text(tmp_path, RATINGS, orient="up")
-    with pytest.raises(OptionError, match="must be a number"):
+    with pytest.raises(OptionError, match="must be a finite number"):
         Scoring(threshold="high")  # type: ignore[arg-type]
 
 
