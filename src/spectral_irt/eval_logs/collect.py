@@ -29,8 +29,7 @@ from spectral_irt.eval_logs.log import (
     score_notes,
     written_by,
 )
-from spectral_irt.reading.formats import ENDINGS, File, recognize
-from spectral_irt.reading.sources import expand
+from spectral_irt.reading.formats import File, expand, recognize
 
 PROMPTS_BY = ("id", "hash")
 BENCHMARK = "benchmark"
@@ -72,7 +71,7 @@ def find_logs(paths: Iterable[Any]) -> list[File] | None:
                     "*.eval, per_instance_stats.json, details_*.parquet. Name the files, if they are called otherwise."
                 )
         else:
-            found = [each.path for each in expand(one, ENDINGS)]
+            found = [each.path for each in expand(one)]
         # Logs of different models are often named alike, in folders that name the model.
         files += [replace(recognize(path), called=str(path)) for path in found]
     unique = list({os.path.realpath(file.path): file for file in files}.values())

@@ -329,13 +329,17 @@ def _read_files(
     path: Any, options: ReadOptions, sheet: str | int | None, encoding: str | None, engine: DaskEngine | None
 ) -> Responses:
     """Responses from files; with the engine of a cluster, on its workers."""
-    from spectral_irt.reading.formats import check_encoded, find_files, open_table, responses_of_packed, unchanged
+    from spectral_irt.reading.formats import ENCODED, find_files, open_table, responses_of_packed, unchanged
     from spectral_irt.reading.frame import polars_errors_named
     from spectral_irt.reading.text_pieces import read_as_written
     from spectral_irt.reading.wide_builder import from_tables
 
     files = find_files(path, sheet=sheet, encoding=encoding)
-    check_encoded(files)
+    if files[0].encoding is not None and files[0].family not in ENCODED:
+        raise OptionError(
+            f"`encoding=` is for text files, SPSS and Stata; {files[0].name} says itself how its text is written. "
+            "Leave it out."
+        )
     options = replace(options, source=files[0].name if len(files) == 1 else f"{len(files)} files")
     if files[0].family == "packed":
         return responses_of_packed(files, options, engine)

@@ -11,7 +11,7 @@ import io
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,14 +21,7 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
-from spectral_irt.reading.text_pieces import (
-    PIECE_BYTES,
-    RawPiece,
-    check_utf8,
-    end_of_last_record,
-    notes_on_encoding,
-    raw_pieces,
-)
+from spectral_irt.reading.text_pieces import RawPiece, check_utf8, end_of_last_record, notes_on_encoding, raw_pieces
 from spectral_irt.tables import GUARDED, unguarded
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -39,21 +32,17 @@ FIRST_RECORDS = 8  # looked at for titles and the separator
 BLANK = b" \r\n"
 
 
-class Records(NamedTuple):
+def records_of(data: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where the records of a buffer end (after the line break), and how many values each has."""
-
-    ends: NDArray[np.int64]
-    n_values: NDArray[np.int64]
-
-
-def records_of(data: bytes, separator: str) -> Records:
     array = np.frombuffer(data, dtype=np.uint8)
-    marks = np.flatnonzero((array == ord(separator)) | (array == ord("\n")))
-    if b'"' in data:
-        quotes = np.flatnonzero(array == ord('"'))
-        marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
+    marks = _outside_quotes(array, np.flatnonzero((array == ord(separator)) | (array == ord("\n"))))
     breaks = np.flatnonzero(array[marks] == ord("\n"))
-    return Records(marks[breaks] + 1, np.diff(breaks, prepend=-1))
+    return marks[breaks] + 1, np.diff(breaks, prepend=-1)
+
+
+def _outside_quotes(array: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    quotes = np.flatnonzero(array == ord('"'))
+    return places[np.searchsorted(quotes, places) % 2 == 0] if len(quotes) else places
 
 
 @dataclass(frozen=True)
@@ -65,7 +54,7 @@ class CsvText:
     columns: list[str]
     above: int  # bytes up to the end of the header
 
-    def bodies(self, size: int = PIECE_BYTES) -> Iterator[RawPiece]:
+    def bodies(self, size: int | None = None) -> Iterator[RawPiece]:
         """The records after the header, in pieces, checked."""
         above = self.above
         for piece in raw_pieces(self.file, end_of_last_record, size):
@@ -76,39 +65,44 @@ class CsvText:
 
     def _checked(self, piece: RawPiece) -> bytes:
         """The records without blank lines; an error when one has more or fewer values than the header."""
+        data = piece.data
         # A blank line is no record, except in a table of one column, where it is a missing answer.
         if len(self.columns) > 1:
-            last = len(piece.data.rstrip(BLANK))  # there may be millions of blank lines
-            piece = piece._replace(data=piece.data[: piece.data.find(b"\n", last) + 1] if last else b"")
-        records = records_of(piece.data, self.separator)
-        ragged = records.n_values != len(self.columns)
+            last = len(data.rstrip(BLANK))  # there may be millions of blank lines
+            data = data[: data.find(b"\n", last) + 1] if last else b""
+        ends, n_values = records_of(data, self.separator)
+        ragged = n_values != len(self.columns)
         if not ragged.any():
-            return piece.data
-        starts = np.concatenate([[0], records.ends[:-1]])
-        array = np.frombuffer(piece.data, dtype=np.uint8)
+            return data
+        starts = np.concatenate([[0], ends[:-1]])
+        array = np.frombuffer(data, dtype=np.uint8)
         filled = np.add.reduceat(~np.isin(array, list(BLANK)), starts, dtype=np.int64)
-        blank = (records.n_values == 1) & (filled == 0)
+        blank = (n_values == 1) & (filled == 0)
         for k in np.flatnonzero(ragged & ~blank)[:1]:
-            self._complain_of_ragged(piece, int(starts[k]), int(records.ends[k]), int(records.n_values[k]))
-        return array[np.repeat(~blank, records.ends - starts)].tobytes()
+            line = piece.line + data.count(b"\n", 0, int(starts[k]))
+            quotes = " Check the quotation marks on it." if b'"' in data[starts[k] : ends[k]] else ""
+            raise ReadError(
+                f"{self.file.name}: line {line:,} has {n_values[k]:,} value{'' if n_values[k] == 1 else 's'}; the header has "
+                f"{len(self.columns):,} columns. Give every line the same number of values, empty where there is no "
+                f"answer.{quotes}"
+            )
+        return array[np.repeat(~blank, ends - starts)].tobytes()
 
-    def _complain_of_ragged(self, piece: RawPiece, start: int, end: int, found: int) -> None:
-        line = piece.line + piece.data.count(b"\n", 0, start)
-        quotes = " Check the quotation marks on it." if b'"' in piece.data[start:end] else ""
-        values = "value" if found == 1 else "values"
-        raise ReadError(
-            f"{self.file.name}: line {line:,} has {found:,} {values}; the header has {len(self.columns):,} columns. "
-            f"Give every line the same number of values, empty where there is no answer.{quotes}"
-        )
-
-    def columns_of(self, piece: RawPiece, columns: Sequence[int]) -> pl.DataFrame:
+    def pieces(self, columns: Sequence[int]) -> Pieces:
         """Records as text columns, named by position."""
-        frame = self._parsed(piece, piece.data, sorted(columns), 1)
-        return by_position(frame[:, np.searchsorted(sorted(columns), columns).tolist()])
+        places = np.searchsorted(sorted(columns), columns).tolist()
+        for piece in self.bodies():
+            yield by_position(self._parsed(piece, piece.data, sorted(columns), 1)[:, places]), piece.done
 
-    def cells_of(self, piece: RawPiece) -> pl.Series:
+    def cells(self, size: int | None = None) -> Iterator[tuple[pl.Series, float]]:
         """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""
-        return self._parsed(piece, _one_a_line(piece.data, self.separator), [0], len(self.columns)).to_series()
+        for piece in self.bodies(size):
+            data = piece.data.replace(self.separator.encode(), b"\n")
+            if b'"' in piece.data:
+                array = np.frombuffer(piece.data, dtype=np.uint8).copy()
+                array[_outside_quotes(array, np.flatnonzero(array == ord(self.separator)))] = ord("\n")
+                data = array.tobytes()
+            yield self._parsed(piece, data, [0], len(self.columns)).to_series(), piece.done
 
     def _parsed(self, piece: RawPiece, data: bytes, columns: list[int], lines_each: int) -> pl.DataFrame:
         how: dict[str, Any] = {"has_header": False, "infer_schema": False, "quote_char": '"'}
@@ -122,34 +116,17 @@ class CsvText:
                 raise
             raise self._unmatched_quotes(piece) from None
         # polars and `records_of` can differ only about quotation marks in the middle of a value.
-        if b'"' in data and parsed.height != lines_each * len(records_of(piece.data, self.separator).ends):
+        if b'"' in data and parsed.height != lines_each * len(records_of(piece.data, self.separator)[0]):
             raise self._unmatched_quotes(piece)
         return parsed.with_columns(pl.all().str.replace(GUARDED, "$1")) if b"'" in data else parsed
 
     def _unmatched_quotes(self, piece: RawPiece) -> ReadError:
-        first = piece.line + piece.data.count(b"\n", 0, piece.data.find(b'"'))
-        last = piece.line + piece.data.count(b"\n", 0, piece.data.rfind(b'"'))
+        ends = (piece.data.find(b'"'), piece.data.rfind(b'"'))
+        first, last = (piece.line + piece.data.count(b"\n", 0, end) for end in ends)
         return ReadError(
             f"{self.file.name}: the quotation marks between lines {first:,} and {last:,} do not match up. A value "
             'that holds one must be in quotation marks, and the marks inside it doubled ("").'
         )
-
-    def pieces(self, columns: Sequence[int]) -> Pieces:
-        return ((self.columns_of(piece, columns), piece.done) for piece in self.bodies())
-
-    def cells(self, size: int = PIECE_BYTES) -> Iterator[tuple[pl.Series, float]]:
-        return ((self.cells_of(piece), piece.done) for piece in self.bodies(size))
-
-
-def _one_a_line(data: bytes, separator: str) -> bytes:
-    """The data with every separator between values replaced by a line break."""
-    if b'"' not in data:
-        return data.replace(separator.encode(), b"\n")
-    array = np.frombuffer(data, dtype=np.uint8).copy()
-    places = np.flatnonzero(array == ord(separator))
-    quotes = np.flatnonzero(array == ord('"'))
-    array[places[np.searchsorted(quotes, places) % 2 == 0]] = ord("\n")
-    return array.tobytes()
 
 
 def open_table(file: File) -> Table:
@@ -214,7 +191,7 @@ def _first_records(file: File) -> tuple[list[str], list[int]]:
         check_utf8(file, piece)
         before += 0 if data.strip() else len(data)  # blank lines are not kept, however many there are
         data = data + piece.data if data.strip() else piece.data
-        bounds = [0, *records_of(data, "\n").ends.tolist()]
+        bounds = [0, *records_of(data, "\n")[0].tolist()]
         spans = [(start, end) for start, end in itertools.pairwise(bounds) if data[start:end].strip()]
         spans = spans[:FIRST_RECORDS]
         records, ends = [data[start:end].decode() for start, end in spans], [before + end for _, end in spans]

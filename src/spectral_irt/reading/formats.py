@@ -1,18 +1,28 @@
-"""Which files, what each of them is, and how its text is written."""
+"""Which files a path means (a file, a pattern, a folder, an address, standard input), and what each of them is."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import glob
 import importlib
 import os
+import sys
+import tempfile
+import urllib.error
+import urllib.request
 import warnings
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean
-from spectral_irt.reading.sources import SourceFile, expand
+from spectral_irt.engine.memory import cannot_spill, spill_folder
+from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean, printable
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
 
 if TYPE_CHECKING:
@@ -22,13 +32,15 @@ if TYPE_CHECKING:
     from spectral_irt.reading.frame import Table
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+STORES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "hf")  # what polars reads from
+SITES = ("http", "https")
+CHUNK = 1 << 20
+PATIENCE = 60  # seconds that a site may be silent
 
 
 class Format(NamedTuple):
-    """A kind of file: how names of such files end, how the files begin, and the module that opens them.
-
-    The module has a function `open_table(file) -> Table`; packed answers are no table.
-    """
+    """A kind of file: how names of such files end, the module whose `open_table(file)` opens them (none for packed
+    answers, which are no table), and how the files begin."""
 
     endings: tuple[str, ...]
     module: str | None
@@ -74,19 +86,15 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class File:
-    """A file, its family (one of `FORMATS`) and its compression ("gz", "zst" or None).
-
-    `sheet` is the sheet of a workbook, by name or number from 1, and `encoding` that of a text, as they were said;
-    `guessed` says that nobody said the encoding: the text is not UTF-8.
-    """
+    """A file, its family (one of `FORMATS`) and its compression ("gz", "zst" or None)."""
 
     path: Path
     family: str
     compression: str | None
-    sheet: str | int | None = None
-    sheet_option: str = "sheet"  # what says it
-    encoding: str | None = None
-    guessed: bool = False
+    sheet: str | int | None = None  # of a workbook, by name or number from 1, as given
+    sheet_option: str = "sheet"  # the option that gives it
+    encoding: str | None = None  # of a text, as given
+    guessed: bool = False  # the encoding was not given, and the text is not UTF-8
     called: str | None = None  # in messages, where its own name does not tell it from others
     uri: str | None = None  # where it is, if not on this machine
 
@@ -108,7 +116,7 @@ def find_files(
     paths: list[Any] = list(path) if several else [path]  # type: ignore[arg-type]
     if not paths:
         raise ReadError("there is no file to read: the list of paths is empty.")
-    files = [recognized(found) for one in paths for found in expand(one, ENDINGS)]
+    files = [file for one in paths for file in expand(one)]
     families = {file.family: file.name for file in reversed(files)}
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
@@ -129,22 +137,13 @@ def read_one(path: Paths, what: str, work: Callable[[Table], Result], **how: Any
     def read(files: list[File]) -> Result:
         table = open_table(files[0])
         found = work(table)
-        for note in table.notes:  # which have no other place to be said
+        for note in table.notes:
             if note.severity == "warning":
                 warnings.warn(ReadWarning(f"{note.sentence} {note.remedy}"), stacklevel=5)
         return found
 
     with polars_errors_named(files[0].name):
         return read_as_written(files, read)
-
-
-def check_encoded(files: list[File]) -> None:
-    """Refuse an encoding that was said of files that are no text."""
-    if files[0].encoding is not None and files[0].family not in ENCODED:
-        raise OptionError(
-            f"`encoding=` is for text files, SPSS and Stata; {files[0].name} says itself how its text is written. "
-            "Leave it out."
-        )
 
 
 def open_table(file: File) -> Table:
@@ -162,39 +161,162 @@ def open_table(file: File) -> Table:
     return table
 
 
-@contextmanager
+@contextlib.contextmanager
 def unchanged(files: list[File]) -> Iterator[None]:
-    """Complain when a file is another one after the work than it was before: the numbers would be of neither."""
-    before = [_state(file) for file in files]
+    """Refuse a file that is another one after the work than before: the numbers would be of neither."""
+
+    def state(file: File) -> tuple[int, int] | None:
+        with contextlib.suppress(OSError):
+            return file.path.stat().st_size, file.path.stat().st_mtime_ns
+        return None
+
+    before = [state(file) for file in files]
     try:
         yield
     finally:
-        for file, state in zip(files, before, strict=True):
-            if _state(file) != state:
+        for file, old in zip(files, before, strict=True):
+            if state(file) != old:
                 raise ReadError(f"{file.name} changed while it was being read; read it again when it is complete.")
 
 
-def _state(file: File) -> tuple[int, int] | None:
+# ------------------------------------------------------------------ what a path means
+
+
+def expand(path: Any) -> list[File]:
+    """The files that a path means; of a folder, those whose names end like files that are read."""
     try:
-        found = file.path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns
+        text = os.fsdecode(os.path.expanduser(os.fspath(path)))
+    except TypeError:
+        raise ReadError(
+            f"expected the path of a file, not {type(path).__name__}; for a dataframe use spectral_irt.read."
+        ) from None
+    if text == "-":
+        return [replace(recognize(_standard_input()), called="standard input")]
+    if "://" in text:
+        return _at_address(text)
+    if not text or "\0" in text:
+        raise ReadError(f"{text!r} is not the name of a file.")
+    # A file may well be called "answers[1].csv": a pattern is only what is no file itself.
+    if not os.path.lexists(text) and glob.has_magic(text):
+        found = sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name))
+        if not found:
+            raise ReadError(f"no file matches {text!r}; check the pattern and the directory.")
+        return [recognize(Path(name)) for name in found]
+    if not os.path.isdir(text):
+        return [recognize(Path(text))]
+    inside = sorted(path for path in Path(text).rglob("*") if path.is_file() and path.name.lower().endswith(ENDINGS))
+    # What begins with _ or . is for other programs.
+    kept = [path for path in inside if not any(part[0] in "_." for part in path.relative_to(text).parts)]
+    if not kept:
+        raise ReadError(
+            f"{text!r} is a directory, and no file in it is of a kind that is read here; name the files in it, "
+            f"for instance {str(Path(text, '*.parquet'))!r}."
+        )
+    return [replace(recognize(path), called=str(path)) for path in kept]
 
 
-def recognized(found: SourceFile) -> File:
-    """What kind of file this is; one that is elsewhere is known by its name."""
-    if found.uri is None:
-        file = recognize(found.path)
-    else:
-        family = next((family for family in STORED if found.path.name.lower().endswith(FORMATS[family].endings)), None)
-        if family is None and found.path.suffix:
+def _at_address(text: str) -> list[File]:
+    parts = urlsplit(text)
+    name = printable(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")  # without passwords, signatures
+    if parts.scheme == "file":
+        return expand(unquote(parts.path))
+    if parts.scheme in SITES:
+        return [replace(recognize(_fetched(text, name)), called=name)]
+    if parts.scheme in STORES:
+        path = Path(parts.path.rstrip("/") or "/")
+        family = next((family for family in STORED if path.name.lower().endswith(FORMATS[family].endings)), None)
+        if family is None and path.suffix:
             raise ReadError(
-                f"{found.called} is not a Parquet file; from a store only those are read. Copy it to this machine "
-                "first, or write it as Parquet."
+                f"{name} is not a Parquet file; from a store only those are read. Copy it to this machine first, or "
+                "write it as Parquet."
             )
-        file = File(found.path, family or "parquet", None)
-    return replace(file, called=found.called, uri=found.uri)
+        return [File(path, family or "parquet", None, called=name, uri=text)]
+    known = ", ".join(f"{scheme}://" for scheme in ("file", *SITES, *STORES))
+    raise ReadError(
+        f"{name!r} is an address of an unknown kind; what is read is {known}. For a database say `sql=` and "
+        "`database=`."
+    )
+
+
+def _fetched(address: str, name: str) -> Path:
+    """What a site sends, in a file that is there until this process ends."""
+    try:
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
+            size = answer.headers.get("Content-Length")
+            path, n = _spooled(answer, Path(urlsplit(address).path).suffixes)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = str(getattr(error, "reason", error))
+        if isinstance(error, urllib.error.HTTPError):
+            reason = f"the server says {error.code} {error.reason}"
+        raise ReadError(f"{name} cannot be fetched: {reason}. Check the address, and that it can be reached.") from None
+    if size is not None and int(size) != n:
+        raise ReadError(f"{name} cannot be fetched: the connection ended after {n:,} of {int(size):,} bytes.")
+    return path
+
+
+@cache
+def _standard_input() -> Path:
+    """Standard input, in a file that is there until this process ends: it can be read only once."""
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None or sys.stdin.closed:
+        raise ReadError("'-' is standard input, and that is closed; pipe the answers into the command, or name a file.")
+    if sys.stdin.isatty():
+        raise ReadError(
+            "'-' is standard input, and nothing is piped into it; as in: cat answers.csv | spectral-irt fit -."
+        )
+    path, n = _spooled(stream, ())
+    if not n:
+        raise ReadError("standard input is empty; check that whatever writes to it had something to say.")
+    return path
+
+
+def _spooled(stream: IO[bytes], suffixes: Iterable[str]) -> tuple[Path, int]:
+    """A copy of a stream, named after what it holds, and its size."""
+    start = stream.read(CHUNK)
+    folder, n = spill_folder(), len(start)
+
+    def removed(name: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+    try:
+        ending = "".join(suffixes) or ending_of(start)
+        file = tempfile.NamedTemporaryFile(dir=folder, prefix="spectral-irt-", suffix=ending, delete=False)  # noqa: SIM115
+        atexit.register(removed, file.name)
+        with file:
+            file.write(start)
+            while chunk := stream.read(CHUNK):
+                file.write(chunk)
+                n += len(chunk)
+    except OSError as error:
+        raise cannot_spill(folder, error) from error
+    except BaseException:  # Ctrl-C while waiting for more
+        removed(file.name)
+        raise
+    return Path(file.name), n
+
+
+def ending_of(start: bytes) -> str:
+    """How a file that begins like this is called; Parquet and other kinds are known by their own first bytes.
+
+    >>> ending_of(b'{"person": 1}'), ending_of(b"person,item")
+    ('.jsonl', '.csv')
+    """
+    packed = ""
+    if start[:2] == b"\x1f\x8b":
+        packed = ".gz"
+        with contextlib.suppress(zlib.error):
+            start = zlib.decompressobj(wbits=31).decompress(start, 4096)
+    elif start[:4] == b"\x28\xb5\x2f\xfd":
+        return ".csv.zst"
+    if start[:4] == b"PAR1":
+        return ".parquet"
+    if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
+        return ".arrow"
+    return (".jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else ".csv") + packed
+
+
+# ------------------------------------------------------------------ what a file is
 
 
 def recognize(path: Path) -> File:
@@ -237,29 +359,27 @@ def recognize(path: Path) -> File:
 
 def _holds_workbook(path: Path, start: bytes) -> bool:
     """Whether a file that is not called one is an .xlsx workbook."""
-    if start[:4] != ZIP:
-        return False
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return "xl/workbook.xml" in archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError):
-        return False
+    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError):
+        if start[:4] == ZIP:
+            with zipfile.ZipFile(path) as archive:
+                return "xl/workbook.xml" in archive.namelist()
+    return False
 
 
 def _first_bytes(path: Path) -> bytes:
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        raise ReadError(f"there is no file {str(path)!r}; check the name and the directory.{_similar(path)}") from None
-    except OSError as error:
-        raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
-    if not path.is_file():
-        raise ReadError(f"{str(path)!r} is not an ordinary file and can be read only once; save it to a file first.")
-    try:
+        if not path.is_file():
+            raise ReadError(
+                f"{str(path)!r} is not an ordinary file and can be read only once; save it to a file first."
+            )
         with open(path, "rb") as file:
             start = file.read(8)
+    except (FileNotFoundError, NotADirectoryError):
+        similar = ""
+        with contextlib.suppress(OSError):
+            similar = did_you_mean(path.name, [entry.name for entry in os.scandir(path.parent)])
+        raise ReadError(f"there is no file {str(path)!r}; check the name and the directory.{similar}") from None
     except OSError as error:
         raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
     if not start:
@@ -267,24 +387,20 @@ def _first_bytes(path: Path) -> bytes:
     return start
 
 
-def _similar(path: Path) -> str:
-    try:
-        return did_you_mean(path.name, [entry.name for entry in os.scandir(path.parent)])
-    except OSError:
-        return ""
-
-
 # ------------------------------------------------------------------ packed files
 
 
 def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEngine | None = None) -> Responses:
-    """The responses of a packed file; an error if it is one of several, or if anything was said about its layout."""
+    """The responses of a packed file; an error if it is one of several, or if an option is about its layout."""
     name, how, asked, duplicates = files[0].name, options.scoring, options.layout, options.duplicates
     if len(files) > 1:
         raise ReadError(
             f"a packed file is read alone, and here are {len(files)}; pack together the files that they were made from."
         )
-    said = [f"`{one}=`" for group in (how, asked) for one in _said(group)]
+    default = [(group, type(group)()) for group in (how, asked)]
+    unsaid = ("people", "ordered", "undecided", "unused", "groups", "span")
+    names = [(own, other, one.name) for own, other in default for one in fields(own) if one.name not in unsaid]
+    said = [f"`{name}=`" for own, other, name in names if getattr(own, name) != getattr(other, name)]
     said += [f"`duplicates={duplicates!r}`"] if duplicates != "error" else []
     if said:
         raise OptionError(
@@ -319,9 +435,3 @@ def _on_workers(found: Responses, path: Path, engine: DaskEngine) -> Responses:
     same = [[value] * (len(cuts) - 1) for value in (str(path), path.stat().st_mtime_ns)]
     shards = engine.submit_all(mapped_blocks, *same, cuts[:-1], cuts[1:])
     return replace(found, blocks=engine.shards_of(shards, np.diff(cuts).tolist()), engine=engine)  # type: ignore[arg-type]
-
-
-def _said(group: Any) -> list[str]:
-    default, unsaid = type(group)(), ("people", "ordered", "undecided", "unused", "groups", "span")
-    names = [one.name for one in fields(group) if one.name not in unsaid]
-    return [name for name in names if getattr(group, name) != getattr(default, name)]

@@ -1,8 +1,5 @@
-"""The bytes of a text file, in pieces that end at the end of a record: unpacked, and as UTF-8.
-
-Workbooks and .eval logs, which are zip archives, are unpacked as a whole: a small one can hold more than any machine
-has room for, so those who read them ask here whether they may.
-"""
+"""The bytes of a text file as UTF-8, unpacked, in pieces that end at the end of a record; and how much may be unpacked
+as a whole: a small archive (a workbook, an .eval log) can hold more than any machine has room for."""
 
 from __future__ import annotations
 
@@ -26,10 +23,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 1 << 21  # larger pieces leave the caches, and cost memory
 LONGEST_RECORD = 1 << 26  # bytes; a longer one has lost its line breaks, or a quotation mark was never closed
-BOM = b"\xef\xbb\xbf"
 MAX_UNPACKED = 4 * 10**9  # bytes; the largest sheet that a spreadsheet program opens at all is of this order
 Result = TypeVar("Result")
-GUESS = "cp1252"
 BOMS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
     codecs.BOM_UTF32_BE: "utf-32",
@@ -49,11 +44,11 @@ class RawPiece(NamedTuple):
     done: float
 
 
-def raw_pieces(file: File, cut: Callable[[bytes], int], size: int = PIECE_BYTES) -> Iterator[RawPiece]:
+def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None) -> Iterator[RawPiece]:
     """The file in pieces; `cut` finds where the last whole record of a buffer ends (0 when there is none)."""
     waiting: list[bytes] = []  # of a record whose end has not come
     held, wanted, line, done = 0, 0, 1, 0.0
-    for data, done in _unpacked(file, size):
+    for data, done in _unpacked(file, size or PIECE_BYTES):
         waiting.append(data)
         held += len(data)
         if held < wanted:
@@ -110,18 +105,26 @@ def numbered_lines(file: File, size: int) -> Iterator[tuple[list[tuple[int, str]
 
 
 def _unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
-    """The unpacked bytes without byte-order mark, and the share of the file read by now."""
+    """The unpacked bytes as UTF-8 without byte-order mark, and the share of the file read by now."""
     found = _unpacked_plain(file, size)
     start = next(found, (b"", 1.0))
     found = itertools.chain([start], found)
-    encoding = file.encoding or told_encoding(start[0])
+    encoding = file.encoding or _encoding_of(start[0])
     if encoding not in (None, "utf-8"):
         found = in_utf8(file, found, encoding)
     data, done = next(found, (b"", 1.0))
     if not data:
         raise ReadError(f"{file.name} is empty; check that whatever wrote it had finished.")
-    _check_is_text(file, data)
-    yield data.removeprefix(BOM), done
+    start_of_text = data[:4096]
+    binary = b"\0" in start_of_text
+    if sum(byte < 32 and byte not in b"\t\n\r" for byte in start_of_text) > len(start_of_text) // 20:
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(start_of_text)  # the last character may be cut
+        except UnicodeDecodeError:
+            binary = True
+    if binary:
+        raise ReadError(f"{file.name} is not text but binary data; check that it is the file you mean.")
+    yield data.removeprefix(codecs.BOM_UTF8), done
     yield from found
 
 
@@ -129,11 +132,9 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     total = max(file.path.stat().st_size, 1)
     try:
         with open(file.path, "rb") as packed:
-            if file.compression is None:
-                while data := packed.read(size):
-                    yield data, min(packed.tell() / total, 1.0)
-                return
-            stream: Readable = gzip.GzipFile(fileobj=packed) if file.compression == "gz" else ZstdStream(packed)
+            stream: Readable = packed
+            if file.compression is not None:
+                stream = gzip.GzipFile(fileobj=packed) if file.compression == "gz" else ZstdStream(packed)
             while data := stream.read(size):
                 yield data, min(packed.tell() / total, 1.0)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -142,18 +143,6 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
         ) from None
     except OSError as error:
         raise ReadError(f"{file.name} cannot be read: {error.strerror or error}.") from None
-
-
-def _check_is_text(file: File, data: bytes) -> None:
-    start = data[:4096]
-    binary = b"\0" in start
-    if sum(byte < 32 and byte not in b"\t\n\r" for byte in start) > len(start) // 20:
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
-        except UnicodeDecodeError:
-            binary = True
-    if binary:
-        raise ReadError(f"{file.name} is not text but binary data; check that it is the file you mean.")
 
 
 def check_utf8(file: File, piece: RawPiece) -> None:
@@ -174,7 +163,7 @@ def check_utf8(file: File, piece: RawPiece) -> None:
         raise (NotUtf8Error(sentence, file.path) if other else ReadError(sentence)) from None
 
 
-# ------------------------------------------------------------------ how it is written
+# ------------------------------------------------------------------ encodings
 
 
 class NotUtf8Error(ReadError):
@@ -206,17 +195,16 @@ def checked_encoding(name: str | None) -> str | None:
     return "utf-8" if codec.name == "utf-8-sig" else codec.name
 
 
-def told_encoding(start: bytes) -> str | None:
-    """The encoding that the first bytes of a file tell; None when they tell none."""
+def _encoding_of(start: bytes) -> str | None:
+    """The encoding that the first bytes of a file show; None when they show none."""
     for mark, encoding in BOMS.items():
         if start.startswith(mark):
             return encoding
-    sample = start[:4096]
-    even, odd = sample[0::2], sample[1::2]
-    if odd.count(0) >= max(FEWEST_ZEROS * len(odd), 2) and not even.count(0):
-        return "utf-16-le"
-    if even.count(0) >= max(FEWEST_ZEROS * len(even), 2) and not odd.count(0):
-        return "utf-16-be"
+    halves = {"utf-16-be": start[:4096:2], "utf-16-le": start[1:4096:2]}
+    zeros = {name: half.count(0) for name, half in halves.items()}
+    for name, half in halves.items():
+        if zeros[name] >= max(FEWEST_ZEROS * len(half), 2) and sum(zeros.values()) == zeros[name]:
+            return name
     return None
 
 
@@ -252,20 +240,20 @@ def read_as_written(files: Sequence[File], work: Callable[[list[File]], Result])
         except NotUtf8Error as error:
             if all(file.path != error.path or file.guessed for file in files):
                 raise
-            files = [replace(file, encoding=GUESS, guessed=True) if file.path == error.path else file for file in files]
+            other = {"encoding": "cp1252", "guessed": True}
+            files = [replace(file, **other) if file.path == error.path else file for file in files]  # type: ignore[arg-type]
 
 
 def notes_on_encoding(file: File) -> tuple[Finding, ...]:
-    """What to say about how the text is written, when nobody said it."""
+    """What to say about how the text is written, when no option gives it."""
     if file.guessed:
         sentence = f"{file.name} is not UTF-8; it was read as Windows-1252 (Western European)."
         remedy = "If letters with accents look wrong, say how it is written, as in `encoding='cp1250'`."
         return (Finding("encoding", "warning", sentence, remedy),)
-    start = next((data for data, _ in _unpacked_plain(file, 4096)), b"")
-    told = told_encoding(start) if file.encoding is None else None
-    if told is None:
+    start = next((data for data, _ in _unpacked_plain(file, 4096)), b"") if file.encoding is None else b""
+    if (shown := _encoding_of(start)) is None:
         return ()
-    return (Finding("encoding", "note", f"{file.name} was read as {told.upper()}, which its first bytes tell."),)
+    return (Finding("encoding", "note", f"{file.name} was read as {shown.upper()}, as its first bytes show."),)
 
 
 # ------------------------------------------------------------------ how much is unpacked

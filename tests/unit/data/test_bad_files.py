@@ -193,7 +193,7 @@ def test_rubbish_never_raises_anything_but_our_errors(tmp_path: Path, seed: int)
 
 def test_a_quotation_mark_that_swallows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw, "LONGEST_RECORD", 1000)
-    monkeypatch.setattr(raw.raw_pieces, "__defaults__", (100,))
+    monkeypatch.setattr(raw, "PIECE_BYTES", 100)
     (tmp_path / "a.csv").write_text('id,q1\na,1\n"b,1\n' + "c,0\n" * 1000)
     assert "line 3, or soon after, is never closed" in complaint(tmp_path / "a.csv")
 

@@ -12,7 +12,7 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, ReadWarning, SpectralIrtError
 from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
-from spectral_irt.reading.text_pieces import checked_encoding, told_encoding
+from spectral_irt.reading.text_pieces import _encoding_of, checked_encoding
 
 TEXT = "élève,q1,q2\nZoë,1,0\nJosé,0,1\n"
 WORDS = (["Zoë", "José"], ["q1", "q2"])
@@ -115,8 +115,8 @@ def test_encodings_are_for_text(tmp_path: Path) -> None:
 
 
 def test_what_first_bytes_tell() -> None:
-    assert told_encoding(b"id,q1\n") is None
-    assert told_encoding(b"") is None
-    assert told_encoding(b"\xff\xfe\x00\x00i\x00\x00\x00") == "utf-32"
-    assert told_encoding("id,q1".encode("utf-16-le")) == "utf-16-le"
-    assert told_encoding(bytes(range(256))) is None
+    assert _encoding_of(b"id,q1\n") is None
+    assert _encoding_of(b"") is None
+    assert _encoding_of(b"\xff\xfe\x00\x00i\x00\x00\x00") == "utf-32"
+    assert _encoding_of("id,q1".encode("utf-16-le")) == "utf-16-le"
+    assert _encoding_of(bytes(range(256))) is None

@@ -173,7 +173,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tabular, "PIECE_ROWS", 7)
     monkeypatch.setattr(wide_tables, "LEAST_ROWS", 1)
     monkeypatch.setattr(tabular, "PIECE_CELLS", 50)
-    monkeypatch.setattr(raw.raw_pieces, "__defaults__", (64,))
+    monkeypatch.setattr(raw, "PIECE_BYTES", 64)
     monkeypatch.setattr(csv_text, "HEAD_BYTES", 16)
     monkeypatch.setattr(json_lines, "PIECE_BYTES", 64)
     for module in (sheets, wide_tables):
@@ -241,7 +241,7 @@ def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path: Path, monkeypatch: p
     file = tmp_path / "a.csv"
     file.write_bytes(csv_bytes(frame))
     for size in (5, 17, 64):
-        monkeypatch.setattr(raw.raw_pieces, "__defaults__", (size,))
+        monkeypatch.setattr(raw, "PIECE_BYTES", size)
         responses = read(file)
         assert responses.persons.tolist() == sorted(person for person, _, _ in rows)
         assert responses.items.tolist() == ["q\r\n1"]

@@ -22,7 +22,7 @@ import pytest
 
 from spectral_irt import read
 from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
-from spectral_irt.reading import sources as expanding
+from spectral_irt.reading import formats as expanding
 from spectral_irt.reading.formats import find_files, open_table
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
