@@ -81,10 +81,10 @@ class CsvText:
         for k in np.flatnonzero(ragged & ~blank)[:1]:
             line = piece.line + data.count(b"\n", 0, int(starts[k]))
             quotes = " Check the quotation marks on it." if b'"' in data[starts[k] : ends[k]] else ""
+            found = "1 value" if n_values[k] == 1 else f"{n_values[k]:,} values"
             raise ReadError(
-                f"{self.file.name}: line {line:,} has {n_values[k]:,} value{'' if n_values[k] == 1 else 's'}; the header has "
-                f"{len(self.columns):,} columns. Give every line the same number of values, empty where there is no "
-                f"answer.{quotes}"
+                f"{self.file.name}: line {line:,} has {found}; the header has {len(self.columns):,} columns. Give "
+                f"every line the same number of values, empty where there is no answer.{quotes}"
             )
         return array[np.repeat(~blank, ends - starts)].tobytes()
 

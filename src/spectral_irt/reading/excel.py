@@ -1,10 +1,8 @@
 """A sheet of a workbook (Excel, OpenDocument) as a table of text, like CSV: what a cell shows is what counts.
 
-Spreadsheet programs do not know text from numbers as a table does, so every cell becomes text, a whole number without
-decimals. What a person sees at a glance and a program does not is looked for: titles above the header, columns without
-a name, codes that became dates; and, in the XML of the sheet, what becomes an empty cell when it is read, like an
-answer that was not given: cells with an error (#N/A), formulas that were never computed, the covered part of merged
-cells.
+What a person sees at a glance and a program does not is looked for: titles above the header, columns without a name,
+codes that became dates; and, in the XML of the sheet, what would be read as an answer that was not given: cells with an
+error (#N/A), formulas that were never computed, the covered part of merged cells.
 """
 
 from __future__ import annotations
@@ -54,14 +52,11 @@ _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]+)(\d+):([A-Z]+)(\
 
 @dataclass
 class HiddenCells:
-    """Places in a sheet that look empty and are not; rows and columns are counted from 0.
+    """Places in a sheet that look empty and are not; rows and columns are counted from 0."""
 
-    `errors` are rows and texts by column, `uncomputed` the first row by column, `merged` first and last row and column.
-    """
-
-    errors: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
-    uncomputed: dict[int, int] = field(default_factory=dict)
-    merged: list[tuple[int, int, int, int]] = field(default_factory=list)
+    errors: dict[int, list[tuple[int, str]]] = field(default_factory=dict)  # by column, rows and texts
+    uncomputed: dict[int, int] = field(default_factory=dict)  # by column, the first row
+    merged: list[tuple[int, int, int, int]] = field(default_factory=list)  # first and last row, and column
 
 
 @dataclass(frozen=True)
@@ -71,12 +66,12 @@ class Cells:
     name: str
     frame: pl.DataFrame
     columns: list[int]
-    hidden: HiddenCells | None  # None: such things cannot be told in this kind of workbook
+    hidden: HiddenCells | None  # None: cannot be seen in this kind of workbook
     date: str
 
 
 def open_table(file: File) -> Table:
-    """The sheet of a workbook that was said, or its only one, as a table of text columns."""
+    """The sheet of a workbook that was named, or its only one, as a table of text columns."""
     cells = _load(file)
     header, notes = _header_row(cells)
     if cells.hidden is None:
@@ -86,10 +81,22 @@ def open_table(file: File) -> Table:
     names, body = cells.frame.row(header), cells.frame.slice(header + 1)
     holds = body.select(pl.all().is_not_null().any()).row(0) if body.height else [False] * len(names)
     kept = [k for k, name in enumerate(names) if name or holds[k]]
-    _check_named(cells, header, names, kept)
+    # Only the first column may be without a name, as row labels are in tables from R.
+    bare = [xl_col_to_name(cells.columns[k]) for k in kept[1:] if not names[k]]
+    if bare:
+        raise ReadError(
+            f"{cells.name}: the header is row {header + 1:,}, and {'column' if len(bare) == 1 else 'columns'} "
+            f"{', '.join(bare[:5])}{f' and {len(bare) - 5:,} more' if len(bare) > 5 else ''} hold values without a "
+            "name there. Give every column a name in one row, without merged cells, and remove what is above it."
+        )
     columns = [names[k] or "" for k in kept]
     check_header(cells.name, columns, f"row {header + 1:,}")
-    _check_no_dates_in_header(cells, header, columns)
+    dates = [name.removesuffix(" 00:00:00") for name in columns if re.search(cells.date, name)]
+    if dates:
+        raise ReadError(
+            f"{cells.name}: row {header + 1:,} has dates for names of columns ({listed(dates)}); the spreadsheet "
+            "program has probably made them out of codes such as 1-2. Format the row as text and enter them again."
+        )
     table = table_of_frame(body.select(pl.nth(kept)), list(columns), name=cells.name)
 
     def pieces(chosen: Sequence[int]) -> Pieces:
@@ -121,7 +128,6 @@ def _reader_errors_named(file: File) -> Iterator[None]:
 
 
 def sheet_names(file: File) -> list[str]:
-    """The names of all sheets."""
     check_workbook(file)
     with _reader_errors_named(file):
         return list(_reader(file, _sheet_parts(file)).sheet_names)
@@ -143,7 +149,7 @@ def _load(file: File) -> Cells:
         reader = _reader(file, parts)
         names: list[str] = list(reader.sheet_names)
         opened: dict[str, tuple[Any, HiddenCells | None]] = {}
-        for sheet in names if file.sheet is None else [_said_sheet(file, names)]:
+        for sheet in names if file.sheet is None else [_named_sheet(file, names)]:
             hidden = _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None  # first: it may reach too far
             opened[sheet] = reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), hidden
         sheet = next(iter(opened)) if len(opened) == 1 else _only_filled(file, opened)
@@ -151,20 +157,15 @@ def _load(file: File) -> Cells:
         columns = [info.absolute_index for info in loaded.available_columns()]
         frame = loaded.to_polars()
     name = f"{file.name}, sheet {sheet!r}"
-    frame = _texts(frame, [hidden.errors.get(column, []) if hidden else [] for column in columns])
+    errors = [(k, hidden.errors[column]) for k, column in enumerate(columns) if hidden and column in hidden.errors]
+    frame = frame.with_columns([frame.to_series(k).scatter(*map(list, zip(*own, strict=True))) for k, own in errors])
+    cell = pl.all()  # one expression for all columns: there may be 16,384, and each step has a price
+    frame = frame.select(pl.when(cell.str.strip_chars() != "").then(cell).name.keep())
     rows = np.flatnonzero(_filled(frame)) if frame.width else np.arange(0)
     if not len(rows):
         raise ReadError(f"{name} is empty.")
     date = ISO_DATE if file.path.suffix.lower() == ".ods" else DATE
     return Cells(name, frame.head(int(rows[-1]) + 1), columns, hidden, date)
-
-
-def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> pl.DataFrame:
-    """The cells with the texts of errors, by column; blanks are nothing."""
-    told = [(frame.to_series(k), zip(*found, strict=True)) for k, found in enumerate(errors) if found]
-    said = [column.scatter(*map(list, rows_and_texts)) for column, rows_and_texts in told]
-    cell = pl.all()  # one expression for all columns: there may be 16,384, and each step has a price
-    return frame.with_columns(said).select(pl.when(cell.str.strip_chars() != "").then(cell).name.keep())
 
 
 def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) -> str:
@@ -183,16 +184,18 @@ def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) 
     return filled[0]
 
 
-def _said_sheet(file: File, names: list[str]) -> str:
-    said = str(file.sheet)
-    if said not in names and said.isdecimal() and 1 <= int(said) <= len(names):
-        return names[int(said) - 1]
-    alike = [name for name in names if name.strip().lower() == said.strip().lower()]
-    if said in names or len(alike) == 1:
-        return said if said in names else alike[0]
+def _named_sheet(file: File, names: list[str]) -> str:
+    given = str(file.sheet)
+    if given in names:
+        return given
+    if given.isdecimal() and 1 <= int(given) <= len(names):
+        return names[int(given) - 1]
+    alike = [name for name in names if name.strip().lower() == given.strip().lower()]
+    if len(alike) == 1:
+        return alike[0]
     raise OptionError(
-        f"{file.name} has no sheet {said!r} for `{file.sheet_option}`; its sheets are {listed(names)}."
-        f"{did_you_mean(said, names)}"
+        f"{file.name} has no sheet {given!r} for `{file.sheet_option}`; its sheets are {listed(names)}."
+        f"{did_you_mean(given, names)}"
     )
 
 
@@ -205,7 +208,7 @@ def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
-    """The first row that holds something, but for titles, single cells above a table; and what to say of those."""
+    """The first row that holds something, except for titles, single cells above a table; and a note on those."""
     filled = _filled(cells.frame)
     rows, titles = np.flatnonzero(filled), 0
     while titles + 1 < len(rows) and filled[rows[titles]] == 1 and filled[rows[titles + 1 :]].max() >= WIDE_ENOUGH:
@@ -220,29 +223,8 @@ def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
             "holds answers, so the columns have no names. Put a row with the names of the items above the answers."
         )
     above = f"row {rows[0] + 1:,}" if titles == 1 else f"rows {rows[0] + 1:,} to {rows[titles - 1] + 1:,}"
-    sentence = f"{cells.name}: {above} ({listed(shown)}) was taken for a title; the header is row {header + 1:,}."
+    sentence = f"{cells.name}: {above} ({listed(shown)}) was treated as a title; the header is row {header + 1:,}."
     return header, (Finding("title_rows", "note", sentence),)
-
-
-def _check_named(cells: Cells, header: int, names: Sequence[str | None], kept: Sequence[int]) -> None:
-    """Refuse columns with values and no name; only the first may be without, as row labels are in tables from R."""
-    bare = [xl_col_to_name(cells.columns[k]) for k in kept[1:] if not names[k]]
-    if bare:
-        raise ReadError(
-            f"{cells.name}: the header is row {header + 1:,}, and {'column' if len(bare) == 1 else 'columns'} "
-            f"{', '.join(bare[:5])}{f' and {len(bare) - 5:,} more' if len(bare) > 5 else ''} hold values without a "
-            "name there. Give every column a name in one row, without merged cells, and remove what is above it."
-        )
-
-
-def _check_no_dates_in_header(cells: Cells, header: int, columns: Sequence[str]) -> None:
-    dates = pl.Series(columns, dtype=pl.String).str.contains(cells.date)
-    if dates.any():
-        which = [name.removesuffix(" 00:00:00") for name, is_date in zip(columns, dates, strict=True) if is_date]
-        raise ReadError(
-            f"{cells.name}: row {header + 1:,} has dates for names of columns ({listed(which)}); the spreadsheet "
-            "program has probably made them out of codes such as 1-2. Format the row as text and enter them again."
-        )
 
 
 def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
@@ -283,32 +265,31 @@ def check_workbook(file: File) -> None:
     """Refuse what is no workbook, has a password, or would unpack to more than any workbook."""
     with open(file.path, "rb") as opened:
         start = opened.read(64)
-    if start[:4] == COMPOUND:
-        with open(file.path, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            if whole.find("EncryptedPackage".encode("utf-16-le")) >= 0:
-                raise _has_password(file)
-        return
+        if start[:4] == COMPOUND:
+            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                if whole.find("EncryptedPackage".encode("utf-16-le")) >= 0:
+                    raise _has_password(file)
+            return
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
+        raise ReadError(
+            f"{file.name} is a web page or XML under the name of a workbook. Open it in the spreadsheet program and "
+            "save it as .xlsx."
+        )
     if start[:4] != ZIP:
-        if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
-            raise ReadError(
-                f"{file.name} is a web page or XML under the name of a workbook. Open it in the spreadsheet program "
-                "and save it as .xlsx."
-            )
         raise ReadError(
             f"{file.name} is not a workbook, whatever its name says. If it is text, rename it to .csv; otherwise it is "
             "probably damaged: fetch it again."
         )
     try:
-        fits = zip_fits(file.path)
+        if not zip_fits(file.path):
+            raise too_much(file.name)
         with zipfile.ZipFile(file.path) as archive:
-            has_manifest = fits and MANIFEST in archive.namelist()
-            locked = has_manifest and b"encryption-data" in _part(file, archive, MANIFEST)
+            if MANIFEST in archive.namelist() and b"encryption-data" in _part(file, archive, MANIFEST):
+                raise _has_password(file)
     except DAMAGE as error:
+        if isinstance(error, SpectralIrtError):  # which are ValueErrors
+            raise
         raise _damaged(file, error) from None
-    if not fits:
-        raise too_much(file.name)
-    if locked:
-        raise _has_password(file)
 
 
 def _has_password(file: File) -> ReadError:
@@ -354,10 +335,8 @@ def _sheet_parts(file: File) -> dict[str, str]:
 
 
 def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
-    """What looks empty in this sheet and is not; an error when it is cut short, which readers pass over.
-
-    A stray cell so far away that the empty ones before it would not fit is refused; what the sheet says of its own
-    extent need not be true.
+    """What looks empty in this sheet and is not; an error when the sheet is cut short, which readers pass over, or has
+    a stray cell so far away that the empty ones before it would not fit (what it says of its extent need not be true).
     """
     hidden, columns, last_row = HiddenCells(), {b"A"}, 1
     with zipfile.ZipFile(file.path) as archive:
@@ -415,11 +394,7 @@ def _look(data: bytes, hidden: HiddenCells) -> None:
 
 
 def _column(letters: bytes) -> int:
-    """The column from 0.
-
-    >>> [_column(letters) for letters in (b"A", b"Z", b"AA", b"XFD")]
-    [0, 25, 26, 16383]
-    """
+    """The column from 0: A is 0, AA is 26."""
     number = 0
     for letter in letters:
         number = 26 * number + letter - 64

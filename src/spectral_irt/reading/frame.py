@@ -38,6 +38,13 @@ ENOUGH_ROWS = 3  # below a second header, to tell it from answers
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
+DAMAGED = "It is probably damaged or cut short; write or fetch it again."
+NOT_PLAIN = (
+    "It may be sound, with columns of a kind that is not read here, or several of one name; write it with plain "
+    "columns of numbers and texts, each with a name of its own."
+)
+_NOT_READ = re.compile("not.{0,9} (implemented|supported)|unsupported|more than one occurrence", re.I)
+
 Pieces = Iterator[tuple[pl.DataFrame, float]]
 RowNumbers = Sequence[int] | NDArray[Any]
 
@@ -87,15 +94,6 @@ class Table:
         )
 
 
-NOT_PLAIN = (
-    "It may be sound, with columns of a kind that is not read here, or several of one name; write it with plain "
-    "columns of numbers and texts, each with a name of its own."
-)
-_NOT_READ = re.compile("not.{0,9} (implemented|supported)|unsupported|more than one occurrence", re.I)
-
-DAMAGED = "It is probably damaged or cut short; write or fetch it again."
-
-
 @contextmanager
 def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
     """No polars exception reaches the person: it becomes a sentence about the file."""
@@ -141,16 +139,11 @@ def rows_in_a_piece(n_columns: int) -> int:
 def without_second_header(table: Table) -> Table:
     """The table without a first row that names the columns once more, or holds the questions: words above numbers."""
     shown = [k for k in range(min(len(table.columns), HEAD_COLUMNS)) if table.dtypes[k] == pl.String]
-    heads = [one_spelling(table.head(k)) for k in shown]
-    heads = [
-        one for one in heads if len(one) > ENOUGH_ROWS and one[1:].drop_nulls().cast(pl.Float64, strict=False).count()
-    ]
-    above = [
-        one[0] for one in heads if one[0] not in (None, *SUSPECTS) and one[:1].cast(pl.Float64, strict=False)[0] is None
-    ]
-    below = pl.concat([one[1:] for one in heads]).drop_nulls() if heads else pl.Series([], dtype=pl.String)
-    numbers = below.cast(pl.Float64, strict=False).count()
-    if len(above) < max(3, 0.8 * len(heads)) or numbers < 0.8 * len(below) or len(set(above)) < 2:
+    heads = [one for one in (one_spelling(table.head(k)) for k in shown) if len(one) > ENOUGH_ROWS]
+    pairs = [(one, one.cast(pl.Float64, strict=False)) for one in heads]
+    pairs = [(one, number) for one, number in pairs if number[1:].count() > 0.8 * one[1:].count()]
+    above = [one[0] for one, number in pairs if number[0] is None and one[0] not in (None, *SUSPECTS)]
+    if len(above) < max(3, 0.8 * len(pairs)) or len(set(above)) < 2:
         return table
 
     def rows(chosen: Sequence[int]) -> Pieces:
@@ -171,15 +164,12 @@ def table_of_frame(
     """A dataframe in memory as a table."""
 
     def pieces(chosen: Sequence[int]) -> Pieces:
-        size = rows_in_a_piece(len(chosen))
+        size, n = rows_in_a_piece(len(chosen)), max(frame.height, 1)
         part = by_position(frame[:, list(chosen)])
-        for start in range(0, max(part.height, 1), size):
-            piece = part.slice(start, size)
-            yield piece, min((start + size) / max(part.height, 1), 1.0)
+        for start in range(0, n, size):
+            yield part.slice(start, size), min((start + size) / n, 1.0)
 
-    def head(column: int) -> pl.Series:
-        return frame.to_series(column).head(HEAD_ROWS)
-
+    head = lambda k: frame.to_series(k).head(HEAD_ROWS)  # noqa: E731
     return Table(name, columns, list(frame.dtypes), head, pieces, row_labels=row_labels)
 
 
@@ -200,10 +190,8 @@ def series_of(values: list[Any]) -> pl.Series:
             return pl.Series([None if value is None else float(value) for value in known], dtype=pl.Float64)
         except (OverflowError, ValueError):
             pass  # text of numpy's, or a whole number of more than 308 digits
-    texts = (str(int(value)) if isinstance(value, bool) else str(value) for value in known)
-    return pl.Series(
-        [None if value is None else text for value, text in zip(known, texts, strict=True)], dtype=pl.String
-    )
+    plain = (int(value) if isinstance(value, bool) else value for value in known)
+    return pl.Series([None if value is None else str(value) for value in plain], dtype=pl.String)
 
 
 def table_of_any_frame(native: Any) -> tuple[Table, str]:
@@ -239,7 +227,13 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
             "label. Join them first: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
         )
     series = [_series(frame.get_column(name)).alias(str(k)) for k, name in enumerate(columns)]
-    return table_of_frame(by_position(pl.DataFrame(series)), columns, _index(frame)), kind
+    index, labels = nw.maybe_get_index(frame), None
+    if index is not None and len(set(index)) == len(frame):  # labels of rows that differ from each other
+        plain = [label.item() if hasattr(label, "item") else label for label in index]
+        check_people(plain, "the index of the dataframe")
+        labels = series_of(plain)
+        labels = labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)
+    return table_of_frame(by_position(pl.DataFrame(series)), columns, labels), kind
 
 
 def _series(column: Any) -> pl.Series:
@@ -255,19 +249,6 @@ def _series(column: Any) -> pl.Series:
         if values.dtype.kind in "iuf":
             return pl.Series(values)
     return series_of([None if absent else v for v, absent in zip(column.to_list(), missing, strict=True)])
-
-
-def _index(frame: Any) -> pl.Series | None:
-    """The row labels of a pandas-like frame, if they differ from each other."""
-    import narwhals.stable.v1 as nw
-
-    index = nw.maybe_get_index(frame)
-    if index is None or len(set(index)) < len(frame):
-        return None
-    plain = [label.item() if hasattr(label, "item") else label for label in index]
-    check_people(plain, "the index of the dataframe")
-    labels = series_of(plain)
-    return labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)
 
 
 # ------------------------------------------------------------------ labels of people and items
@@ -296,17 +277,11 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
 
 def check_names(labels: pl.Series, where: str, rows: RowNumbers) -> None:
     """Refuse people without a name; `rows` are the numbers of the rows, for the message."""
-    absent = unnamed(labels)
-    if absent.any():
-        raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
-
-
-def unnamed(labels: pl.Series) -> pl.Series:
-    """Which labels name nobody."""
     absent = labels.is_null()
     if labels.dtype == pl.String:
         absent = absent | labels.str.strip_chars().is_in(NOT_ANSWERED).fill_null(True)
-    return absent
+    if absent.any():
+        raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
 
 
 def all_whole(labels: pl.Series) -> bool:

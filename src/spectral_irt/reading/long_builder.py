@@ -3,10 +3,9 @@
 Every row becomes a few numbers: the codes of its person and item, as they came up, and the category of the answer.
 When all rows were seen the labels are put in order, the codes follow, and the rows are dealt out to blocks.
 
-Codes are given out by a hash table that is looked up for whole columns at once. The lookups of a column do not wait for
-each other, as they would in a dictionary that is asked label by label: with more labels than a core's cache holds, that
-is several times as fast, and up to eight times as fast as the categoricals of polars. An integer is its own key. A text
-goes by two hashes of 64 bits, so that a billion different texts share a key with a chance of one in 10^20.
+Codes come from a hash table that is looked up for whole columns at once: with more labels than a core's cache holds,
+several times as fast as a dictionary, and up to eight times as fast as the categoricals of polars. An integer is its
+own key; a text goes by two hashes of 64 bits, so that a billion texts share a key with a chance of one in 10^20.
 """
 
 from __future__ import annotations
@@ -23,22 +22,13 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.facets import Facets
-from spectral_irt.data.labels import Labels
+from spectral_irt.data.labels import NOT_ANSWERED, Labels
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long
-from spectral_irt.reading.frame import (
-    RowNumbers,
-    Table,
-    check_names,
-    is_whole,
-    labels_of,
-    plain_labels,
-    settled,
-    unnamed,
-)
+from spectral_irt.reading.frame import RowNumbers, Table, check_names, is_whole, labels_of, plain_labels, settled
 from spectral_irt.reading.side_tables import PersonColumns
 
 LabelKeys = tuple[NDArray[np.uint64], ...]
@@ -157,9 +147,8 @@ class OrderColumn:
         absent = found.is_null()
         if absent.any():
             k = int(absent.arg_max())  # type: ignore[arg-type]
-            value = column[k]
-            empty = value is None or value == ""
-            holds = "is empty" if empty else f"holds {listed([value])}, which is neither a number nor a time"
+            empty = column[k] is None or column[k] == ""
+            holds = "is empty" if empty else f"holds {listed([column[k]])}, which is neither a number nor a time"
             raise ReadError(
                 f"{where}, row {rows[k]:,} {holds}, so it is not known when the answer was given. Fill it in, or write "
                 "times as in 2024-05-17 10:30:00."
@@ -175,20 +164,15 @@ class OrderColumn:
             return column.dt.timestamp("us") if is_moment else column.to_physical(), "times"
         if column.dtype.is_integer():
             return column.cast(pl.Int64, strict=False), "numbers"
-        text = column.cast(pl.String, strict=False).str.strip_chars()
+        text = column.cast(pl.String, strict=False).str.strip_chars().alias("text")
         numbers = text.cast(pl.Float64, strict=False).fill_nan(None)
         if self._kind != "times" and (self._kind == "numbers" or numbers.count() or not text.count()):
             return numbers, "numbers"
-        return _times(text), "times"
-
-
-def _times(text: pl.Series) -> pl.Series:
-    """ISO dates and times, with or without a zone, as microseconds."""
-    iso = pl.col("text").str.replace(r"^(\S+) ", "${1}T")
-    forms = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
-    ways = [iso.str.to_datetime(form, strict=False, time_unit="us").dt.replace_time_zone(None) for form in forms]
-    ways.append(iso.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")))
-    return pl.DataFrame({"text": text}).select(pl.coalesce(ways)).to_series().to_physical()
+        iso = pl.col("text").str.replace(r"^(\S+) ", "${1}T")  # dates and times, with or without a zone
+        forms = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
+        ways = [iso.str.to_datetime(form, strict=False, time_unit="us").dt.replace_time_zone(None) for form in forms]
+        ways.append(iso.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")))
+        return text.to_frame().select(pl.coalesce(ways)).to_series().to_physical(), "times"
 
 
 @dataclass(frozen=True)
@@ -200,16 +184,12 @@ class LongTables:
     persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
-    def _columns(self, role: str) -> list[tuple[Table, int]]:
-        return [(table, getattr(layout, role)) for table, layout in self.tables]
-
-    def is_text(self, role: str) -> bool:
-        """Whether the labels are text in some table; then they are in all."""
-        return not all(is_whole(table.dtypes[k]) for table, k in self._columns(role))
-
-    def is_loose(self, role: str) -> bool:
-        """Whether labels handled as text become integers again when all are whole numbers."""
-        return not self.is_text(role) or all(table.is_loose(k) for table, k in self._columns(role))
+    def _kinds(self, role: str) -> tuple[bool, bool]:
+        """Whether the labels are text in some table, and then in all; and whether they become integers at the end when
+        all are whole numbers."""
+        columns = [(table, getattr(layout, role)) for table, layout in self.tables]
+        is_text = not all(is_whole(table.dtypes[k]) for table, k in columns)
+        return is_text, not is_text or all(table.is_loose(k) for table, k in columns)
 
     def pieces(self) -> Iterator[tuple[Piece, float]]:
         """The rows in order of arrival, without those that are empty altogether; and the share of all that is read."""
@@ -241,19 +221,13 @@ class LongTables:
 
     def _item(self, table: Table, layout: Long, frame: pl.DataFrame, columns: list[int], rows: RowNumbers) -> pl.Series:
         """The column of items; with facets, what was rated and by whom in one text."""
-        item = frame.to_series(1)
         if not layout.facets:
-            return item
+            return frame.to_series(1)
         found = []
         for k in (layout.item, *layout.facets):
             where = f"{table.name}: column {str(table.columns[k])!r}"
             labels = plain_labels(frame.to_series(columns.index(k)), text=True, name=where)
-            if labels.null_count():
-                row = rows[labels.is_null().arg_max()]  # type: ignore[index]
-                raise ReadError(
-                    f"{where}, row {row:,} is empty, so it is not known what was rated, or by whom. Fill it in, or "
-                    "remove the row."
-                )
+            _check_filled(labels, where, rows, "what was rated, or by whom")
             found.append(labels.alias(str(k)))
         return pl.select(pl.concat_str(found, separator=JOINED)).to_series()
 
@@ -273,34 +247,34 @@ class LongTables:
         return Facets(names, tuple(levels), np.stack(codes, axis=1))
 
     def _codes(self, role: str, table: Table, layout: Long, column: pl.Series, rows: RowNumbers) -> NDArray[np.int32]:
-        name = str(table.columns[getattr(layout, role)])
-        where = f"{table.name}: column {name!r}"
-        labels = plain_labels(column, text=self.is_text(role) or column.dtype == pl.String, name=where)
-        if labels.null_count():
-            if role == "person":
-                check_names(labels, where, rows)
-            row = rows[labels.is_null().arg_max()]  # type: ignore[index]
-            raise ReadError(
-                f"{where}, row {row:,} is empty, so it is not known which {role} the response belongs to. Fill it in, "
-                "or remove the row."
-            )
+        where = f"{table.name}: column {str(table.columns[getattr(layout, role)])!r}"
+        labels = plain_labels(column, text=self._kinds(role)[0] or column.dtype == pl.String, name=where)
+        if role == "person" and labels.null_count():
+            check_names(labels, where, rows)
+        _check_filled(labels, where, rows, f"which {role} the response belongs to")
         codes, new = (self.persons if role == "person" else self.items).codes(labels)
-        if role == "person" and unnamed(new).any():
+        if role == "person" and new.dtype == pl.String and new.str.strip_chars().is_in(NOT_ANSWERED).any():
             check_names(labels, where, rows)
         return codes
 
     def item_labels(self) -> list[Any]:
         """Those of the items that came up, by code."""
-        found: list[Any] = labels_of(self.items.labels(), loose=self.is_loose("item")).tolist()
+        found: list[Any] = labels_of(self.items.labels(), loose=self._kinds("item")[1]).tolist()
         return found
 
     def numbering(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
         """The labels in order, numbers by size and text by its characters; and the position of each by its code."""
-        labels, loose = (self.persons if role == "person" else self.items).labels(), self.is_loose(role)
+        labels, loose = (self.persons if role == "person" else self.items).labels(), self._kinds(role)[1]
         order = settled(labels, loose=loose).arg_sort().to_numpy()
         position = np.empty(len(order), dtype=np.int32)
         position[order] = np.arange(len(order), dtype=np.int32)
         return labels_of(labels.gather(order), loose=loose), position
+
+
+def _check_filled(labels: pl.Series, where: str, rows: RowNumbers, what: str) -> None:
+    if labels.null_count():
+        row = rows[labels.is_null().arg_max()]  # type: ignore[index]
+        raise ReadError(f"{where}, row {row:,} is empty, so it is not known {what}. Fill it in, or remove the row.")
 
 
 def _place(name: str, column: Any, rows: RowNumbers, k: int) -> Place:
@@ -311,7 +285,7 @@ T = TypeVar("T")
 
 
 def one_ahead(things: Iterable[T]) -> Iterator[T]:
-    """The same things; while one is used, a thread makes the next. polars and numpy leave the other threads alone."""
+    """The same things; while one is used, a thread makes the next."""
     source, end = iter(things), object()
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, source, end)
