@@ -34,7 +34,7 @@ __all__ = ["read"]
 
 @dataclass(frozen=True)
 class LayoutOptions:
-    """What the caller says about the layout of a table."""
+    """The options about the layout of a table, as those of `read`."""
 
     format: str = "auto"
     person: Any = None
@@ -59,7 +59,7 @@ class LayoutOptions:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Everything the caller wants, checked: how to score, what the columns are, and what to do on the way."""
+    """All options, checked: how to score, what the columns are, and what to do on the way."""
 
     scoring: Scoring
     layout: LayoutOptions
@@ -121,15 +121,14 @@ def read(
         Several files are one table: long ones are put one after the other, wide ones stacked, columns matched by name.
         Folders such as `year=2024` above a Parquet file are columns of it. Parquet is also read from s3://, gs:// and
         other stores that polars reads, any kind of file from https://; "-" is standard input. A dataframe of any
-        library is read like a file, long or wide, and is not changed; tables made from the responses come in the same
-        library, and rows without labels take those of its index, or are numbered from 0. In an array and a sparse
-        matrix a row is a person, a column an item, and NaN, None, masked or not stored is not answered; `items` are its
-        labels.
+        library is read like a file and not changed; tables made from the responses come in the same library, and rows
+        without labels have those of its index, or are numbered from 0. In an array and a sparse matrix a row is a
+        person, a column an item (`items` are its labels), and NaN, None, masked or not stored is not answered.
     sql, database : str, optional
         Instead of a path: a query, and the database to ask: "sqlite:FILE", "duckdb:FILE" or
         "postgresql://USER@HOST/DATABASE". Rows come in batches. Needs `spectral-irt[database]`.
     format : "auto", "wide" or "long"
-        Wide: one row per person, one column per item. Long: one row per answer. By default told by the column names.
+        Wide: one row per person, one column per item. Long: one row per answer. By default the column names decide.
     person, item, response : str, optional
         Columns. In a long table all three; by default found by their usual names (user_id, student, model, ...;
         item, question, movie, ...; response, correct, rating, ...). In a wide table `person` is the column of labels:
@@ -139,15 +138,15 @@ def read(
     key : path or mapping, optional
         The right answer of every item, for multiple choice: a file with columns item and key, a file with one row of
         right answers under the items' names, or a mapping. "A|C" are two right answers. With a third column, score (or
-        a mapping of answers to scores for an item), answers earn partial credit; those not named have 0.
+        a mapping of answers to scores for an item), answers earn partial credit; those not named have 0. By default
+        the sheet of a workbook of answers that is called "key" or the like.
     correct : value or values, optional
         The right answers, whatever the item.
     threshold : float, optional
         Values above it are right, the others wrong.
     above_mean : "right" or "wrong", optional
-        For ratings: what counts is whether a rating is strictly above the mean of all the ratings of its person;
-        this says what an above-average rating is coded as. "wrong" is the paper's polarity: liked = 0, so that a larger
-        difficulty means better liked.
+        For ratings: what a rating strictly above the mean of its person's ratings counts as. "wrong" is the paper's
+        polarity: liked = 0, so that a larger difficulty means better liked.
     omitted, not_reached : "missing" or "wrong"
         What a blank cell of a wide table is: before a later answer of the same person it was omitted, after the last
         one not reached. Missing by default: whether a blank is a failure depends on the test.
@@ -155,8 +154,8 @@ def read(
         What means that the item was not on this person's form, which is neither; "" is the empty cell.
     ordered : bool, optional
         Whether answers are in ordered categories, whole numbers from 0, rather than right or wrong. By default, and
-        where no other option says it, the answers do: whole numbers without a gap from 0 or 1, at most ten, more than
-        two of them in several items, are categories; a finding says so.
+        where no other option decides it, whole numbers without a gap from 0 or 1, at most ten, more than two of them
+        in several items, are categories; a finding says so.
     recode : text, sequence or mapping, optional
         Labels from the lowest category to the highest, "never,sometimes,often"; labels that mean the same are joined by
         "=".
@@ -169,18 +168,17 @@ def read(
         with a finding. "error": refused. "keep": an item has every category that somebody used for any item of its
         group, for rating scales.
     duplicates : "error", "first" or "last"
-        When a person answered an item twice: complain, or keep the first or last answer.
+        When a person answered an item twice: refuse, or keep the first or last answer.
     order_by : str, optional
-        The column of a long table, times or numbers, that says which answer is first and which last; by default, and
-        where it is the same, the rows do, as they come.
+        The column of a long table, times or numbers, that says which answer is first; by default the order of rows.
     orient : "persons" or "items"
         What a row of a wide table is.
     ignore : str or several
-        Columns of a wide table that are not items, for instance what else is known about the persons; "a,b" are two.
+        Columns of a wide table that are not items; "a,b" are two.
     items : str or several
         Columns of a wide table that are items, by name or pattern: "q*" or "q1,q2"; the others are left out. By default
-        the items are those of the key, or else every column but the labels and attributes such as sex, group, school
-        and total score; `findings()` tells what was taken for an item and what was left out.
+        the items are those of the key, or else every column but the labels, attributes such as sex, group, school and
+        total score, and columns unlike the others; `findings()` names them.
     people : str or several
         Columns about people, such as sex, class or a weight: read in the same pass and kept as `responses.people`, so
         that groups, clusters, weights and populations can be asked by name. They are never items.
@@ -188,20 +186,18 @@ def read(
         Columns that say who rated, or when: an answer is given to an item *and* a rater. Each observed combination is
         an item of the responses, and `responses.facets` says of what. In a wide table a row is then a person as one
         rater saw him or her.
-    sheet : str or int, optional
-        The sheet of a workbook (.xlsx, .xls, .ods), by its name or its number from 1; not needed where only one holds
-        anything.
-    key_sheet : str or int, optional
-        The same for a key in a workbook; by default its only sheet, or the one that is called "key" or the like.
+    sheet, key_sheet : str or int, optional
+        The sheet of a workbook (.xlsx, .xls, .ods) of answers, and of a key, by its name or its number from 1; not
+        needed where only one holds anything, or beside one that is called "key" or the like.
     encoding : str, optional
         How text files (CSV, JSON lines, SPSS, Stata) are written, such as "cp1252". By default UTF-8, or UTF-16 where
-        the first bytes tell; a text file that is neither is read as Windows-1252, and a finding says so.
+        the first bytes show it; a text file that is neither is read as Windows-1252, and a finding says so.
     progress : callable(fraction, text), optional
-        Told after every piece how far reading has come.
+        Called after every piece with how far reading has come.
     client : distributed.Client, or str, optional
         A Dask cluster: its client, the address of its scheduler, or "local:4" for processes on this machine. Its
-        workers map a packed file that they see, and keep the answers of others, which are read here and sent there.
-        Every sum over people is then done by the workers. See the page on clusters.
+        workers map a packed file that they see, and keep the answers of others, which are read here and sent there;
+        they do every sum over people. See the page on clusters.
 
     Returns
     -------
@@ -251,20 +247,24 @@ def read(
         unused=unused,
         groups=groups,
     )
-    names, about = several(items), (several(people), several(facets))
-    layout = LayoutOptions(format, person, item, response, orient, several(ignore), names, order_by, *about)
+    about = (several(people), several(facets))
+    layout = LayoutOptions(format, person, item, response, orient, several(ignore), several(items), order_by, *about)
     if order_by is not None and duplicates == "error":
         raise OptionError(
             "`order_by=` says which of several answers is first or last; say `duplicates='first' or 'last'` too."
         )
     options = ReadOptions(how, layout, duplicates, progress=progress)
     if sql is not None or database is not None:
-        _check_query(source, sql, database, sheet, encoding)
-        return _read_query(str(sql), str(database), options).using(engine)
+        return _read_query(source, sql, database, sheet or encoding, options).using(engine)
     if source is None:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
     if is_frame(source):
-        return _read_frame(source, options).using(engine)
+        from spectral_irt.reading.frame import polars_errors_named, table_of_any_frame
+        from spectral_irt.reading.wide_builder import from_tables
+
+        with polars_errors_named("the dataframe"):
+            table, kind = table_of_any_frame(source)
+            return from_tables([table], replace(options, frame_kind=kind)).using(engine)
     if not names_files(source):
         return _read_array(source, options).using(engine)
     return _read_files(source, options, sheet, encoding, engine)
@@ -283,33 +283,20 @@ def names_files(source: Any) -> bool:
 # ------------------------------------------------------------------ each kind of source
 
 
-def _check_query(path: Any, sql: str | None, database: str | None, *others: Any) -> None:
-    """Refuse half of a query, or more than one source."""
+def _read_query(path: Any, sql: str | None, database: str | None, of_files: Any, options: ReadOptions) -> Responses:
     if sql is None or database is None:
-        said, absent = ("sql", "database") if database is None else ("database", "sql")
-        raise OptionError(f"`{said}=` needs `{absent}=` beside it.")
+        given, absent = ("sql", "database") if database is None else ("database", "sql")
+        raise OptionError(f"`{given}=` needs `{absent}=` beside it.")
     if path is not None and path != [] and path != ():
         raise OptionError("`sql=` is read instead of a file; leave out one of them, or read them separately.")
-    if any(other is not None for other in others):
+    if of_files is not None:
         raise OptionError("`sheet` and `encoding` are for files; leave them out.")
-
-
-def _read_query(sql: str, database: str, options: ReadOptions) -> Responses:
     from spectral_irt.reading.frame import polars_errors_named
     from spectral_irt.reading.sql import NAME, open_query
     from spectral_irt.reading.wide_builder import from_tables
 
     with polars_errors_named(NAME):
         return from_tables([open_query(sql, database)], replace(options, source=NAME))
-
-
-def _read_frame(frame: Any, options: ReadOptions) -> Responses:
-    from spectral_irt.reading.frame import polars_errors_named, table_of_any_frame
-    from spectral_irt.reading.wide_builder import from_tables
-
-    with polars_errors_named("the dataframe"):
-        table, kind = table_of_any_frame(frame)
-        return from_tables([table], replace(options, frame_kind=kind))
 
 
 def _read_array(table: Any, options: ReadOptions) -> Responses:
@@ -386,8 +373,8 @@ def scoring_of(
     unused: str | None = None,
     **options: Any,
 ) -> Scoring:
-    """How to score, every option checked; the key may be a file. Where no option says whether answers are ordered, that
-    is undecided."""
+    """How to score, every option checked; the key may be a file. Without an option that decides whether answers are
+    ordered, that is undecided."""
     graded = unused is not None or any(several(options.get(name)) for name in ("recode", "reverse", "span", "groups"))
     scored = key is not None or any(options.get(name) is not None for name in ("correct", "threshold", "above_mean"))
     undecided = ordered is None and not (graded or scored)

@@ -1,9 +1,6 @@
-"""JSON lines: one object a person, `{"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}`.
-
-Also read: one flat object a person (`{"id": "ann", "q1": 1, "q2": 0}`), which is a wide table, and one object an answer
-(`{"person": "ann", "item": "q1", "response": 1}`), which is a long one. An object of answers is taken apart: it gives a
-row for each answer, with the other fields beside it.
-"""
+"""JSON lines: one object a person, `{"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}`, which gives a row for each
+answer, with the other fields beside it; one flat object a person (`{"id": "ann", "q1": 1}`), a wide table; or one
+object an answer (`{"person": "ann", "item": "q1", "response": 1}`), a long one."""
 
 from __future__ import annotations
 
@@ -31,14 +28,12 @@ _KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "nul
 Numbered = list[tuple[int, dict[Any, Any]]]  # objects, each with the number of its line
 
 
-class _RepeatedField(Exception):
-    """A name comes twice in an object: which value is meant cannot be known."""
-
-
 def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; an error where a name comes twice, and which value is meant cannot be known."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _RepeatedField(listed(name for name, times in Counter(name for name, _ in pairs).items() if times > 1))
+        twice = listed(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ReadError(f"has the field {twice} more than once. Keep one of each.")
     return found
 
 
@@ -52,8 +47,8 @@ def _parsed(where: str, text: str) -> dict[str, Any]:
     hint = "Put each person's object on a line of its own"
     try:
         value = json.loads(text, object_pairs_hook=_unlike)
-    except _RepeatedField as twice:
-        raise ReadError(f"{where} has the field {twice} more than once. Keep one of each.") from None
+    except ReadError as twice:
+        raise ReadError(f"{where} {twice}") from None
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", str(error))
         raise ReadError(

@@ -38,10 +38,10 @@ def open_table(file: File) -> Table:
             # Folders above the file, such as year=2024, are columns of text.
             folders = {part.split("=")[0]: pl.String for part in path.parent.parts if "=" in part}
             lazy = pl.scan_parquet(path, glob=False, hive_partitioning=bool(folders), hive_schema=folders or None)
-        elif _is_stream(file):
-            lazy = pl.read_ipc_stream(file.path).lazy()
-        else:
+        elif file.path.open("rb").read(6) == b"ARROW1":
             lazy = pl.scan_ipc(file.path, glob=False)
+        else:  # the stream format, which has no directory and must be read in one go
+            lazy = pl.read_ipc_stream(file.path).lazy()
         schema = lazy.collect_schema()
         n_own = len(schema) if n_own is None else n_own
         if not len(schema):
@@ -67,9 +67,3 @@ def open_table(file: File) -> Table:
     added = range(n_own, len(schema))
     names, types = list(schema.names()), list(schema.dtypes())
     return Table(file.name, names, types, head, pieces, untyped=added, n_added=len(added))
-
-
-def _is_stream(file: File) -> bool:
-    """The Arrow stream format, which has no directory and must be read in one go."""
-    with open(file.path, "rb") as opened:
-        return opened.read(6) != b"ARROW1"

@@ -30,7 +30,6 @@ def open_query(sql: str, database: str) -> Table:
     if first is None:
         raise ReadError(f"{NAME} gives no rows; check what it asks for, and that the table has rows.")
     columns = list(first.columns)
-    check_names_differ(NAME, columns)
 
     def pieces(chosen: Sequence[int]) -> Pieces:
         nonlocal batches
@@ -53,15 +52,23 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
             f"`database` is {where!r}, which is not the address of a database that is read; that is {SCHEMES}."
         )
     connection = opened(database)
-    types: list[Any] | None = None
+    rows = PIECE_ROWS // _EVERY_COLUMN
     try:
-        for batch in _asked(connection, sql):
-            if batch.height or types is None:
-                same = types in (None, batch.dtypes)  # types of later batches are those of the first
-                frame = batch if same else batch.cast(dict(zip(batch.columns, types, strict=True)))  # type: ignore[arg-type]
-                types = list(frame.dtypes)
-                if frame.height:
-                    yield frame
+        if type(connection).__module__.partition(".")[0].lstrip("_") == "duckdb":
+            reader = connection.sql(sql).to_arrow_reader(rows)
+        else:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            reader = cursor.fetch_record_batch()
+        check_names_differ(NAME, list(reader.schema.names))
+        types: Any = {}  # of the first rows; those of later batches follow them
+        waiting: list[pl.DataFrame] = []
+        for batch in itertools.chain(reader, [None]):  # of any size: Postgres gives some thousands of rows at a time
+            waiting += [] if batch is None else [frame_of_batch(batch)]
+            if sum(each.height for each in waiting) >= (rows if batch is not None else 1):
+                frame = pl.concat(waiting, how="vertical_relaxed").cast(types)
+                types, waiting = dict(frame.schema), []
+                yield frame
     except (SpectralIrtError, GeneratorExit, KeyboardInterrupt):
         raise
     except ImportError as error:
@@ -73,27 +80,6 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     finally:
         with contextlib.suppress(Exception):  # a connection that was lost has nothing left
             connection.close()
-
-
-def _asked(connection: Any, sql: str) -> Iterator[pl.DataFrame]:
-    rows = PIECE_ROWS // _EVERY_COLUMN
-    if type(connection).__module__.partition(".")[0].lstrip("_") == "duckdb":
-        reader = connection.sql(sql).to_arrow_reader(rows)
-    else:
-        cursor = connection.cursor()
-        cursor.execute(sql)
-        reader = cursor.fetch_record_batch()
-    names = list(reader.schema.names)
-    check_names_differ(NAME, names)
-    yield frame_of_batch(reader.schema.empty_table())
-    waiting: list[pl.DataFrame] = []
-    for batch in reader:  # of any size: Postgres gives some thousands of rows at a time
-        waiting.append(frame_of_batch(batch))
-        if sum(each.height for each in waiting) >= rows:
-            yield pl.concat(waiting, how="vertical_relaxed")
-            waiting = []
-    if waiting:
-        yield pl.concat(waiting, how="vertical_relaxed")
 
 
 def frame_of_batch(batch: Any) -> pl.DataFrame:
@@ -141,11 +127,10 @@ def opened(database: str, **config: Any) -> Any:
     except ImportError as error:
         raise needed(error) from None
     except Exception as error:
-        where = without_password(database)
+        remedy = "Check that it is such a database, and that no other program has it open for writing"
         if kind == "postgresql":
             remedy = "Check host, port, database and user, and that the server runs"
-        else:
-            remedy = "Check that it is such a database, and that no other program has it open for writing"
+        where = without_password(database)
         raise DatabaseError(f"{where}: cannot connect: {first_line(error)}. {remedy}.") from None
 
 

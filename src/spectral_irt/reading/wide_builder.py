@@ -48,17 +48,12 @@ TOTALS = ("total", "totals", "grand total", "sum", "mean", "average")  # what pe
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     """Responses from tables, long or wide, which may be read as often as needed."""
     asked = options.layout
-    for name in asked.people:
-        for table in tables:
-            table.position("people", name)
-    if asked.facets:
-        for name in asked.facets:
-            for table in tables:
-                table.position("facet", name)
-        if options.scoring.key is not None or options.scoring.above_mean is not None:
-            raise OptionError(
-                "`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them."
-            )
+    for table in tables:
+        for role, names in (("people", asked.people), ("facet", asked.facets)):
+            for name in names:
+                table.position(role, name)
+    if asked.facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
+        raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
     asked = replace(asked, ignore=(*asked.ignore, *asked.people, *asked.facets))
     options = replace(options, layout=asked)
     tables = [without_second_header(table) for table in tables]
@@ -164,15 +159,13 @@ class WideBuilder:
         columns = [item_label(table.columns[k]) for table, layout in tables for k in layout.columns]
         self._code = {name: code for code, name in enumerate(dict.fromkeys(columns))}
         self._labels: list[pl.Series] = []
+        labels = lambda: list(self._code) if self._people_down else _joined(self._labels).to_list()  # noqa: E731
         self._builder = ResponsesBuilder(
-            options.scoring, options.source, self._item_labels, wide=True, duplicates=options.duplicates
+            options.scoring, options.source, labels, wide=True, duplicates=options.duplicates
         )
         self._n_packed = 0  # batches
         self._n_rows = 0
         self._totals: list[str] = []  # labels of rows that are no people
-
-    def _item_labels(self) -> list[Any]:
-        return list(self._code) if self._people_down else _joined(self._labels).to_list()
 
     def responses(self) -> Responses:
         options, check = self._options, self._builder.check
@@ -202,23 +195,17 @@ class WideBuilder:
         chosen = [layout.chosen for _, layout in self._tables if layout.chosen is not None]
         notes = [*(together(chosen).findings() if chosen else ()), *self._category_labels()]
         if self._totals:
-            rows_are = "The last row is" if len(self._totals) == 1 else f"{len(self._totals)} rows are"
-            sentence = f"{rows_are} labeled {listed(self._totals)} and left out: it is no person."
-            notes.append(Finding("total_rows", "warning", sentence, "Rename it if it is a person."))
+            sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
+            notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
         return replace(packed, frame_kind=options.frame_kind, notes=(*notes, *packed.notes))
 
     def _category_labels(self) -> list[Finding]:
         """What the categories mean, where the file labels those of most items alike."""
-        labels = Counter(
-            tuple(table.value_labels[k].items())
-            for table, layout in self._tables
-            for k in layout.columns
-            if table.value_labels.get(k)
-        )
-        if not labels or 2 * labels.total() <= len(self._code):
-            return []
-        shown = ", ".join(f"{code} {text}" for code, text in labels.most_common(1)[0][0])
-        return [Finding("category_labels", "note", f"The file labels the categories: {shown}.")]
+        every = [table.value_labels.get(k, {}) for table, layout in self._tables for k in layout.columns]
+        labels, n = Counter(tuple(one.items()) for one in every).most_common(1)[0]
+        shown = ", ".join(f"{code} {text}" for code, text in labels)
+        sentence = f"The file labels the categories: {shown}."
+        return [Finding("category_labels", "note", sentence)] if labels and 2 * n > len(every) else []
 
     def _read(self, table: Table, layout: Wide, number: int, index: int) -> int:
         """Add the rows of a table; those without labels are numbered from `number`, and the next number is returned."""
@@ -263,13 +250,11 @@ class WideBuilder:
         self, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str
     ) -> tuple[list[pl.Series], Any, NDArray[Any]]:
         """Spreadsheets leave rows of nothing or of sums at the end; a row of answers without a label is an error."""
-        bare = others[0].is_null().to_numpy()
+        bare = gone = others[0].is_null().to_numpy()
         if self._people_down and others[0].dtype == pl.String:
-            sums = others[0].str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False).to_numpy()
-            self._totals += others[0].filter(pl.Series(sums)).to_list()
-            gone = bare | sums
-        else:
-            gone = bare
+            sums = others[0].str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False)
+            self._totals += others[0].filter(sums).to_list()
+            gone = bare | sums.to_numpy()
         if not gone.any():
             return others, values, rows
         empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
@@ -288,17 +273,17 @@ class WideBuilder:
             self._n_packed = len(self._labels)
 
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
-        said, kind = "say `duplicates='first' or 'last'` to keep one answer", ("item", "items")
-        remedy = f"Rename them, or {said} of each person."
+        how, kind = "say `duplicates='first' or 'last'` to keep one answer", ("item", "items")
+        remedy = f"Rename them, or {how} of each person."
         if self._people_down:
-            kind = ("person", "people")
-            remedy = (
-                f"{said.capitalize()} to each item; or `facet=`, the column that says who rated, if these are ratings."
+            kind, remedy = (
+                ("person", "people"),
+                f"{how.capitalize()} to each item; or `facet=`, the column that says who",
             )
+            remedy += " rated, if these are ratings."
         who = f"1 {kind[0]} has" if len(twice) == 1 else f"{len(twice):,} {kind[1]} have"
-        return DuplicateResponseError(
-            f"{self._options.source}: {who} more than one row: {listed(twice.to_list())}. {remedy}"
-        )
+        source = self._options.source
+        return DuplicateResponseError(f"{source}: {who} more than one row: {listed(twice.to_list())}. {remedy}")
 
 
 def _joined(labels: list[pl.Series]) -> pl.Series:
@@ -311,44 +296,29 @@ def _joined(labels: list[pl.Series]) -> pl.Series:
 
 
 def _batches(table: Table, beside: Sequence[int], columns: Sequence[int], size: int) -> Iterator[Batch]:
-    """Some rows at a time; values that are numbers as an array."""
-    numeric = _are_numbers(table, columns)
-    if table.cells is not None:
-        yield from _from_cells(table, beside, columns, size)
-        return
-    n = len(beside)
-    for frame, done in table.pieces([*beside, *columns]):
-        for part in frame.iter_slices(size):
-            answers = part[:, n:]
-            if numeric:
-                yield part.get_columns()[:n], answers.cast(pl.Float64).to_numpy(order="c").ravel(), done
-                continue
-            by_column = answers.cast(pl.String).unpivot().get_column("value")
-            row_after_row = np.arange(len(by_column)).reshape(answers.width, answers.height).T.ravel()
-            yield part.get_columns()[:n], by_column.gather(row_after_row), done
-
-
-def _from_cells(table: Table, beside: Sequence[int], columns: Sequence[int], size: int) -> Iterator[Batch]:
-    """The same of a table that comes as cells."""
-    assert table.cells is not None
-    width = len(table.columns)
-    answers = np.zeros(width, dtype=bool)
-    answers[list(columns)] = True
-    for cells, done in table.cells():
-        for start in range(0, len(cells), size * width):
-            part = cells.slice(start, size * width)
-            others = [part.gather_every(width, k) for k in beside]
-            if not answers.all():
-                part = part.filter(pl.Series(np.tile(answers, len(part) // width)))
-            yield others, part, done
-
-
-def _are_numbers(table: Table, columns: Sequence[int]) -> bool:
-    """Whether every column holds numbers; otherwise all are read as text, to be judged in one go."""
+    """Some rows at a time; values as an array where every column holds numbers, else all as text."""
     for k in columns:
         if table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary):
             raise ReadError(
                 f"{table.name}: column {str(table.columns[k])!r} is of type {table.dtypes[k]}, not answers. Leave it "
                 "out of the table."
             )
-    return all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
+    numeric = all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
+    n, width = len(beside), len(table.columns)
+    if table.cells is None:
+        for frame, done in table.pieces([*beside, *columns]):
+            for some in frame.iter_slices(size):
+                answers = some[:, n:]
+                if numeric:
+                    yield some.get_columns()[:n], answers.cast(pl.Float64).to_numpy(order="c").ravel(), done
+                    continue
+                by_column = answers.cast(pl.String).unpivot().get_column("value")
+                row_after_row = np.arange(len(by_column)).reshape(answers.width, answers.height).T.ravel()
+                yield some.get_columns()[:n], by_column.gather(row_after_row), done
+        return
+    kept = np.isin(np.arange(width), columns)
+    for cells, done in table.cells():
+        for start in range(0, len(cells), size * width):
+            part = cells.slice(start, size * width)
+            others = [part.gather_every(width, k) for k in beside]
+            yield others, part if kept.all() else part.filter(pl.Series(np.tile(kept, len(part) // width))), done
