@@ -56,10 +56,6 @@ class Logs:
         "", "A prompt answered in two logs: an error (default), the first or last by file name.", default="error"
     )
     prompts: str | None = own("FILE", "A table with a row for each prompt, for --subject and --clustered-by.")
-    prompts_by: Literal["id", "hash"] = own(
-        "", "What makes prompts the same: the sample's id, with hashes compared (default), or the hash.", default="id"
-    )
-    perturbed: bool = own("", "HELM: count perturbed instances as prompts of their own.", default=False)
 
     def how(self) -> dict[str, Any]:
         """Options of `read_source`."""

@@ -1,8 +1,7 @@
 """HELM: a folder for each run with `per_instance_stats.json` and `run_spec.json`.
 
 Which statistic says "correct" depends on the scenario, so it has to be named where there are several. Trials are
-answers of their own. Perturbed versions of an instance are left out unless they are asked for, and then samples of
-their own.
+answers of their own. Perturbed versions of an instance are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def is_ours(path: Path, head: bytes) -> bool:
     return path.name == STATS
 
 
-def read(file: File, attributes: Sequence[str] = (), *, perturbed: bool = False) -> list[Log]:
+def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     """The instances of a run."""
     beside = file.path.parent / SPEC
     if not beside.exists():
@@ -46,17 +45,15 @@ def read(file: File, attributes: Sequence[str] = (), *, perturbed: bool = False)
     samples, changed = [], 0
     for k, one in enumerate(stats, start=1):
         with laid_out(f"{file.path}: entry {k:,}", NAME):
-            perturbation = _said(one.get("perturbation"))
-            changed += perturbation != ""
-            if perturbation and not perturbed:
+            if one.get("perturbation"):
+                changed += 1
                 continue
-            sample = str(one["instance_id"]) + (f"~{perturbation}" if perturbation else "")
-            samples.append(Sample(sample, _scores(one), int(one.get("train_trial_index", 0)) + 1, about=known))
+            trial = int(one.get("train_trial_index", 0)) + 1
+            samples.append(Sample(str(one["instance_id"]), _scores(one), trial, about=known))
     notes: tuple[Finding, ...] = ()
-    if changed and not perturbed:
+    if changed:
         sentence = f"{model} on {benchmark}: {changed:,} answers to perturbed versions of instances were left out."
-        remedy = "Say `perturbed=True` to count them as samples of their own."
-        notes = (Finding("perturbed_left_out", "note", sentence, remedy),)
+        notes = (Finding("perturbed_left_out", "note", sentence),)
     if not samples:
         raise no_samples(file.path, "the run has no instances.")
     if not any(one.scores for one in samples):
@@ -72,15 +69,6 @@ def _scores(one: dict[str, Any]) -> dict[str, float | None]:
         if count and "sum" in stat and not ABOUT.match(name):
             values.setdefault(name, float(stat["sum"]) / count)
     return values
-
-
-def _said(perturbation: Any) -> str:
-    """A perturbation's name, and how much of it."""
-    if not perturbation:
-        return ""
-    plain = {"name", "robustness", "fairness", "computed_on"}
-    more = ",".join(f"{key}={value}" for key, value in perturbation.items() if key not in plain and value is not None)
-    return f"{perturbation['name']}({more})" if more else str(perturbation["name"])
 
 
 def _scenario(name: str) -> str:

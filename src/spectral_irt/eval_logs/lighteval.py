@@ -46,35 +46,26 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             raise no_samples(file.path, f"no metric has a number for each sample: {listed(_fields(schema[column]))}.")
         if missing := [name for name in attributes if name not in doc and name not in schema]:
             raise OptionError(f"{file.name} has no {listed(missing)}; it has {listed([*doc, *schema])}.")
-        asked = [pl.col(column).struct.field(name).cast(pl.Float64).alias(f"metric.{name}") for name in names]
+        fields = {f"metric.{name}": pl.col(column).struct.field(name).cast(pl.Float64) for name in names}
         if "id" in doc:
-            asked.append(pl.col("doc").struct.field("id").cast(pl.String).alias("sample"))
-        query = pl.col("example") if "example" in schema else None
-        if "query" in doc:
-            query = pl.col("doc").struct.field("query")
-        if query is not None:
-            asked.append(query.cast(pl.String).hash(0).alias("hash"))
+            fields["sample"] = pl.col("doc").struct.field("id").cast(pl.String)
+        if "query" in doc or "example" in schema:
+            query = pl.col("doc").struct.field("query") if "query" in doc else pl.col("example")
+            fields["hash"] = query.cast(pl.String).hash(0)
         for name in attributes:
             one = pl.col("doc").struct.field(name) if name in doc else pl.col(name)
-            asked.append(one.cast(pl.String).alias(f"attribute.{name}"))
-        frame = lazy.select(asked).collect()
+            fields[f"attribute.{name}"] = one.cast(pl.String)
+        frame = lazy.select(**fields).collect()
     if not frame.height:
         raise no_samples(file.path, "the table is empty.")
-    sample = frame["sample"] if "sample" in frame.columns else None
+    sample = frame["sample"] if "sample" in fields else None
     if sample is None or sample.null_count() or sample.n_unique() < len(sample):
         sample = pl.Series(range(frame.height)).cast(pl.String)
-    return [
-        Log(
-            NAME,
-            file.path,
-            model_of(file.path, match["date"]),
-            match["task"],
-            sample,
-            {name: frame[f"metric.{name}"] for name in names},
-            hash=frame["hash"] if query is not None else None,
-            attributes={name: frame[f"attribute.{name}"] for name in attributes},
-        )
-    ]
+    scores = {name: frame[f"metric.{name}"] for name in names}
+    about = {name: frame[f"attribute.{name}"] for name in attributes}
+    hashes = frame["hash"] if "hash" in fields else None
+    model = model_of(file.path, match["date"])
+    return [Log(NAME, file.path, model, match["task"], sample, scores, hash=hashes, attributes=about)]
 
 
 def _fields(kind: Any) -> dict[str, Any]:

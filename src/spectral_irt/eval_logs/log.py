@@ -38,39 +38,18 @@ ODD = (
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One model on one benchmark.
-
-    Attributes
-    ----------
-    harness : str
-        The program that wrote it.
-    file : Path
-    model, benchmark : str
-    sample : text
-        The id of each sample, within the benchmark.
-    scores : mapping of names to numbers
-        What each metric says of each sample; null where it says nothing, NaN where the harness got no number.
-    repeat : whole numbers, optional
-        1 for the first run of a sample (epoch, trial), 2 for the second.
-    hash : text, optional
-        What the harness says a sample is, so that two samples with the same id can be told apart.
-    usual : str, optional
-        The metric that the format itself calls "correct".
-    attributes : mapping of names to text
-        What else was asked for and is known of the samples.
-    notes : findings
-    """
+    """One model on one benchmark, as the program `harness` wrote it."""
 
     harness: str
     file: Path
     model: str
     benchmark: str
-    sample: pl.Series
-    scores: Mapping[str, pl.Series]
-    repeat: pl.Series | None = None
-    hash: pl.Series | None = None
-    usual: str | None = None
-    attributes: Mapping[str, pl.Series] = field(default_factory=dict)
+    sample: pl.Series  # text: the id of each sample, within the benchmark
+    scores: Mapping[str, pl.Series]  # by metric: null where there is none, NaN where the harness got no number
+    repeat: pl.Series | None = None  # 1 for the first run of a sample (epoch, trial), 2 for the second
+    hash: pl.Series | None = None  # text that tells two samples with the same id apart
+    usual: str | None = None  # the metric that the format itself calls "correct"
+    attributes: Mapping[str, pl.Series] = field(default_factory=dict)  # what else was asked for, as text
     notes: tuple[Finding, ...] = ()
 
     def prompts(self) -> pl.Series:
@@ -103,7 +82,7 @@ def log_of(
     attributes: Sequence[str] = (),
     **more: Any,
 ) -> Log:
-    """The log of samples in the order of their first appearance; `more` are other attributes of it."""
+    """The log of samples in the order of their first appearance; `more` are other fields of it."""
     names = dict.fromkeys(name for one in samples for name in one.scores)
     repeat = pl.Series([one.repeat for one in samples], dtype=pl.Int64)
     hashes = texts([one.hash for one in samples])
@@ -186,7 +165,6 @@ def score_notes(unscored: Counter[str], nan: Counter[str]) -> list[Finding]:
 
 
 def texts(values: Sequence[object]) -> pl.Series:
-    """Values as text; None stays."""
     return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
 
 
@@ -278,14 +256,13 @@ def written_by(file: File) -> ModuleType | None:
     return next((module for module in modules if module.is_ours(file.path, head)), None)
 
 
-def read_logs(file: File, attributes: Sequence[str] = (), *, perturbed: bool = False) -> list[Log] | None:
+def read_logs(file: File, attributes: Sequence[str] = ()) -> list[Log] | None:
     """The logs in a file, or None where no known harness wrote it."""
     module = written_by(file)
     if module is None:
         return None
-    more = {"perturbed": True} if perturbed and module.__name__.endswith("helm") else {}
     with laid_out(file.name, module.NAME):
-        logs: list[Log] = module.read(file, attributes, **more)
+        logs: list[Log] = module.read(file, attributes)
         return logs
 
 

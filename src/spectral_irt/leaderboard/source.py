@@ -71,8 +71,6 @@ def read_source(
     metric: Sequence[str] = (),
     threshold: float | None = None,
     duplicates: Duplicates = "error",
-    prompts_by: str = "id",
-    perturbed: bool = False,
     progress: Progress | None = None,
     **reading: Any,
 ) -> Source:
@@ -84,7 +82,7 @@ def read_source(
         What has to be known of the prompts: fields of their documents, or columns of the table.
     prompts : path, optional
         A table with a row for each prompt, matched by label: where the rest of what is wanted is found.
-    metric, prompts_by, perturbed
+    metric
         Of logs; see `eval_logs.collect.collect`.
     reading
         Of tables; options of `read`.
@@ -99,14 +97,7 @@ def read_source(
         if reading:
             raise OptionError(f"`{next(iter(reading))}=` is for tables, and these files are logs of a harness.")
         found = collect(
-            files,
-            metric=metric,
-            threshold=threshold,
-            duplicates=duplicates,
-            prompts_by=prompts_by,
-            attributes=rest,
-            perturbed=perturbed,
-            progress=progress,
+            files, metric=metric, threshold=threshold, duplicates=duplicates, attributes=rest, progress=progress
         )
         source = Source(found.responses, found.prompt, dict(found.attributes), found.metrics)
     else:
