@@ -25,11 +25,9 @@ SCHEMES = "duckdb:FILE, or postgresql://USER@HOST/DATABASE"
 
 
 class Connection:
-    """A database to ask, between `begin` and `close`, which ends what was created.
+    """A database to ask, between `begin`, which starts the transaction, and `close`, which ends what was created.
 
-    What differs from one to the other: `begin` starts the transaction that counts; `recover` makes ready for the next
-    question after one that failed before it; `alive` tells whether there is still somebody to ask; `_load` makes a
-    temporary table.
+    `recover` makes ready for the next question after one that failed; `alive` tells whether the database still answers.
     """
 
     dialect: ClassVar[str]
@@ -37,6 +35,8 @@ class Connection:
     begin: Any
     close: Any
     alive: Any
+    _execute: Any
+    _arrow: Any
     _load: Any
 
     def __init__(self, where: str) -> None:
@@ -45,15 +45,7 @@ class Connection:
 
     def recover(self) -> None: ...
 
-    def _execute(self, sql: str) -> None:
-        self.cursor.execute(sql)
-
-    def _arrow(self, sql: str) -> Any:
-        self.cursor.execute(sql)
-        return self.cursor.fetch_arrow_table()
-
     def execute(self, sql: str) -> None:
-        """Do it; nothing comes back."""
         with self._explained():
             self._execute(sql)
 
@@ -71,41 +63,41 @@ class Connection:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of the database in our words: what was being done, and what it said."""
+        """Errors of the database in our words: what was being done, and what it answered."""
         try:
             yield
         except Exception as error:
-            said = first_line(error)
-            failed = f"{self.where}: it could not {self.doing}: {said}."
-            if "temporary" in said and "permission" in said:
+            answer = first_line(error)
+            failed = f"{self.where}: it could not {self.doing}: {answer}."
+            if "temporary" in answer and "permission" in answer:
                 failed += " The calibration keeps its sums in temporary tables: ask for the right to create them"
                 failed += " (TEMPORARY)."
-            elif "permission" in said.lower():
+            elif "permission" in answer.lower():
                 failed += " Ask for the right to read the table (SELECT)."
             elif self.alive():
                 failed += " Nothing was written, and nothing is left in the database."
             else:
-                failed = f"{self.where}: the connection was lost while it was asked to {self.doing} ({said})."
+                failed = f"{self.where}: the connection was lost while it was asked to {self.doing} ({answer})."
                 failed += " Temporary tables vanished with it, and nothing was written; run again."
             raise DatabaseError(failed) from error
 
 
 class DuckDB(Connection):
-    """A file of DuckDB, opened for reading only; or a connection of somebody else's, beside which we work."""
+    """A file of DuckDB, opened for reading only; or a cursor of a connection that somebody else opened."""
 
     dialect = "duckdb"
 
     def __init__(self, database: Any, where: str, threads: int | None = None) -> None:
         super().__init__(where)
         self.spill: tempfile.TemporaryDirectory[str] | None = None
-        if not isinstance(database, str):
+        if isinstance(database, str):
+            # Beside a file that we may only read is no room.
+            self.spill = tempfile.TemporaryDirectory(prefix="spectral-irt-")
+            settings: dict[str, Any] = {"temp_directory": self.spill.name} | ({"threads": threads} if threads else {})
+            self.cursor = opened(f"duckdb:{quote(database)}", **settings)
+        else:
             self.cursor = database.cursor()  # a transaction and temporary tables of its own
-            return
-        self.spill = tempfile.TemporaryDirectory(
-            prefix="spectral-irt-"
-        )  # beside a file that we may only read is no room
-        settings: dict[str, Any] = {"temp_directory": self.spill.name} | ({"threads": threads} if threads else {})
-        self.cursor = opened(f"duckdb:{quote(database)}", **settings)
+        self._execute = self.cursor.execute
 
     def begin(self) -> None:
         self.execute("BEGIN TRANSACTION")
@@ -145,6 +137,7 @@ class Postgres(Connection):
         super().__init__(without_password(uri))
         self.connection = opened(uri)
         self.cursor = self.connection.cursor()
+        self.recover = self.connection.rollback  # type: ignore[method-assign]
 
     def begin(self) -> None:
         self.recover()
@@ -158,9 +151,6 @@ class Postgres(Connection):
             self.connection.rollback()
             self.connection.close()
 
-    def recover(self) -> None:
-        self.connection.rollback()
-
     def alive(self) -> bool:
         try:
             self.recover()
@@ -169,6 +159,10 @@ class Postgres(Connection):
         except Exception:
             return False
         return True
+
+    def _arrow(self, sql: str) -> Any:
+        self.cursor.execute(sql)
+        return self.cursor.fetch_arrow_table()
 
     def _execute(self, sql: str) -> None:
         self.cursor.execute(sql)

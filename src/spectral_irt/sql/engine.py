@@ -74,8 +74,6 @@ class DatabaseEngine(Engine):
         for part in parts:
             yield translation(self, part, *args)
 
-    # ---------------------------------------------------------------------------- asking
-
     def ask(self, query: str, doing: str = "add up answers", **names: Any) -> pl.DataFrame:
         self.connection.doing = doing
         return self.connection.fetch(self._written(query, names))
@@ -117,8 +115,6 @@ class DatabaseEngine(Engine):
         put = {name: exp.to_identifier(x, quoted=True) if isinstance(x, str) else x for name, x in names.items()}
         return queries.written(query, self.dialect, **{"items": exp.to_identifier(ITEMS, quoted=True), **put})
 
-    # ---------------------------------------------------------------------------- the design
-
     def _kinds(self, part: Answers, thresholds: Thresholds) -> Ints:
         some, *kinds = self.ask(queries.KINDS, people=part.people).row(0)
         return np.array([part.n_persons - some, *kinds])
@@ -140,11 +136,9 @@ class DatabaseEngine(Engine):
         people = self.create("people", queries.PEOPLE, answers=answers)
         return Answers(answers, people, part.n_persons, len(kept))
 
-    # ---------------------------------------------------------------------------- weights
-
     def _under(self, part: Answers, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
-        if weighting.name in FIXED_WEIGHTS:
-            weights = self.create("weights", FIXED_WEIGHTS[weighting.name], people=part.people)
+        if weighting.name in queries.FIXED_WEIGHTS:
+            weights = self.create("weights", queries.FIXED_WEIGHTS[weighting.name], people=part.people)
             return Weighed(part, weights, part.answers, queries.ONE)
         self.load(beta=beta, pi=np.exp(beta))
         abilities = self.create("abilities", queries.ABILITIES, answers=part.answers, people=part.people)
@@ -159,20 +153,13 @@ class DatabaseEngine(Engine):
             self.drop(part.rows)
         return self._under(part.of, weighting, beta)
 
-    # ---------------------------------------------------------------------------- flows
-
     def _flow(self, part: Weighed, values: Floats, start: int) -> Floats:
         """What flows through each person from answers that are `start` to those that are not."""
         if values.ndim > 1:  # many columns are asked for by small chains only
-            rates = self._pair_rates(part)
+            rates = self.per_pair(queries.PAIR_RATES, part.of.n_items, **part.names)
             return (rates.T if start else rates) @ values
         self.load(v=values)
         return self.per_item(queries.FLOW, part.of.n_items, **part.names, start=start)[0]
-
-    def _pair_rates(self, part: Weighed) -> Floats:
-        return self.per_pair(queries.PAIR_RATES, part.of.n_items, **part.names)
-
-    # ---------------------------------------------------------------------------- standard errors
 
     def _spread(self, part: Weighed, pi: Floats, shift: Floats, thresholds: Thresholds) -> tuple[Floats, ...]:
         self.load(pi=pi, shift=shift)
@@ -189,8 +176,6 @@ class DatabaseEngine(Engine):
         self.drop(mine)
         return products
 
-
-FIXED_WEIGHTS = {"persons": queries.PERSON_WEIGHTS, "pairs": queries.PAIR_WEIGHTS}
 
 # What is done instead of a kernel: a function of the engine, the part, and the kernel's arguments.
 INSTEAD_OF: dict[Kernel, Callable[..., Any]] = {
@@ -211,7 +196,7 @@ INSTEAD_OF: dict[Kernel, Callable[..., Any]] = {
     total_rates: lambda engine, part: engine.per_item(queries.RATES, part.of.n_items, **part.names)[0],
     flow_in: lambda engine, part, flow: engine._flow(part, flow, 1),
     flow_out: lambda engine, part, to: engine._flow(part, to, 0),
-    pair_rates: DatabaseEngine._pair_rates,
+    pair_rates: lambda engine, part: engine.per_pair(queries.PAIR_RATES, part.of.n_items, **part.names),
     spread_of_persons: DatabaseEngine._spread,
     products_of_persons: DatabaseEngine._products,
 }

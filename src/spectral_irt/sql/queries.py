@@ -23,10 +23,6 @@ from sqlglot import exp, parse_one
 
 from spectral_irt.model import LOGISTIC_VARIANCE
 
-WRITTEN_IN = ""  # sqlglot's own, in which `/` divides real numbers; it minds that some databases divide whole ones
-
-# ------------------------------------------------------------------------------------ what is in the table
-
 GIVEN = "WITH given AS (SELECT :person AS person, :item AS item, :response AS response FROM :table) "
 
 CHECK = f"""{GIVEN}
@@ -76,8 +72,6 @@ CREATE TEMPORARY TABLE :answers AS
 SELECT person, new AS item, answer FROM :old JOIN :items USING (item)
 """
 
-# ------------------------------------------------------------------------------------------- the design
-
 COUNTS = "SELECT item, COUNT(*) AS n, CAST(SUM(answer) AS BIGINT) AS s FROM :answers GROUP BY item"
 KINDS = """
 SELECT COUNT(*) AS some, COUNT(CASE WHEN n = 1 THEN 1 END) AS one,
@@ -104,16 +98,11 @@ SELECT COUNT(*) AS n FROM (
 ) AS both_sides
 """
 
-# ------------------------------------------------------------------------------------------- the weights
-
-PERSON_WEIGHTS = """
+_WEIGHTS = """
 CREATE TEMPORARY TABLE :weights AS
-SELECT person, 1 / n AS w, CAST(n - s AS DOUBLE) AS z FROM :people WHERE s > 0 AND s < n
+SELECT person, {} AS w, CAST(n - s AS DOUBLE) AS z FROM :people WHERE s > 0 AND s < n
 """
-PAIR_WEIGHTS = """
-CREATE TEMPORARY TABLE :weights AS
-SELECT person, CAST(1 AS DOUBLE) AS w, CAST(n - s AS DOUBLE) AS z FROM :people WHERE s > 0 AND s < n
-"""
+FIXED_WEIGHTS = {"persons": _WEIGHTS.format("1 / n"), "pairs": _WEIGHTS.format("CAST(1 AS DOUBLE)")}
 ABILITIES = f"""
 CREATE TEMPORARY TABLE :abilities AS
 SELECT person, EXP(mean + SQRT(1 + GREATEST(square - mean * mean, 0) / {LOGISTIC_VARIANCE}) * LN(s / (n - s))) AS t
@@ -139,8 +128,6 @@ FROM (
 JOIN :abilities USING (person)
 """
 
-# --------------------------------------------------------------------------------------------- the chain
-
 RATES = """
 SELECT item, SUM(:a * w * z) AS total FROM :rows JOIN :weights USING (person) WHERE answer = 1 GROUP BY item
 """
@@ -160,8 +147,6 @@ SELECT i.item AS item, j.item AS other, SUM(i.f * i.w * j.f) AS total
 FROM weighed AS i JOIN weighed AS j ON i.person = j.person AND i.answer = 1 AND j.answer = 0
 GROUP BY i.item, j.item
 """
-
-# ------------------------------------------------------------------------------------ the standard errors
 
 CONTRIBUTIONS = """
 CREATE TEMPORARY TABLE :contributions AS
@@ -192,8 +177,6 @@ SELECT i.item AS item, j.item AS other, SUM(i.g * j.g) AS total
 FROM each_answer AS i JOIN each_answer AS j USING (person) GROUP BY i.item, j.item
 """
 
-# ------------------------------------------------------------------------------------------ writing them
-
 DROP = "DROP TABLE :dropped"
 HEAD = "SELECT * FROM :table LIMIT 0"
 TABLES = """
@@ -209,23 +192,17 @@ def written(query: str, dialect: str, **names: exp.Expression | int) -> str:
     >>> written(HEAD, "postgres", table=table_called('a "table"; with', "odd parts"))
     'SELECT * FROM "a ""table""; with"."odd parts" LIMIT 0'
     """
-    tree = exp.replace_placeholders(_parsed(query), **names)
-    return tree.sql(dialect=dialect, identify=True)
+    return exp.replace_placeholders(_parsed(query), **names).sql(dialect=dialect, identify=True)
 
 
-@lru_cache
-def _parsed(query: str) -> Any:
-    return parse_one(query, dialect=WRITTEN_IN)
+# In the dialect of sqlglot itself, `/` divides real numbers; it minds that some databases divide whole ones.
+_parsed: Any = lru_cache(parse_one)
 
 
 def table_called(*parts: str) -> exp.Expression:
     """A table by the parts of its name: (catalog,) (schema,) table."""
-    return exp.Table(
-        **{
-            place: exp.to_identifier(part, quoted=True)
-            for place, part in zip(("this", "db", "catalog"), reversed(parts), strict=False)
-        }
-    )
+    places = zip(("this", "db", "catalog"), reversed(parts), strict=False)
+    return exp.Table(**{place: exp.to_identifier(part, quoted=True) for place, part in places})
 
 
 def column_called(name: str) -> exp.Expression:

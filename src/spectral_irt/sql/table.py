@@ -24,16 +24,12 @@ from spectral_irt.sql.engine import Answers, DatabaseEngine
 Tell = Callable[[str], None]
 
 ROWS_STAY = Finding(
-    "people_left_out",
-    "note",
+    *("people_left_out", "note"),
     "People and fit were not computed: they need the answers themselves, which stay where they are.",
     "Where a copy may be made, read the answers into this process and fit them here.",
 )
 
 FEW_BYTES = 1e9  # of bits that find repeated answers
-
-
-# ------------------------------------------------------------------------------------- finding the table
 
 
 @dataclass(frozen=True)
@@ -87,16 +83,9 @@ def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expressi
                 raise
             connection.recover()
             missing = error
-    raise _missing(connection, table) from missing
-
-
-def _missing(connection: Connection, table: str) -> DatabaseError:
     there = connection.fetch(queries.written(queries.TABLES, connection.dialect))["table_name"].to_list()
     has = f"it has {listed(dict.fromkeys(there))}" if there else "it has none at all"
-    return DatabaseError(f"{connection.where}: there is no table or view {table!r} that we may see; {has}.")
-
-
-# --------------------------------------------------------------------------------------------- checking
+    raise DatabaseError(f"{connection.where}: there is no table or view {table!r} that we may see; {has}.") from missing
 
 
 def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
@@ -115,7 +104,12 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
     # In DuckDB a bit for every person and item finds repeated answers in a tenth of the time.
     by_bits = engine.dialect == "duckdb" and n_persons * len(labels) / 8 <= FEW_BYTES
     if not by_bits or engine.one(queries.REPEATED, answers=answers, m=len(labels)):
-        _check_once(engine, given, answers=answers, persons=persons, items=items)
+        tables = {"answers": answers, "persons": persons, "items": items}
+        first = engine.ask(queries.TWICE, "look for answers given twice", **tables)
+        if not first.is_empty():
+            pairs = ((person, item) for person, item, _ in first.iter_rows())
+            remedy = "Keep one answer of each in a view (SELECT ... GROUP BY, or ROW_NUMBER)."
+            raise repeated(given.source, int(first["n"][0]), pairs, remedy)
     engine.drop(persons)
     engine.drop(items)
     people = engine.create("people", queries.PEOPLE, answers=answers)
@@ -149,22 +143,5 @@ def _check(engine: DatabaseEngine, given: Given) -> tuple[Finding, ...]:
             "needs 0 (wrong), 1 (right) and null (not answered). Make a view that says which is which."
         )
     missing = n - found["n_response"]
-    if not missing:
-        return ()
-    return (
-        Finding(
-            "no_answer",
-            "note",
-            f"{missing:,} of {n:,} rows have no answer (null) and were left out.",
-            "They count neither as right nor as wrong.",
-        ),
-    )
-
-
-def _check_once(engine: DatabaseEngine, given: Given, **tables: str) -> None:
-    first = engine.ask(queries.TWICE, "look for answers given twice", **tables)
-    if first.is_empty():
-        return
-    pairs = ((person, item) for person, item, _ in first.iter_rows())
-    remedy = "Keep one answer of each in a view (SELECT ... GROUP BY, or ROW_NUMBER)."
-    raise repeated(given.source, int(first["n"][0]), pairs, remedy)
+    sentence = f"{missing:,} of {n:,} rows have no answer (null) and were left out."
+    return (Finding("no_answer", "note", sentence, "They count neither as right nor as wrong."),) if missing else ()

@@ -60,7 +60,7 @@ PASS = {
 
 @pytest.mark.parametrize("dialect", PASS)
 def test_what_is_said(dialect: str) -> None:
-    query = queries.FLOW if dialect == "bigquery" else queries.PERSON_WEIGHTS
+    query = queries.FLOW if dialect == "bigquery" else queries.FIXED_WEIGHTS["persons"]
     assert queries.written(query, dialect, **names()) == PASS[dialect]
 
 
