@@ -26,7 +26,7 @@ _NAMES = {
     "estimators.pairwise": "ChoppinRasch EigenvectorRasch PairwiseRasch",
     "estimators.spectral": "SpectralPartialCredit SpectralRasch SpectralRatingScale",
     "estimators.spectral_fit": "spectral_fit",
-    "inference.groups.likelihood_ratio": "andersen",
+    "inference.groups.model_tests": "andersen",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
     "persons": "",
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
     from spectral_irt.estimators.spectral import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.spectral_fit import spectral_fit as spectral_fit
-    from spectral_irt.inference.groups.likelihood_ratio import andersen as andersen
+    from spectral_irt.inference.groups.model_tests import andersen as andersen
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
     from spectral_irt.reading import read as read

@@ -21,8 +21,7 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.groups.likelihood_ratio import andersen
-from spectral_irt.inference.groups.model_tests import compare_groups
+from spectral_irt.inference.groups.model_tests import andersen, compare_groups
 from spectral_irt.persons import abilities
 
 HERE = Path(__file__).parent

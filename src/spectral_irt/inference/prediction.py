@@ -86,11 +86,7 @@ def _loglik(p: Floats, responses: Responses) -> float:
 
 
 def auc(score: Floats, right: Ints, wrong: Ints) -> float:
-    """Area under the ROC curve when every response to item i is predicted by score[i]; ties count half.
-
-    >>> auc(np.array([0.9, 0.2]), np.array([3, 1]), np.array([1, 3]))
-    0.75
-    """
+    """Area under the ROC curve when every response to item i is predicted by score[i]; ties count half."""
     # Items with equal shares of right answers are tied, whatever the last steps of an estimator left between them.
     levels, level = np.unique(np.round(score, 6), return_inverse=True)
     ones = np.bincount(level, right, len(levels))

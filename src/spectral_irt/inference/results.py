@@ -122,9 +122,6 @@ def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
     """Two-sided p of "both are right equally often", from the numbers of cases that only one of the two has right.
 
     Given that the two differ, either is as likely to be the right one: min(b, c) of b + c tosses of a coin, twice.
-
-    >>> mcnemar(np.array([10.0, 0.0]), np.array([1.0, 0.0])).round(5).tolist()
-    [0.01172, 1.0]
     """
     b, c = np.asarray(first_only, dtype=float), np.asarray(second_only, dtype=float)
     p: Floats = np.minimum(1.0, 2 * _special().bdtr(np.minimum(b, c), (b + c).astype(np.int64), 0.5))

@@ -62,11 +62,6 @@ def robust_center(
 
     With `excess` differences may scatter beyond their errors (linking), without it each that does is off (groups);
     the excess is 0 where the p of Cochran's Q is above `level`.
-
-    >>> d = np.array([0.1, -0.1, 0.0, 0.05, -0.05, 0.02, 1.2, 1.3, 1.1, 1.2])
-    >>> found = robust_center(d, JointErrors.independent(np.full(10, 0.1)))
-    >>> round(found.center, 3), int(found.agrees.sum())
-    (0.003, 6)
     """
     k = len(difference)
     half = k // 2 + 1
@@ -160,11 +155,7 @@ def scatter(x: Floats, errors: JointErrors, level: float, *, within: float = np.
 
 
 def _variance_within(limit: float) -> float:
-    """Variance of a standard normal variable that is cut at -limit and limit.
-
-    >>> round(_variance_within(3.0), 3), _variance_within(np.inf)
-    (0.973, 1.0)
-    """
+    """Variance of a standard normal variable that is cut at -limit and limit."""
     if np.isinf(limit):
         return 1.0
     density = math.exp(-(limit**2) / 2) / math.sqrt(2 * math.pi)

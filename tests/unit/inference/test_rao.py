@@ -9,8 +9,7 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.groups.likelihood_ratio import andersen
-from spectral_irt.inference.groups.model_tests import ability_split, score_split
+from spectral_irt.inference.groups.model_tests import ability_split, andersen, score_split
 
 
 def test_agrees_with_the_likelihood_ratio_where_the_model_is_nearly_right() -> None:

@@ -61,25 +61,19 @@ class Dimensionality:
     Attributes
     ----------
     items, n_people, n_pairs : labels, int, int
-        The items looked at, people with a mixed score on them, and pairs of items that enough of these answered.
-    first, second : int arrays
-        Pairs that share more than the ability, strongest first: positions in `items`.
-    pairs_p, correlation : float
-        Chance that the strongest of all pairs is as strong as here under the model, and its residual correlation.
+        The items looked at, people with a mixed score on them, and pairs of items that enough of these answered;
+        `sampled` where there are more people or items than that.
+    first, second, pairs_p, correlation : int arrays, float, float
+        Pairs that share more than the ability, strongest first (positions in `items`); the chance that the strongest of
+        all pairs is as strong as here under the model, and its residual correlation.
     detectable : float
         Residual correlation of a pair that would be found with a probability of 80%.
-    contrast_p : float
-        Chance of a contrast as strong as here under the model.
-    strength, loadings : float, float array
-        Of the contrast, in items: what the first eigenvalue of residual correlations would be without chance; and of
-        each item on it.
-    sampled : bool
-        Whether there are more people or items than were looked at.
-    equal_slopes : (float, int) or None
-        Of tests that alarmed: p of the contrast, and the dependent pairs, had all items one slope. The other numbers
-        allow for slopes.
-    slopes : (float, float) or None
-        The flattest and the steepest, in units of the mean one.
+    contrast_p, strength, loadings : float, float, float array
+        Chance of a contrast as strong as here under the model; its strength in items, what the first eigenvalue of
+        residual correlations would be without chance; and the loading of each item on it.
+    equal_slopes, slopes : (float, int), (float, float), or None
+        Of tests that alarmed: p of the contrast and the dependent pairs, had all items one slope (the other numbers
+        allow for slopes); and the flattest and the steepest, in units of the mean one.
     """
 
     items: NDArray[Any]
@@ -148,23 +142,10 @@ class Dimensionality:
 def dimensionality(calibration: Calibration, responses: Responses) -> Dimensionality | None:
     """Which pairs of items, and which contrast between items, share more than the ability; None with too few data.
 
-    Parameters
-    ----------
-    calibration, responses
-        The responses in the order of the calibration's items.
-
     References
     ----------
     The pairs are those of van den Wollenberg (1982), Psychometrika 47, 123-140, given the score; the contrast is the
     first of Linacre (1998), J. Outcome Meas. 2, 266-283, validated across halves of the people.
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> lsat = datasets.load_lsat()
-    >>> found = dimensionality(SpectralRasch().fit(lsat).calibration_, lsat)
-    >>> found.dependent, found.two_dimensions
-    (False, False)
     """
     answers, beta, sampled = _looked_at(calibration, responses)
     mixed = answers.informative
@@ -226,19 +207,19 @@ def _tested(
     contrasts = [_validated(parts, halves, k, unsure) for k in (0, 1)]
     limit = float(quantile(1 - level / len(z)) + quantile(POWER))
     return Dimensionality(
-        answers.items,
-        int(answers.informative.sum()),
-        len(z),
-        first[flagged],
-        second[flagged],
-        float(p.min()),
-        float(correlation[first[order[0]], second[order[0]]]),
-        limit / float(np.sqrt(np.median(everyone.n[first, second]))),
-        min(1.0, 2 * min(p for p, _ in contrasts)),
-        float(np.mean([strength for _, strength in contrasts])),
-        _strongest(correlation),
-        level,
-        sampled,
+        items=answers.items,
+        n_people=int(answers.informative.sum()),
+        n_pairs=len(z),
+        first=first[flagged],
+        second=second[flagged],
+        pairs_p=float(p.min()),
+        correlation=float(correlation[first[order[0]], second[order[0]]]),
+        detectable=limit / float(np.sqrt(np.median(everyone.n[first, second]))),
+        contrast_p=min(1.0, 2 * min(p for p, _ in contrasts)),
+        strength=float(np.mean([strength for _, strength in contrasts])),
+        loadings=_strongest(correlation),
+        level=level,
+        sampled=sampled,
     )
 
 
@@ -346,11 +327,7 @@ def unseen_dependence(detectable: float) -> str:
 
 
 def clusters(n: int, first: Ints, second: Ints) -> list[Ints]:
-    """Items tied to each other by pairs, as groups in the order of their strongest pair.
-
-    >>> [group.tolist() for group in clusters(6, np.array([4, 0, 1]), np.array([5, 1, 2]))]
-    [[4, 5], [0, 1, 2]]
-    """
+    """Items tied to each other by pairs, as groups in the order of their strongest pair."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -87,11 +87,7 @@ class PairSums:
 
 
 def apart(beta: Floats, gap: float = GAP) -> Floats:
-    """The difficulties with equal ones moved a little, so that any two differ by `gap` or more.
-
-    >>> apart(np.array([1.0, 0.0, 1.0]), 0.1).tolist()
-    [1.0, 0.0, 1.1]
-    """
+    """The difficulties with equal ones moved a little, so that any two differ by `gap` or more."""
     order = np.argsort(beta, kind="stable")
     steps = np.arange(len(beta)) * gap
     out = np.empty(len(beta))

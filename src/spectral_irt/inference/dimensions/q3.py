@@ -136,13 +136,6 @@ def local_dependence(
     References
     ----------
     Yen (1984), Appl. Psych. Meas. 8; Christensen, Makransky & Horton (2017), Appl. Psych. Meas. 41, 178-194.
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> lsat = datasets.load_lsat()
-    >>> local_dependence(SpectralRasch().fit(lsat).calibration_, lsat)
-    <Local dependence: 10 pairs, mean Q3 -0.235, Q3* 0.096; first component 1.33 items>
     """
     if min_people < FEWEST:
         raise OptionError(f"`min_people` is {min_people}; a correlation of fewer than {FEWEST} people says nothing.")

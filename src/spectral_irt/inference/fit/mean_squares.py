@@ -51,25 +51,19 @@ ROUNDING = 1e-6  # a standard error below this is one of rounding
 
 
 def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
-    """Conventional fit statistics of every item; NaN for items that nobody with a mixed score answered.
+    """Conventional fit statistics of every item (Wright & Masters 1982, ch. 5); NaN for items that nobody with a mixed
+    score answered, whose people alone count, as in eRm and Winsteps.
 
     `n, infit, infit_z, outfit, outfit_z`; `point_measure, point_measure_expected`: correlation of the answers with the
     abilities, and what the model expects of it; `exact_match, exact_match_expected`: percentage of answers within half
     a category of what is expected (right or wrong: the likelier ones), and what the model expects of it;
     `displacement`: what to add to the difficulty so that the answers add up to what the abilities let expect, roughly;
-    `discrimination`: the slope of the item, one Newton step from the model's 1,
+    `discrimination`: the slope of the item, one Newton step from the model's 1, as in Winsteps,
 
-        1 + sum (x - E) (theta - b) / sum V (theta - b)^2,
+        1 + sum (x - E) (theta - b) / sum V (theta - b)^2.
 
-    as in Winsteps. Above 1 it tells people apart more sharply than the items together do. In a short test all of them
-    are somewhat above 1 (1.09 on average with 8 items, 1.02 with 40), for abilities have adapted to the answers.
-
-    People with the lowest or the highest score are left out, as in eRm and Winsteps: whatever they do fits; and so are
-    answers to items without finite thresholds. Maximum likelihood abilities, one per person, compare with eRm.
-
-    References
-    ----------
-    Wright & Masters (1982), Rating Scale Analysis, ch. 5.
+    In a short test slopes are somewhat above 1 (1.09 on average with 8 items, 1.02 with 40), for abilities have adapted
+    to the answers.
     """
     layout, beta = responses.thresholds, checked(responses, thresholds)
     known = ability[np.isfinite(ability)]
@@ -165,17 +159,14 @@ def conditional_statistics(
 
     `n, infit, infit_z, outfit, outfit_z`; `displacement`: one Newton step of the conditional likelihood for each item
     with the others held, zero for estimates by conditional maximum likelihood, and for an anchored item how far from
-    its difficulty these answers would put it; `infit_se`: the standard error of the infit under the model.
-
-    Answers to items without finite thresholds are left out, of the score too. `given` has the moments of ordered
-    answers, where they are known already. People whose right and wrong answers carry the information `series_from` or
-    more have their probabilities from a series (`series_binary`) instead of the exact sum: by default nobody up to
-    100,000 answers in all, and beyond that people with 4 or more.
+    its difficulty these answers would put it; `infit_se`: the standard error of the infit under the model. Answers to
+    items without finite thresholds are left out, of the score too. `given` has the moments of ordered answers, where
+    they are known already. People whose right and wrong answers carry the information `series_from` or more have their
+    probabilities from a series (by default nobody up to 100,000 answers in all, and beyond that people with 4 or more).
 
     References
     ----------
-    Müller (2020), Item fit statistics for Rasch analysis: can we trust them?, J. Stat. Distrib. Appl. 7:5;
-    Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
+    Müller (2020), J. Stat. Distrib. Appl. 7:5; Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
     """
     layout = responses.thresholds
     if layout.binary:

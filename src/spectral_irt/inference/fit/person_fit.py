@@ -100,22 +100,14 @@ def person_misfit(
 
 
 def more_than(seen: int, drawn: int, weight: float) -> float:
-    """Chance of so many among all that were seen or drawn, by the binomial: rates of 2 in 100 are nothing like normal.
-
-    >>> round(more_than(2, 5, 0.2), 2), more_than(0, 3, 0.2)
-    (0.42, 1.0)
-    """
+    """Chance of so many among all that were seen or drawn, by the binomial: rates of 2% are nothing like normal."""
     from scipy.special import bdtrc
 
     return float(bdtrc(seen - 1, seen + drawn, weight)) if seen else 1.0
 
 
 def misfit_sentence(share: float, chance: float, p: float) -> str:
-    """Person misfit beside what is expected.
-
-    >>> misfit_sentence(0.02, 0.012, 0.4)
-    'person misfit 2.0%, expected 1.2% (no more than chance explains)'
-    """
+    """Person misfit beside what is expected."""
     same = " (no more than chance explains)" if p >= EACH and round(share, 3) > round(chance, 3) else ""
     return f"person misfit {share:.1%}, expected {chance:.1%}{same}"
 

@@ -112,9 +112,8 @@ def stratum_of_cells(n: Floats, strata: int) -> NDArray[np.int64]:
 def wilson_interval(right: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Wilson's 95% interval of a proportion; within 0 and 1 even where all were right.
 
-    >>> low, high = wilson_interval(np.array([8.0]), np.array([10.0]))
-    >>> round(float(low[0]), 3), round(float(high[0]), 3)
-    (0.49, 0.943)
+    >>> [round(float(end[0]), 3) for end in wilson_interval(np.array([8.0]), np.array([10.0]))]
+    [0.49, 0.943]
     """
     z2 = Z95**2
     middle = (right + z2 / 2) / (n + z2)

@@ -47,25 +47,10 @@ Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance ma
 class GroupCalibrations:
     """Thresholds in each group, on the items that have them in all groups.
 
-    Attributes
-    ----------
-    names, sizes : tuple of str, int array
-        The groups, and how many people they have.
-    everyone : Responses
-        The people of all groups together, and only the items compared.
-    left_out : labels
-        Items without finite thresholds in some group.
-    thresholds : groups x thresholds
-        The mean location is zero in each group.
-    covariances : tuple of thresholds x thresholds, empty for many items
-    difficulty, se : groups x items
-        The locations of the items, means of their thresholds.
-    loglik : tuple of float
-        Conditional log-likelihoods, of fits that have them.
-    design : thresholds x parameters, optional
-        A of thresholds = A eta; None where every threshold is free, as that of a right or wrong answer is.
-    method : str
-        The estimator and the kind of its standard errors.
+    `everyone` are the people of all groups together, with only the items compared, and `left_out` the items without
+    finite thresholds in some group. `thresholds` (groups x thresholds) have a mean location of zero in each group, and
+    `difficulty, se` (groups x items) are of their means; `covariances` of the thresholds are there for few items, and
+    `loglik` for exact fits. `design` is A of thresholds = A eta, None where every threshold is free.
     """
 
     names: tuple[str, ...]
@@ -78,7 +63,6 @@ class GroupCalibrations:
     se: Floats
     loglik: tuple[float, ...]
     design: Floats | None
-    method: str
 
     def __str__(self) -> str:
         parts = [f"{name} ({count(n, 'person')})" for name, n in zip(self.names, self.sizes, strict=True)]
@@ -148,12 +132,11 @@ def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class GroupModel:
-    """What is estimated in every group.
+    """What is estimated in every group: of right and wrong answers what the `estimator` does.
 
-    Of right and wrong answers the `estimator` makes the difference, and the rest none. Items of a rating scale
-    (`scales`: item to scale) have the distances of their thresholds in common; without it every threshold is free. With
-    a `shape`, thresholds that are NaN for items to be left out, only locations are estimated, and the distances of an
-    item's thresholds are held, so that a category that a group did not use does no harm. `exact` asks for exact sums
+    Items of a rating scale (`scales`: item to scale) have the distances of their thresholds in common; else every
+    threshold is free, or with a `shape` (thresholds, NaN for items to be left out) only locations are, the distances of
+    an item's thresholds held, so that a category that a group did not use does no harm. `exact` asks for exact sums
     whatever they cost, and the log-likelihood with them.
     """
 
@@ -284,7 +267,6 @@ def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> G
         _by_estimator(group, model.estimator) if layout.binary else by_newton(group, model, design, name)
         for group, name in zip(groups, split.names, strict=True)
     ]
-    by = "conditional maximum likelihood" if isinstance(model.estimator, ConditionalRasch) else "spectral"
     thresholds, se = np.array([fit.thresholds for fit in fits]), np.array([fit.se for fit in fits])
     found = GroupCalibrations(
         names=split.names,
@@ -297,7 +279,6 @@ def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> G
         se=se,
         loglik=tuple(fit.loglik for fit in fits if fit.loglik is not None),
         design=design,
-        method=f"{by}, information",
     )
     if layout.binary:
         return found

@@ -1,18 +1,13 @@
 """Standard errors where people come in clusters: classrooms, schools, testing sessions.
 
-What a class was taught makes some items easier for all of it. Answers of classmates are then alike beyond their
-abilities, and counting every person as a witness of their own overstates how much is known. The sandwich that adds up
-what people contribute, cluster by cluster, needs no model of how they are alike:
+Answers of classmates are alike beyond their abilities, and counting every person on their own overstates how much is
+known. The sandwich that adds up what people contribute, cluster by cluster, needs no model of how they are alike:
 
     V = H^+ (C / (C - 1) sum_c g_c g_c') H^+,    g_c = sum of 1{X_l >= k} - P(X_l >= k | s_l) over cluster c,
 
 with H the information of the conditional likelihood. For marginal likelihood, g and H are its own. On a rating scale,
 whose thresholds are A eta, H^+ is A (A'H A)^+ A'. The g_c are sparse and added block by block, so that as many clusters
-as people take no more memory than a few.
-
-References
-----------
-Liang & Zeger (1986), Biometrika 73, 13-22.
+as people take no more memory than a few (Liang & Zeger 1986, Biometrika 73, 13-22).
 """
 
 from __future__ import annotations
@@ -63,13 +58,6 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
 
     `clusters` has the cluster of each person, in their order or by their label; somebody without one is a cluster
     alone. `groups` are the populations of a marginal calibration that had several.
-
-    >>> from spectral_irt import ConditionalRasch, datasets
-    >>> lsat = datasets.load_lsat()
-    >>> fit = ConditionalRasch().fit(lsat)
-    >>> alone = cluster_covariance(fit.calibration_, lsat, range(1000))
-    >>> bool(np.all(abs(alone.se / fit.se_ - 1) < 0.1))
-    True
     """
     split = by_label(responses, clusters)
     alone = split.group < 0

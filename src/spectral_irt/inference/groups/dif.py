@@ -75,7 +75,6 @@ class Differential:
 
         `item, group, reference, difficulty, difficulty_reference, contrast, se, z, p, p_holm, p_bh, delta, class,
         flagged, mh_delta, mh_se, mh_p, interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform`.
-
         `contrast` (logits) is positive, `delta` negative when the item is harder for `group` than for `reference`; the
         p-values of Holm and of Benjamini and Hochberg take in all rows. The class goes by `p`, as it is defined;
         `flagged` rows are class B or C with `p_bh` below the level as well, beyond what the item's slope explains in
@@ -155,14 +154,6 @@ def differential(
     ----------
     Zwick (2012), A review of ETS differential item functioning assessment procedures, ETS RR-12-08; Holland & Thayer
     (1988).
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> lsat = datasets.load_lsat()
-    >>> halves = np.arange(lsat.n_persons) % 2
-    >>> differential(SpectralRasch().fit(lsat).calibration_, lsat, halves)
-    <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 people) | 1 (500 people); p = ...>
     """
     if not 0 < level < 1:
         raise OptionError(f"`level` is {level}; it must lie between 0 and 1.")

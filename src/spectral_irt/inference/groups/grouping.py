@@ -39,10 +39,6 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
     median among people with both right and wrong answers, those at the median going to the smaller side; where forms
     follow ability, among those who met items like theirs. Right for any pattern of missing answers. "scores": a group
     for every raw score. Labels say the group of each person (None, NaN or "": none).
-
-    >>> answers = Responses.from_wide([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 1, 1]])
-    >>> divide(answers, "mean")
-    Split(names=('raw score < mean', 'raw score >= mean'), group=array([0, 0, 1, 1]))
     """
     if not isinstance(split, str) or (responses.people is not None and split in responses.people):
         return by_label(responses, split)

@@ -1,21 +1,18 @@
 """Do conditional and marginal likelihood agree? A test of what each of them takes for granted.
 
 Conditional likelihood assumes that nobody's items were chosen by that person's answers, marginal likelihood that
-abilities are normal (in each group). Where both hold they estimate the same thresholds; where one fails they part.
-Hausman's test (1978) compares two such estimates. His covariance of the difference, V_conditional - V_marginal, need
-not be positive in a sample. Here it comes from what each person contributes, which is right in general; and it is a
-score test, so that only one of the two has to be fitted. At the marginal estimate b of the thresholds,
+abilities are normal (in each group); where one of them fails, the estimates part (Hausman 1978). This is a score test,
+so that only one of the two has to be fitted, with a covariance from what each person contributes. At the marginal
+estimate b of the thresholds,
 
     T = W' sum_l r_l,   r_l = g_l - H [J^-1 u_l],   T' (sum_l W' r_l r_l' W)^-1 T ~ Hotelling, K and n - K,
 
 with g_l = P(X_l >= k | s_l) - 1{x_l >= k} the person's score in the conditional likelihood, H its information, u_l the
-score in the marginal likelihood, of thresholds and populations, and J its observed information. It does not matter to
-first order that b is not quite the maximum; but g and H J^-1 u nearly cancel, so that H has to be exact. W holds a few
-directions in which thresholds may part, those of an item together: in proportion to difficulty (adaptive designs
-stretch the conditional ones), in its square and cube (populations that are not normal), with the level of the other
-items that the same people met (forms for different people), and with the number of answers; and the distances of
-thresholds from the location of their item. So the test keeps its level with any number of items. But for the answers
-themselves every term depends on the items answered and the score alone: it is computed once for all who share these.
+score in the marginal likelihood, of thresholds and populations, and J its observed information. g and H J^-1 u nearly
+cancel, so that H has to be exact. W holds a few directions in which thresholds may part, so that the test keeps its
+level with any number of items: in proportion to difficulty (adaptive designs stretch the conditional ones), in its
+square and cube (populations that are not normal), with the level of the other items that the same people met (forms for
+different people), with the number of answers, and with the distances of thresholds from the location of their item.
 
 References
 ----------
@@ -82,11 +79,6 @@ class HausmanTest(Result):
 def hausman(calibration: Calibration, responses: Responses, groups: Any = None, *, seed: int = 0) -> HausmanTest:
     """Test conditional against marginal difficulties, or thresholds; with `groups`, a label for each person, abilities
     are normal in each group. The seed draws samples where there are more than 500 thresholds or 50,000 responses.
-
-    >>> from spectral_irt import SpectralRasch, simulate
-    >>> answers = simulate.rasch(500, 60, design="adaptive", length=15, seed=1).responses
-    >>> hausman(SpectralRasch().fit(answers).calibration_, answers).p < 0.001
-    True
     """
     measured = calibration.measured[calibration.layout.item]
     return compare_likelihoods(responses, np.where(measured, calibration.thresholds, np.nan), groups, seed)

@@ -45,11 +45,6 @@ def mantel_haenszel(
     where no two matched people differed; chi-square with one degree of freedom, with continuity correction where
     answers are right or wrong; and the share of the people without an extreme score who have a match: equal items and
     score, other group.
-
-    >>> answers = Responses.from_wide([[1, 0], [1, 0], [0, 1], [1, 0], [0, 1], [0, 1]])
-    >>> log_odds, *_ = mantel_haenszel(answers, np.array([False, False, False, True, True, True]))
-    >>> log_odds.round(4).tolist()  # the odds are 2 : 1 and 1 : 2
-    [1.3863, -1.3863]
     """
     stratum, n_strata, matched = _match(responses, focal)
     asked = responses if items is None else responses.take_items(items)

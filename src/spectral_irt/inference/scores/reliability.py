@@ -47,9 +47,6 @@ def separation(measure: Floats, se: Floats, weights: Floats | None = None) -> Se
     """Separation of measures with these standard errors, and perhaps weights; those that are not finite are left out.
 
     With maximum likelihood abilities of people without extreme scores, `reliability` is eRm's `SepRel`.
-
-    >>> separation(np.array([-1.0, 0.0, 1.0]), np.array([0.5, 0.5, 0.5])).reliability
-    0.75
     """
     known = np.isfinite(measure) & np.isfinite(se)
     weights = None if weights is None else weights[known]
