@@ -44,11 +44,10 @@ def with_answers(rows: Rows) -> Rows:
 
 
 def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4) -> Callable[[Floats], Floats]:
-    """Cumulants 1 to `order` (2, 4 or 6; of ordered answers 4 at most) of each person's total score at abilities, a row
-    each.
+    """Cumulants 1 to `order` (2 or 4) of each person's total score as a function of abilities, a row for each.
 
-    Of a single right or wrong answer: p, v, v c, v (1 - 6 v), v c (1 - 12 v), v (1 - 30 v + 120 v^2), with v = p (1 -
-    p) and c = 1 - 2 p."""
+    Those of a single answer, right or wrong, are p, v, v c, v (1 - 6 v), with v = p (1 - p) and c = 1 - 2 p.
+    """
     if not layout.binary:
         passed = np.ascontiguousarray(layout.cumulated(beta)[rows.items].T)
 
@@ -62,7 +61,7 @@ def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4
     pi, chunks = np.exp(beta), list(person_chunks(rows.indptr, CACHED))
 
     def of_two(theta: Floats) -> Floats:
-        sums = np.empty((order, len(theta)))  # of p, v, v c, v^2, v^2 c, v^3
+        sums = np.empty((order, len(theta)))  # of p, v, v c, v^2
         with np.errstate(over="ignore"):
             inverse = np.exp(-theta)
         for start, stop in chunks:
@@ -83,16 +82,8 @@ def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4
             p += 1
             p *= v
             np.add.reduceat(p, first, out=out[2])
-            if order == 6:
-                p *= v
-                np.add.reduceat(p, first, out=out[4])
             np.multiply(v, v, out=p)
             np.add.reduceat(p, first, out=out[3])
-            if order == 6:
-                p *= v
-                np.add.reduceat(p, first, out=out[5])
-        if order == 6:
-            sums[4:] = sums[2] - 12 * sums[4], sums[1] - 30 * sums[3] + 120 * sums[5]
         if order > 2:
             sums[3] = sums[1] - 6 * sums[3]
         return sums

@@ -87,8 +87,8 @@ def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> 
     runs = engine.runs.copy()
     assert len(runs) > 20
     # Warm's and maximum likelihood; Warm's of four data sets drawn to see how many people are erratic by chance.
-    assert engine.times("persons.abilities._likelihood") == 2 + 4
-    assert 3 < engine.times("persons.abilities._posterior") < 15  # the steps to the population of EAP reliability
+    # And the steps to the population of EAP reliability.
+    assert 2 + 4 + 3 < engine.times("persons.abilities._solved") < 2 + 4 + 15
     own = content(study.responses.blocks)
     # Both tests between halves divide people; alpha is asked by the reliability and item by item; Hausman's test and
     # the reliability each begin with a population; patterns of answers are looked for by those who look at pairs, too.
@@ -115,7 +115,7 @@ def test_the_counting_engine_counts(counted: tuple[si.Analysis, CountingEngine])
     study, engine = counted
     study.persons()
     si.Analysis(study.calibration, study.responses).persons()
-    assert engine.times("persons.abilities._likelihood") == 2
+    assert engine.times("persons.abilities._solved") == 2
     assert max(engine.runs.values()) == 2
 
 

@@ -19,7 +19,7 @@ from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
-from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods, with_thresholds
+from spectral_irt.persons.abilities import Abilities, abilities, with_thresholds
 from spectral_irt.persons.align import Coded, align, align_categories
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import (
@@ -90,14 +90,7 @@ class AnalysisOfPeople:
 
     def abilities(self, method: str | None = None) -> Abilities:
         """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
-        method = self._estimate(method)
-        if method in ("wle", "ml") and self.responses.n_responses > FEW_ANSWERS:
-            return self._both_abilities()[method]
-        return self._abilities(method)
-
-    @once("abilities")
-    def _both_abilities(self) -> Mapping[str, Abilities]:
-        return both_likelihoods(self.responses, self.calibration.thresholds)
+        return self._abilities(self._estimate(method))
 
     @once("abilities")
     def _abilities(self, method: str) -> Abilities:

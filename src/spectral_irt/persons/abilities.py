@@ -1,36 +1,32 @@
-"""How able every person is, from given difficulties or thresholds: one number with its standard error, one pass over
-the blocks."""
+"""How able every person is, from given thresholds: one number with its standard error, one pass over the blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import (
-    MOST_STEPS,
-    STEP,
-    beside_a_gap,
-    cached_runs,
-    score_abilities,
-    score_cumulants,
-    solve,
-    with_answers,
-)
+from spectral_irt.ability import cached_runs, log_likelihood, solve
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.same_items import SharedSets, same_rows
+from spectral_irt.data.same_items import same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.model import prox
-from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
-from spectral_irt.sparse_kernels import row_sums, shared_ones
+from spectral_irt.numerics import Anderson
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
-FEW_ANSWERS = 100_000  # up to which maximum and weighted likelihood each take steps of their own, at no cost
+# Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal
+# posterior. Under a wide prior a step is at most 0.6 logits: the logistic function itself has poles pi from the real
+# line, and an answer in categories 0 to K has them at least pi / K from it. The rule goes on until the density has
+# fallen by exp(-32), so that skewed posteriors are covered too.
+STEP, WIDEST, FALL = 0.8, 0.6, 32.0
+MOST_NODES = 2000  # each way, a bound that no posterior needs
+NARROWEST = 0.01  # standard deviation of a population in which abilities do not differ
+CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
 FEW = 30  # people from whom no population is estimated when they seem not to differ at all
 COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do not show
 
@@ -39,17 +35,9 @@ COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do no
 class Abilities:
     """What `abilities` found, one number per person, in the order of the responses.
 
-    Attributes
-    ----------
-    ability, se : float arrays
-        On the scale of the difficulties. NaN for a person without answers, except under a prior.
-    extreme : bool array
-        The lowest or the highest score: the likelihood has no maximum, and the number rests on the method.
-    n, score : int arrays
-        Answers to items with a difficulty, and their total score: how many are right.
-    method : str
-    prior_mean, prior_sd : float or None
-        Of the normal population, given or estimated; for "eap" only.
+    `ability` and `se` are on the scale of the difficulties, NaN for a person without answers, except under a prior.
+    `extreme`: the lowest or the highest score; the likelihood has no maximum, and the number rests on the method. `n`
+    and `score` count answers to items with a difficulty, and right ones. `prior_mean` and `prior_sd` are for "eap".
     """
 
     ability: Floats
@@ -116,13 +104,9 @@ def abilities(
     beta = checked(responses, difficulty)
     if method == "eap":
         prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)
-        found = responses.entries.gather(_posterior, beta, responses.thresholds, prior_mean, prior_sd)
-    elif responses.n_responses > FEW_ANSWERS:
-        return both_likelihoods(responses, beta)[method]
-    else:
-        found = responses.entries.gather(_likelihood, beta, responses.thresholds, method == "wle")
-    ability, se, extreme, n, score = found
-    return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
+    prior = None if prior_mean is None or prior_sd is None else (prior_mean, prior_sd)
+    found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
+    return Abilities(*found, method, prior_mean, prior_sd)
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:
@@ -140,30 +124,6 @@ def checked(responses: Responses, difficulty: Floats) -> Floats:
     return np.where(np.isfinite(layout.mean(beta))[layout.item], beta, np.nan)
 
 
-def both_likelihoods(responses: Responses, beta: Floats) -> dict[str, Abilities]:
-    """Warm's and maximum likelihood from one sweep, which costs a third of two."""
-    beta = checked(responses, beta)
-    shared = responses.shared if responses.thresholds.binary and np.isfinite(beta).all() else None
-    if shared is not None and shared.rest is None:
-        return {method: _by_score(responses, shared, beta, method) for method in ("wle", "ml")}
-    ml, ml_se, wle, wle_se, extreme, n, score = responses.entries.gather(_likelihoods, beta, responses.thresholds)
-    return {
-        "wle": Abilities(wle, wle_se, extreme, n, score, "wle"),
-        "ml": Abilities(ml, ml_se, extreme, n, score, "ml"),
-    }
-
-
-def _by_score(responses: Responses, shared: SharedSets, beta: Floats, method: str) -> Abilities:
-    """Where everybody shares a set of items the score is all that an ability depends on."""
-    ability, se = np.empty(responses.n_persons), np.empty(responses.n_persons)
-    for number, one in enumerate(shared.sets):
-        mine = np.flatnonzero(shared.code == number)
-        every = score_abilities(beta[one.items], warm=method == "wle")
-        ability[mine], se[mine] = (values[responses.scores[mine]] for values in every)
-    n, score = responses.counts, responses.scores
-    return Abilities(ability, se, ((score == 0) | (score == n)) & (n > 0), n, score, method)
-
-
 def answers_with_difficulty(block: Block, beta: Floats) -> Block:
     """The block without the answers to items that have no difficulty; item codes stay."""
     known = np.isfinite(beta)
@@ -178,10 +138,9 @@ def known_rows(block: Block, beta: Floats, layout: Thresholds) -> Rows:
 
 
 def _distinct(rows: Rows, beta: Floats, layout: Thresholds) -> tuple[Rows, Any]:
-    """Somebody for each set of items and score that people have, and where in them everybody is.
+    """Somebody for each set of items and score, all that ability depends on, and where in them everybody is.
 
-    Ability depends on nothing else, and so people of the same score have the same one to the last bit. Right and wrong
-    answers are so cheap that it pays where everybody answered all items only.
+    Right and wrong answers are so cheap that it pays where everybody answered all items only.
     """
     if not layout.binary:
         found = same_rows(rows, layout)
@@ -194,59 +153,43 @@ def _distinct(rows: Rows, beta: Floats, layout: Thresholds) -> tuple[Rows, Any]:
     return Rows(np.arange(len(scores) + 1) * len(known), np.tile(known, len(scores)), n, scores, n), who
 
 
-def _about(rows: Rows) -> tuple[NDArray[np.bool_], Ints, Ints]:
-    """Whose score is extreme, the number of answers, and the score."""
-    return ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0), rows.counts, rows.scores
-
-
-Found = tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]  # ability, se, and what `_about` tells
-
-
-def _likelihood(block: Block, beta: Floats, layout: Thresholds, warm: bool) -> Found:
+def _solved(
+    block: Block, beta: Floats, layout: Thresholds, warm: bool, prior: tuple[float, float] | None = None
+) -> tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]:
+    """Ability and se of everybody, by likelihood or under a prior, whose score is extreme, answers, and score."""
     rows = known_rows(block, beta, layout)
     some, who = _distinct(rows, beta, layout)
-    ability, se = np.full(some.n_persons, np.nan), np.full(some.n_persons, np.nan)
+    ability, se = (np.full(some.n_persons, float(value)) for value in prior or (np.nan, np.nan))
     for persons, run in cached_runs(some, layout):
+        if prior is not None:
+            ability[persons], se[persons] = posterior_moments(run, layout, beta, *prior)
+            continue
         ability[persons], information = solve(run, layout, beta, warm=warm)
         with np.errstate(divide="ignore"):
             se[persons] = 1 / np.sqrt(information)
-    return ability[who], se[who], *_about(rows)
-
-
-def _likelihoods(
-    block: Block, beta: Floats, layout: Thresholds
-) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_], Ints, Ints]:
-    rows = known_rows(block, beta, layout)
-    some, who = _distinct(rows, beta, layout)
-    found = np.full((4, some.n_persons), np.nan)
-    if not layout.binary:
-        for persons, run in cached_runs(some, layout):
-            found[:, persons] = likelihoods(run, layout, beta)
-    elif len(there := np.flatnonzero(some.counts)):
-        found[:, there] = likelihoods(with_answers(some), layout, beta)
-    with np.errstate(divide="ignore"):
-        errors = 1 / np.sqrt(found[1::2])
-    ml, ml_se, wle, wle_se = (values[who] for values in (found[0], errors[0], found[2], errors[1]))
-    return ml, ml_se, wle, wle_se, *_about(rows)
-
-
-def _posterior(block: Block, beta: Floats, layout: Thresholds, mean: float, sd: float) -> Found:
-    rows = known_rows(block, beta, layout)
-    some, who = _distinct(rows, beta, layout)
-    ability, se = np.full(some.n_persons, float(mean)), np.full(some.n_persons, float(sd))
-    for persons, run in cached_runs(some, layout):
-        ability[persons], se[persons] = posterior_moments(run, layout, beta, mean, sd)
-    return ability[who], se[who], *_about(rows)
+    extreme = ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0)
+    return ability[who], se[who], extreme, rows.counts, rows.scores
 
 
 def population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
-    """The prior: as given, or fitted to the people who answered something."""
+    """The prior: as given, or the normal population that fits the people who answered something, by EM."""
+    if mean is not None and sd is not None:
+        return mean, sd
 
-    def moments(mean: float, sd: float) -> tuple[Floats, Floats]:
-        ability, error, _, n, _ = responses.entries.gather(_posterior, beta, responses.thresholds, mean, sd)
-        return ability[n > 0], error[n > 0]
+    def image(here: Floats) -> Floats | None:
+        prior = float(here[0]), float(np.exp(here[1]))
+        ability, error, _, n, _ = responses.entries.gather(_solved, beta, responses.thresholds, False, prior)
+        if not n.any():
+            return None
+        there = here.copy()
+        if mean is None:
+            there[0] = ability[n > 0].mean()
+        if sd is None:
+            there[1] = log_spread(ability[n > 0] - there[0], error[n > 0])
+        return there
 
-    found = fit_prior(moments, mean, sd)
+    here = settle(image, np.array([0.0 if mean is None else mean, np.log(1.0 if sd is None else sd)]))
+    found = float(here[0]), float(np.exp(here[1]))
     people = int(np.count_nonzero(responses.counts))
     if sd is None and found[1] <= COLLAPSED and 0 < people < FEW:
         who = "1 person is" if people == 1 else f"{people:,} people are"
@@ -278,83 +221,65 @@ def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses
     return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]
 
 
-# --------------------------------------------------------------------- maximum and weighted likelihood at once
-
-NEAR = 0.01  # logits within which the series below is good to the last digits
-BOLD = 1.0  # logits that one evaluation may be trusted to tell about
-ROUNDS = 8  # evaluations; two are usual for people with many answers, and whoever needs more goes step by step
+# ------------------------------------------------------------------------------- under a normal prior
 
 
-def likelihoods(rows: Rows, layout: Thresholds, beta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Maximum likelihood and Warm's estimate of these people, each with the information at it: what `solve` gives.
-
-    One evaluation at theta gives the cumulants k1 to k6 of the score there, and with them the whole neighborhood:
-
-        sum p at theta + d = k1 + k2 d + k3 d^2 / 2 + ... + k6 d^5 / 120,    V = k2 + k3 d + ...,    J = dV / d theta.
-
-    Both equations are solved in that series, without looking at the answers again, and the next evaluation is where
-    they lead; one within a hundredth of a logit is final. Ordered answers take steps of their own for each.
-    """
-    if not layout.binary:
-        return *solve(rows, layout, beta), *solve(rows, layout, beta, warm=True)
-    n, s = rows.counts, rows.scores
-    theta = _prox(rows, beta)
-    found = np.full((4, len(n)), np.nan)  # ability and information: maximum likelihood, then Warm's
-    endless = (s == 0) | (s == n)
-    found[0, endless], found[1, endless] = np.where(s[endless] > 0, np.inf, -np.inf), 0.0
-    persons, mine = np.arange(len(n)), rows
-    for _ in range(ROUNDS):
-        k = score_cumulants(mine, layout, beta, 6)(theta)
-        there = [theta]
-        for row, warm in ((0, False), (2, True)):
-            d, v = _solved_near(mine.scores, k, warm)
-            close = (np.abs(d) <= NEAR) & np.isnan(found[row, persons])
-            found[row, persons[close]], found[row + 1, persons[close]] = (theta + d)[close], v[close]
-            there.append(theta + d)
-        ml, warm_one = (np.isnan(found[row, persons]) for row in (0, 2))
-        left = np.flatnonzero(ml | warm_one)
-        if not len(left):
-            break
-        # Where one evaluation can serve both it is between them.
-        halfway = ml & warm_one & (np.abs(there[1] - there[2]) < NEAR)
-        theta = np.where(halfway, (there[1] + there[2]) / 2, np.where(ml, there[1], there[2]))[left]
-        if len(left) < len(persons):
-            persons, mine = persons[left], mine.take(left)
-    for row, warm in ((0, False), (2, True)):
-        slow = np.flatnonzero(np.isnan(found[row]))
-        if len(slow):
-            found[row, slow], found[row + 1, slow] = solve(rows.take(slow), layout, beta, warm=warm)
-    several = beside_a_gap(rows, layout, beta)
-    if len(several):
-        found[2, several], found[3, several] = solve(rows.take(several), layout, beta, warm=True)
-    return found[0], found[1], found[2], found[3]
-
-
-def _prox(rows: Rows, beta: Floats) -> Floats:
-    n, s = rows.counts, rows.scores
-    cells = len(n), rows.indptr.astype(np.int32), rows.items
-    mean, square = (row_sums(cells, shared_ones(len(rows.items)), values) / n for values in (beta, beta * beta))
-    return np.asarray(prox(mean, np.maximum(square - mean**2, 0), np.log((s + 0.4) / (n - s + 0.4))))
-
-
-def _solved_near(s: Ints, k: Floats, warm: bool) -> tuple[Floats, Floats]:
-    """How far away the estimate is, at most `BOLD`, and the information there."""
-    k1, k2, k3, k4, k5, k6 = k
-    d = np.zeros(len(s))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for _ in range(MOST_STEPS):
-            missing = s - (k1 + d * (k2 + d / 2 * (k3 + d / 3 * (k4 + d / 4 * (k5 + d / 5 * k6)))))
-            v = k2 + d * (k3 + d / 2 * (k4 + d / 3 * (k5 + d / 4 * k6)))
-            slope = -v
-            if warm:
-                lean = k3 + d * (k4 + d / 2 * (k5 + d / 3 * k6))
-                missing = missing + lean / (2 * v)
-                bent = slope + ((k4 + d * (k5 + d / 2 * k6)) / v - (lean / v) ** 2) / 2
-                slope = np.where(bent < slope / 2, bent, slope)
-            step = -missing / slope
-            step = np.clip(np.where(np.isfinite(step), step, 0.0), -BOLD - d, BOLD - d)
-            d = d + step
-            if np.all((np.abs(step) <= STEP) | (np.abs(d) > 2 * NEAR)):
+def posterior_moments(
+    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of these people's abilities under a normal prior, of one mean or one for each."""
+    mode, width = mode_and_step(rows, layout, beta, mean, sd, STEP)
+    log_density = log_posterior(rows, layout, beta, mean, sd)
+    top = log_density(mode)
+    mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
+    for side in (-1, 1):
+        for k in range(1, MOST_NODES):
+            height = log_density(mode + side * k * width) - top
+            # Nothing beyond the fall: a person's numbers do not depend on how far the nodes go on account of others.
+            weight = np.where(height < -FALL, 0, np.exp(np.minimum(height, 0)))
+            mass += weight
+            first += side * k * weight
+            second += k**2 * weight
+            if np.all(height < -FALL):
                 break
-        v = k2 + d * (k3 + d / 2 * (k4 + d / 3 * (k5 + d / 4 * k6)))
-    return np.where(np.isfinite(d), d, 0.0), v
+    first, second = first / mass, second / mass
+    return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
+
+
+def mode_and_step(
+    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float, step: float
+) -> tuple[Floats, Floats]:
+    """Where each posterior is highest, and a step for looking at it that is `step` of its standard deviation there."""
+    mode, information = solve(rows, layout, beta, mean=mean, precision=sd**-2)
+    return mode, np.minimum(step / np.sqrt(information + sd**-2), WIDEST / layout.widest)
+
+
+def log_posterior(
+    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float
+) -> Callable[[Floats], Floats]:
+    """Logarithm of the posterior density of each person's ability, but for a constant, as a function of abilities."""
+    likelihood = log_likelihood(rows, layout, beta)
+    return lambda theta: likelihood(theta) - ((theta - mean) / sd) ** 2 / 2
+
+
+def log_spread(away: Floats, error: Floats) -> float:
+    """EM's step: the logarithm of the population's sd, from posterior means (less their expectation) and sds."""
+    return max(float(np.log(np.mean(error**2 + away**2))) / 2, float(np.log(NARROWEST)))
+
+
+def settle(image: Callable[[Floats], Floats | None], here: Floats) -> Floats:
+    """Where EM's step `image` leaves a population as it is, by Anderson's acceleration; its last entry is log sd."""
+    speed = Anderson(window=3)
+    for _ in range(200):
+        there = image(here)
+        if there is None:  # nobody answered anything
+            return here
+        if np.max(np.abs(there - here)) < CHANGE:
+            return there
+        bold = speed.next(here, there)
+        if np.max(np.abs(bold - there)) > 1:  # too bold: start again from the plain step
+            speed.forget()
+            bold = there
+        bold[-1] = max(bold[-1], np.log(NARROWEST))
+        here = bold
+    return here

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,11 +72,7 @@ def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
     return Block(kept.indptr, kept.split, (slot & 0xFFFFFFFF).astype(np.int32))
 
 
-# ------------------------------------------------------------------------------------- ordered categories
-
-
-@dataclass(frozen=True, eq=False)
-class Coded:
+class Coded(NamedTuple):
     """Items, how many thresholds each has, and what stands for their categories in data."""
 
     labels: NDArray[Any]

@@ -14,12 +14,14 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.persons.abilities import checked, known_rows, population
-from spectral_irt.persons.posterior import (
+from spectral_irt.persons.abilities import (
     MOST_NODES,
+    checked,
+    known_rows,
     log_posterior,
     log_spread,
     mode_and_step,
+    population,
     posterior_moments,
     settle,
 )
@@ -35,20 +37,10 @@ ROWS = 256  # people whose cells are laid out at a time: they fit a core's cache
 
 @dataclass(frozen=True, eq=False)
 class PlausibleValues:
-    """What `plausible_values` found.
-
-    Attributes
-    ----------
-    values : float array, people x draws
-    mean : float array, one number a person
-        Of the normal population that the person was taken to come from.
-    sd : float
-        Its standard deviation.
-    seed : int
-    """
+    """What `plausible_values` found: the values, people x draws, and the normal population each person is from."""
 
     values: Floats
-    mean: Floats
+    mean: Floats  # one number a person
     sd: float
     seed: Seed
 
@@ -148,8 +140,8 @@ def posterior_draws(rows: Rows, layout: Thresholds, beta: Floats, mean: Floats, 
 def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
     """Where each row's distribution function reaches `chance`, in steps between nodes; the second node is at `first`.
 
-    `nodes` has logarithms of densities at even steps. What lies more than FALL below the mode has no mass at all, so
-    that a person's values do not depend on how far the nodes go on account of others.
+    `nodes` has logarithms of densities at even steps. What lies more than FALL below the mode has no mass, so that a
+    person's values do not depend on how far the nodes go on account of others.
     """
     t = np.arange(CELLS) / CELLS
     cubics = (
@@ -172,9 +164,6 @@ def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
         left = upto[row, cell] - target  # of the cell, which is centered at its point
         out[:, draw] = (first * CELLS + cell + (0.5 - left / cells[row, cell])) / CELLS
     return out
-
-
-# -------------------------------------------------------------------------------- what is known of the people
 
 
 def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Floats, float]:
@@ -203,11 +192,7 @@ def _moments(block: Block, mean: Floats, beta: Floats, layout: Thresholds, sd: f
 
 
 def background(given: Any, n: int) -> Floats:
-    """What is known of the people as numbers, people x variables: a one, numbers in units of their sd, labels as 0/1.
-
-    >>> background({"grade": ["a", "b", "b"], "age": [10, 11, 12]}, 3).round(2).tolist()
-    [[1.0, 0.0, -1.22], [1.0, 1.0, 0.0], [1.0, 1.0, 1.22]]
-    """
+    """What is known of the people, people x variables: a one, numbers in units of their sd, labels as 0 and 1."""
     columns = [np.ones((n, 1))]
     for name, values in (given if isinstance(given, Mapping) else {"given": given}).items():
         values = np.asarray(values)

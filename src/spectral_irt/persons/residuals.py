@@ -9,10 +9,9 @@ both are 1 on average when the model holds. Their variances follow from those of
     q_out^2 = sum (C / V^2 - 1) / n^2,        q_in^2 = sum (C - V^2) / (sum V)^2
 
 (right or wrong: C / V^2 = 1 / V - 3), and z = 3 (cbrt(mean square) - 1) / q + q / 3 is about standard normal (Wilson
-& Hilferty), as in eRm and Winsteps. That takes a mean square for a chi-square of 2 / q^2 degrees of freedom. One item
-many logits away makes q as large as one likes, and a chi-square of next to no degrees of freedom has its median near 0:
-anybody whose answers are as expected would be above 2. Beyond q = 2, therefore, the scale stays that of q = 2, and the
-median moves back to 1.
+& Hilferty), as in eRm and Winsteps: a chi-square of 2 / q^2 degrees of freedom. One item many logits away makes q as
+large as one likes, and anybody whose answers are as expected would be above 2; so beyond q = 2 the scale stays that of
+q = 2, and the median moves back to 1.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ class MeanSquares:
 
 
 def probabilities(block: Block, difficulty: Floats, ability: Floats, start: int = 0, stop: int | None = None) -> Floats:
-    """P(X = 1) of every response, in the order of `block.items`, perhaps of some people only; NaN where difficulty or
-    ability is."""
+    """P(X = 1) of every response of these people, in the order of `block.items`; NaN where difficulty or ability is."""
     bounds = block.indptr[start : None if stop is None else stop + 1]
     low, high = int(bounds[0]), int(bounds[-1])
     p = np.empty(high - low)
@@ -68,10 +66,7 @@ def probabilities(block: Block, difficulty: Floats, ability: Floats, start: int 
 
 
 def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, outer: Floats, inner: Floats) -> MeanSquares:
-    """Infit and outfit from sums over the answers of an item or of a person.
-
-    The sums of 1, (x - E)^2 / V, (x - E)^2, V, C / V^2 - 1 and C - V^2.
-    """
+    """Infit and outfit from sums over answers of 1, (x - E)^2 / V, (x - E)^2, V, C / V^2 - 1 and C - V^2."""
     n = np.asarray(n, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         outfit, infit = z2 / n, square / v
@@ -86,16 +81,13 @@ def standardized(mean_square: Floats, q: Floats) -> Floats:
 
 
 def person_mean_squares(responses: Responses, thresholds: Floats, ability: Floats) -> MeanSquares:
-    """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit.
-
-    `thresholds` are the difficulties of items that are answered right or wrong.
-    """
+    """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit."""
     beta = checked(responses, thresholds)
     return mean_squares(*responses.entries.gather(_person_sums, beta, responses.thresholds, persons=(ability,)))
 
 
 def _person_sums(block: Block, theta: Floats, beta: Floats, layout: Thresholds) -> tuple[Floats, ...]:
-    """What `mean_squares` takes, of each person."""
+    """What `mean_squares` takes."""
     if layout.binary:
         return _sums_of_right_and_wrong(answers_with_difficulty(block, beta), theta, beta)
     sums = np.zeros((6, block.n_persons))
@@ -131,7 +123,7 @@ def answers_at(
 ) -> Iterator[AnswersAt]:
     """The answers to items with thresholds of people with an ability, in runs that fit a cache.
 
-    Without `everybody` people at the ends of the scale are left out, and those with a single answer.
+    Without `everybody` people with an extreme score or a single answer are left out.
     """
     block = answers_with_difficulty(block, beta)
     rows, cumulated = rows_of(block, layout), layout.cumulated(np.nan_to_num(beta))
@@ -204,7 +196,7 @@ def residuals(responses: Responses, thresholds: Floats, ability: Floats) -> Resi
 
 
 def residual_columns(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
-    """Every answer: `person, item, response, expected, residual, z`."""
+    """`person, item, response, expected, residual, z` of every answer."""
     found = residuals(responses, thresholds, ability)
     return {
         "person": responses.persons[found.person],
@@ -221,26 +213,12 @@ def _probabilities(block: Block, theta: Floats, difficulty: Floats) -> Floats:
 
 
 def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, max_score: Ints | None = None) -> Columns:
-    """`person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
-
-    After the score the highest that each could have, where that is not n.
-    """
-    return {
-        "person": responses.persons,
-        "n": found.n,
-        "score": found.score,
-        **({} if max_score is None else {"max_score": max_score}),
-        "ability": found.ability,
-        "se": found.se,
-        "extreme": found.extreme,
-        "infit": fits.infit,
-        "outfit": fits.outfit,
-        "infit_z": fits.infit_z,
-        "outfit_z": fits.outfit_z,
-    }
-
-
-# ----------------------------------------------------------------------------------- the answers that surprise most
+    """A row for each person; after the score the highest that each could have, where that is not n."""
+    columns = {"person": responses.persons, "n": found.n, "score": found.score}
+    if max_score is not None:
+        columns["max_score"] = max_score
+    columns |= {name: getattr(found, name) for name in ("ability", "se", "extreme")}
+    return columns | {name: getattr(fits, name) for name in ("infit", "outfit", "infit_z", "outfit_z")}
 
 
 def people_at(responses: Responses, people: Sequence[Any]) -> Ints:
@@ -262,25 +240,11 @@ def unexpected_columns(
     per_person: int = EACH,
     limit: int = MOST,
 ) -> Columns:
-    """`person, misfit_z, item, response, expected, z, ability, difficulty`: the most surprising answers of each person.
+    """`person, misfit_z, item, response, expected, z, ability, difficulty`: the most unexpected answers of each person.
 
-    Parameters
-    ----------
-    difficulty : float array
-        Of the items; of ordered answers the thresholds.
-    found, fits
-        Everybody's ability, and infit and outfit at it.
-    people : int array, optional
-        Positions of the people to look at. By default those whose infit or outfit, standardized, is above 2, the worst
-        first.
-    per_person, limit : int
-        Answers of a person, the most surprising first; and of all, where the last people are left out.
-
-    Notes
-    -----
-    `z` = (x - P) / sqrt(P (1 - P)), `expected` = P, and `misfit_z` is the larger of infit and outfit, standardized.
-    Only answers of which the model expects the opposite count (`z` beyond 1). People with everything right or
-    everything wrong surprise nobody.
+    Of the people at these positions, by default of those whose infit or outfit, standardized (`misfit_z`), is above 2,
+    the worst first. Only answers of which the model expects the opposite count (`z` beyond 1), `per_person` of each and
+    `limit` of all.
     """
     worst = np.fmax(fits.infit_z, fits.outfit_z)
     if people is None:

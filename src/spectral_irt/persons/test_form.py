@@ -1,9 +1,8 @@
 """Forms: what total scores on a set of items say, and the sets that many people answered, found in the answers.
 
-On a form the total score is all that an ability depends on, so people who answered the same items can share a table of
-scores. A form is a set of five items or more (of those that have a difficulty) that at least ten people answered, and
-nothing else; or the set that everybody answered, however few they are. A booklet is a form, and so is the whole test;
-where answers are missing here and there, so is each common pattern of what was answered. Adaptive tests have none.
+A form is a set of five items or more (of those that have a difficulty) that at least ten people answered, and nothing
+else; or the set that everybody answered. A booklet is a form, and so is the whole test, or a common pattern of what was
+answered. On a form the total score is all that an ability depends on, so its people can share a table of scores.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
-from spectral_irt.persons.abilities import Abilities, checked, known_rows
-from spectral_irt.persons.posterior import posterior_moments
+from spectral_irt.persons.abilities import Abilities, checked, known_rows, posterior_moments
 from spectral_irt.tables import Columns
+from spectral_irt.text import count_are
 
 FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
 SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them
@@ -30,20 +29,10 @@ MOST = 100  # forms, those with most people; beyond, nobody looks up a table
 CELLS = 20_000_000  # scores x items of all tables together: a second or two
 FEW = 0.5  # share of the people; with fewer on any form, a finding says so
 
-NONE, SOME = "no_forms", "few_on_forms"
-
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A complete set of items; total scores run from 0 to `max_score`.
-
-    Attributes
-    ----------
-    thresholds : float array
-        Item after item; of right and wrong answers these are the difficulties. NaN for an item without an estimate.
-    layout : Thresholds
-        Which item each belongs to.
-    """
+    """A complete set of items, by their thresholds (NaN without an estimate); scores run from 0 to `max_score`."""
 
     thresholds: Floats
     layout: Thresholds
@@ -64,7 +53,6 @@ class Form:
 
     @property
     def max_score(self) -> int:
-        """The highest total score."""
         return self.layout.n_entries
 
     @property
@@ -128,25 +116,13 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """The forms of some responses, in the order of their items.
+    """The forms of some responses, in the order of their items."""
 
-    Attributes
-    ----------
-    items : tuple of int arrays
-        Positions of the items of each form.
-    form : int array
-        Each person's form, -1 for a person on none.
-    n_people, n_sets : int
-        People with answers, and different sets of items that they answered.
-    n_long : int
-        Forms that were left out because they have too many items for a table.
-    """
-
-    items: tuple[Ints, ...]
-    form: Ints
-    n_people: int
-    n_sets: int
-    n_long: int = 0
+    items: tuple[Ints, ...]  # positions of the items of each form
+    form: Ints  # of each person, -1 for a person on none
+    n_people: int  # with answers
+    n_sets: int  # different sets of items that they answered
+    n_long: int = 0  # forms with too many items for a table
 
     def __len__(self) -> int:
         return len(self.items)
@@ -175,38 +151,26 @@ class Forms:
         if not self.n_people or on_forms >= FEW * self.n_people:
             return ()
         if self.n_long:
-            what = (
-                f"{self.n_long:,} set{'' if self.n_long == 1 else 's'} of items that people share "
-                f"{'is' if self.n_long == 1 else 'are'} too long for a table from raw score to ability."
-            )
+            what = f"{count_are(self.n_long, 'shared set')} too long for a table."
         else:
-            what = (
-                f"{self.n_people:,} people answered {self.n_sets:,} different sets of items, and "
-                f"{'no' if not len(self) else 'only ' + format(len(self), ',')} set{'' if len(self) == 1 else 's'} "
-                f"{'is' if len(self) == 1 else 'are'} shared by {FEWEST} or more."
-            )
-        if not len(self):
-            sentence = f"There is no table from raw score to ability: {what}"
-        else:
+            shared = f"only {count_are(len(self), 'set')}" if len(self) else "no set is"
+            what = f"{self.n_people:,} people answered {self.n_sets:,} different sets of items, and {shared} shared by "
+            what += f"{FEWEST} or more."
+        code, sentence = "no_forms", f"There is no table from raw score to ability: {what}"
+        if len(self):
+            code = "few_on_forms"
             sentence = f"The tables from raw score to ability are for {on_forms:,} of {self.n_people:,} people: {what}"
-        return (Finding(NONE if not len(self) else SOME, "note", sentence, "persons.csv has everybody's ability."),)
+        return (Finding(code, "note", sentence, "persons.csv has everybody's ability."),)
 
 
 def find_forms(
     responses: Responses, difficulty: Floats, *, fewest: int = FEWEST, shortest: int = SHORTEST, most: int = MOST
 ) -> Forms:
-    """The forms that these people answered.
+    """The forms that these people answered; answers to items without a difficulty do not count.
 
-    Parameters
-    ----------
-    responses, difficulty
-        As in `persons.abilities.abilities`; answers to items without a difficulty do not count.
-    fewest, shortest, most : int
-        People and items that make a form, unless everybody answered the same; and how many forms at most: those with
-        most people, as far as all tables together have no more than 20 million scores x items.
+    So many people and items make a form, unless everybody answered the same; at most so many forms, those with most
+    people, as far as all tables together have no more than 20 million scores x items.
 
-    Examples
-    --------
     >>> answers = Responses.from_wide([[1, 0, None], [1, 1, None], [None, 1, 0]])
     >>> found = find_forms(answers, np.zeros(3), fewest=2, shortest=2)
     >>> [items.tolist() for items in found.items], found.form.tolist()
@@ -225,13 +189,14 @@ def find_forms(
     affordable = np.cumsum((lengths[shared] + 1.0) * lengths[shared]) <= CELLS
     kept = shared[affordable][:most]
     items = _items_of(responses, order[starts[kept]], beta)
-    kept = kept[_in_order(items)]
+    # What begins the test comes first, and of those the longer.
+    beyond = np.iinfo(np.int64).max
+    rank = sorted(range(len(items)), key=lambda k: (*items[k].tolist(), beyond))
     form = np.full(len(keys), -1, dtype=np.int64)
     code = np.full(len(starts), -1, dtype=np.int64)
-    code[kept] = np.arange(len(kept))
+    code[kept[rank]] = np.arange(len(kept))
     form[order] = code[np.cumsum(new) - 1]
-    items = [items[k] for k in _in_order(items)]
-    return Forms(tuple(items), form, len(order), len(starts), int(np.sum(~affordable)))
+    return Forms(tuple(items[k] for k in rank), form, len(order), len(starts), int(np.sum(~affordable)))
 
 
 def _set_of_items(block: Block, beta: Floats, layout: Thresholds) -> NDArray[np.uint64]:
@@ -258,12 +223,6 @@ def _items_of(responses: Responses, people: Ints, beta: Floats) -> list[Ints]:
     return [sets[k] for k in first]
 
 
-def _in_order(items: list[Ints]) -> Ints:
-    """The order of sets by their first items: what begins the test comes first, and of those the longer."""
-    beyond = np.iinfo(np.int64).max
-    return np.array(sorted(range(len(items)), key=lambda k: (*items[k].tolist(), beyond)), dtype=np.int64)
-
-
 def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) -> Columns:
     """Which items each form has: `form, item, difficulty`."""
     lengths = [len(items) for items in forms.items]
@@ -276,20 +235,10 @@ def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) 
 
 
 def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
-    """`form, n_items, score, ability, se, n, percentile`: a row for each score on each form.
+    """`form, n_items, score, ability, se, n, percentile`: a row for each score on each form of a test.
 
-    Parameters
-    ----------
-    test : Form
-        All items.
-    forms : Forms
-    found : Abilities
-        Of the people on the forms: their scores, and the method of the table.
-
-    Notes
-    -----
-    The percentile of a score is 100 times the share of the people on the form with a lower score, and half of the share
-    with the same: the mid-percentile, which is 50 on average whatever the form.
+    The mid-percentile of a score is 100 times the share of the people on the form with a lower score, and half of the
+    share with the same.
     """
     tables = [
         _table(name, test, items, found.score[forms.form == k], found)
@@ -317,10 +266,5 @@ def _table(name: str, test: Form, items: Ints, scores: Ints, found: Abilities) -
 
 
 def percentiles(n: Ints) -> Floats:
-    """Mid-percentiles of scores that so many people have.
-
-    >>> percentiles(np.array([1, 2, 1])).tolist()
-    [12.5, 50.0, 87.5]
-    """
-    total = n.sum()
-    return 100 * (np.cumsum(n) - n / 2) / total if total else np.full(len(n), np.nan)
+    """Mid-percentiles of scores that so many people have."""
+    return 100 * (np.cumsum(n) - n / 2) / n.sum() if n.any() else np.full(len(n), np.nan)

@@ -34,8 +34,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.results import upper
-from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows
-from spectral_irt.persons.posterior import log_spread, settle
+from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows, log_spread, settle
 from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
 
