@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.conditional.errors import anchored_finding
@@ -22,20 +21,17 @@ from spectral_irt.estimators.estimate import Estimate
 from spectral_irt.estimators.spectral_errors import Known
 from spectral_irt.estimators.spectral_fit import options_of, spectral_fit
 from spectral_irt.tables import make_table
+from spectral_irt.text import count_are
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains
 
 
-# --------------------------------------------------------------------------------------------- the anchors
-
-
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Items with given thresholds in logits, the standard errors these have (NaN: unknown), and their joint errors.
+    """Items with given thresholds in logits, item after item, their standard errors (NaN: unknown) and joint errors.
 
-    Thresholds follow each other item after item; `layout` says how many each has, one by default. `left_out` are items
-    that come with a difficulty and anchor nothing: it rests on the prior, or on another scale.
+    Items `left_out` have a difficulty that rests on the prior, or on another scale, and anchor nothing.
     """
 
     items: Labels
@@ -88,22 +84,17 @@ def matched(anchors: Anchors, responses: Responses) -> tuple[Known, list[Finding
         raise OptionError(f"none of the anchors ({listed(anchors.items)}) has a value for each of its thresholds.")
     notes = []
     if len(again):
-        one = len(again) == 1
-        verb, whom = ("item is not an anchor", "it") if one else ("items are not anchors", "them")
         sentence = (
-            f"{len(again):,} {verb} but estimated anew, because nothing but the prior had placed {whom} on the scale "
-            f"of the anchors: {listed(again)}."
+            f"{count_are(len(again), 'item')} estimated anew and no anchor, because nothing but the prior had placed "
+            f"{'it' if len(again) == 1 else 'them'} on the scale of the anchors: {listed(again)}."
         )
         notes.append(Finding("anchors_left_out", "warning", sentence, "", tuple(again.tolist())))
     missing = anchors.items[np.setdiff1d(np.arange(len(anchors.items)), where)]
     if len(missing):
-        verb = "anchor is not in the data and does" if len(missing) == 1 else "anchors are not in the data and do"
-        sentence = f"{len(missing):,} {verb} nothing: {listed(missing)}."
+        do = "does" if len(missing) == 1 else "do"
+        sentence = f"{count_are(len(missing), 'anchor')} not in the data and {do} nothing: {listed(missing)}."
         notes.append(Finding("unused_anchors", "note", sentence, "", tuple(missing.tolist())))
     return Known(value, np.where(np.isfinite(value), place, -1), anchors.errors), notes
-
-
-# ------------------------------------------------------------------------------------------------- the fit
 
 
 def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estimate:
@@ -152,15 +143,15 @@ def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, items: Mask)
 def _not_estimated(responses: Responses, out: Mask, loose: Mask) -> list[Finding]:
     """Free items that the data do not put on the scale of the anchors: left out, or at the mercy of the prior."""
     findings = []
-    auto = "`regularization='auto'`"
+    prior = "Use `regularization='auto'` for an estimate from the prior, or drop them."
     for mask, code, what, remedy in (
-        (out, "items_left_out", "left out", "Use " + auto + " for an estimate from the prior, or drop them."),
+        (out, "items_left_out", "left out", prior),
         (loose, "untied_items", "placed by the prior alone", "Collect answers to them together with anchored items."),
     ):
         names = responses.items[mask]
         if len(names):
-            verb = "item is" if len(names) == 1 else "items are"
-            sentence = f"{len(names):,} {verb} {what}, for the data do not tie them to the anchors: {listed(names)}."
+            which = f"{count_are(len(names), 'item')} {what}"
+            sentence = f"{which}, because the data do not link them to the anchors: {listed(names)}."
             findings.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
     return findings
 
@@ -170,19 +161,17 @@ def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding
         moved = (np.abs(displacement) > DISPLACED) & (np.abs(displacement) > DISPLACED_Z * se)
     if not moved.any():
         return []
-    names = labels[moved]
-    worst = labels[[int(np.nanargmax(np.where(moved, np.abs(displacement), np.nan)))]]
-    size = np.nanmax(np.where(moved, np.abs(displacement), np.nan))
-    verb = "anchored item is" if len(names) == 1 else "anchored items are"
+    names, size = labels[moved], np.where(moved, np.abs(displacement), 0.0)
     sentence = (
-        f"{len(names):,} {verb} more than {DISPLACED:g} logits from where these data put them: {listed(names)}; the "
-        f"farthest is {listed(worst)}, by {size:.2f}."
+        f"{count_are(len(names), 'anchored item')} more than {DISPLACED:g} logits from where these data put them: "
+        f"{listed(names)}; the farthest is {listed(labels[[size.argmax()]])}, by {size.max():.2f}."
     )
     remedy = "Look at these items; if they have changed, set them free and fit again."
     return [Finding("displaced_anchors", "warning", sentence, remedy, tuple(names.tolist()))]
 
 
-# ------------------------------------------------------------------------------------------- the estimator
+def _further(name: str) -> Any:
+    return property(lambda self: self._learned.further[name])
 
 
 @dataclass(eq=False, repr=False)
@@ -244,23 +233,10 @@ class AnchoredRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         return fit_beside(responses, given_anchors(self.anchors), **options_of(self, tell))
 
-    @property
-    def anchored_(self) -> NDArray[np.bool_]:
-        return self._learned.anchored
-
-    @property
-    def displacement_(self) -> Floats:
-        """The difficulty that an anchored item would have if it alone were set free, minus its anchor."""
-        return self._learned.further["displacement"]
-
-    @property
-    def displacement_se_(self) -> Floats:
-        return self._learned.further["displacement_se"]
-
-    @property
-    def anchor_se_(self) -> Floats:
-        """The standard errors that the anchors had where they come from."""
-        return self._learned.further["anchor_se"]
+    anchored_ = _further("anchored")
+    displacement_ = _further("displacement")
+    displacement_se_ = _further("displacement_se")
+    anchor_se_ = _further("anchor_se")
 
     def displacements(self) -> Any:
         """The anchored items as a table: `item, anchor, free, displacement, se, z`.
@@ -282,13 +258,5 @@ class AnchoredRasch(RaschEstimator):
 
 
 def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:
-    """Calibrate with some items fixed: `AnchoredRasch(anchors, **options).fit(responses)`.
-
-    Examples
-    --------
-    >>> from spectral_irt import datasets
-    >>> fit = anchored_fit(datasets.load_lsat(), {"item1": 0.0})
-    >>> float(fit.difficulty_[0])
-    0.0
-    """
+    """`AnchoredRasch(anchors, **options).fit(responses)`."""
     return AnchoredRasch(anchors, **options).fit(responses)

@@ -1,12 +1,8 @@
 """What every estimator shares: parameters, `fit`, and the calibration it leaves.
 
-A method file holds a free function that computes and a class that derives from `RaschEstimator`, declares its
-parameters as the fields of a dataclass, and implements `_estimate(responses, tell) -> Estimate`. This class does the
-rest: it checks the data, makes the `Calibration`, and follows scikit-learn's conventions without importing
-scikit-learn.
-
-A fit tells `logging.getLogger("spectral_irt")` what is going on (DEBUG), what came of it (INFO) and its findings (INFO
-for notes, else WARNING).
+A method is a class that declares its parameters as the fields of a dataclass, and implements `_estimate(responses,
+tell) -> Estimate`. This class checks the data, makes the `Calibration`, follows scikit-learn's conventions without
+importing it, and logs to `logging.getLogger("spectral_irt")`.
 """
 
 from __future__ import annotations
@@ -75,27 +71,21 @@ class RaschEstimator:
     calibration_: Calibration
     covariance_: Floats | None
 
-    # ------------------------------------------------- parameters, as scikit-learn has them
-
-    @classmethod
-    def _param_names(cls) -> list[str]:
-        return [one.name for one in fields(cls)]  # type: ignore[arg-type]  # every estimator is a dataclass
-
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]
+        return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]  # every estimator is a dataclass
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters and their values."""
-        return {name: getattr(self, name) for name in self._param_names()}
+        return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; the fitted results stay until the next `fit`."""
-        unknown = set(params) - set(self._param_names())
+        known = self._defaults()
+        unknown = set(params) - set(known)
         if unknown:
             raise OptionError(
-                f"{type(self).__name__} has no parameter {listed(sorted(unknown))}; "
-                f"it has {', '.join(self._param_names())}."
+                f"{type(self).__name__} has no parameter {listed(sorted(unknown))}; it has {', '.join(known)}."
             )
         for name, value in params.items():
             setattr(self, name, value)
@@ -115,7 +105,8 @@ class RaschEstimator:
 
     def __repr__(self) -> str:
         defaults = self._defaults()
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if not _same(v, defaults[k])]
+        same = {k: type(v) is type(defaults[k]) and bool(v == defaults[k]) for k, v in self.get_params().items()}
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if not same[k]]
         call = f"{type(self).__name__}({', '.join(changed)})"
         if not self.__sklearn_is_fitted__():
             return call
@@ -125,8 +116,6 @@ class RaschEstimator:
         spread = f"{known.min():.2f} to {known.max():.2f}"
         return f"<{call}: {len(known):,} items, difficulty {spread}{median}, {self.n_iter_} iterations>"
 
-    # ------------------------------------------------------------------------------- fit
-
     def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
         """Calibrate the items.
 
@@ -134,18 +123,17 @@ class RaschEstimator:
         ----------
         data : Responses, 2-D array, scipy sparse matrix, or any dataframe
             One row per person, one column per item; 1 right, 0 wrong, or whole numbers from 0 where the model has
-            ordered categories; NaN or None not answered. A dataframe may also be long, or have a column of labels: it
-            is read as `read` reads it, and `findings_` tells which columns were taken for items. What must be said
-            about it (person=, missing=, key=, ...) is said there.
+            ordered categories; NaN or None not answered. A dataframe may also be long, or have a column of labels; it
+            is read by `read`, which takes options, and `findings_` says which columns are items.
         y : ignored
             Present because scikit-learn's pipelines pass it.
         progress : callable, optional
-            Told in a few words what is going on.
+            Called with a few words on what is going on.
         """
         return self._fitted(data, progress)
 
     def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
-        """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
+        """`fit`; what only some methods take about the design goes to their `_estimate`."""
         self._check_numbers()
         start = time.perf_counter()
         responses = self._threaded(self._read(data))
@@ -168,8 +156,8 @@ class RaschEstimator:
         self._forget()
         self.calibration_ = made = self._calibration(responses, found)
         kept = found.covariance
-        asked = getattr(self, "se", None) == "dense"
-        self.covariance_ = None if kept is None or not (asked or len(kept) <= KEEP_COVARIANCE) else fixed(kept)
+        small = kept is not None and (len(kept) <= KEEP_COVARIANCE or getattr(self, "se", None) == "dense")
+        self.covariance_ = fixed(kept) if kept is not None and small else None
         for name, value in found.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
         log.info(
@@ -231,9 +219,9 @@ class RaschEstimator:
             with np.errstate(divide="ignore"):
                 information = np.nan_to_num(1 / item_se**2, posinf=0.0)
         small = found.covariance is not None and len(found.covariance) <= SMALL
-        several = (
-            {} if layout.binary else {"category_n": responses.category_counts, "codes": responses.category_codes()}
-        )
+        several: dict[str, Any] = {}
+        if not layout.binary:
+            several = {"category_n": responses.category_counts, "codes": responses.category_codes()}
         return Calibration(
             labels=responses.items,
             layout=layout,
@@ -264,8 +252,6 @@ class RaschEstimator:
             facets=found.facets,
             **several,
         )
-
-    # ------------------------------------------------------------- what was learned: the calibration
 
     @property
     def _learned(self) -> Calibration:
@@ -300,8 +286,6 @@ class RaschEstimator:
     solver_: str = _of_calibration("provenance.solver")
     contraction_: float = _of_calibration("provenance.contraction")
 
-    # --------------------------------------------------------------------------- results
-
     def items(self) -> Any:
         """The items as a table; see `Calibration.items`."""
         return self._learned.items()
@@ -311,10 +295,9 @@ class RaschEstimator:
         return self._learned.item_columns()
 
     def covariance(self) -> Floats:
-        """Covariance matrix of the thresholds: of the difficulties, where items are right or wrong.
+        """Covariance matrix of the thresholds, on the scale whose mean location is zero; NaN without an estimate.
 
-        On the scale whose mean location is zero; NaN without an estimate. Kept where the standard errors came from a
-        matrix, for up to 2,000 thresholds, or for any number if `se="dense"` was asked for.
+        Kept where the standard errors came from a matrix, for up to 2,000 thresholds or with `se="dense"`.
         """
         how = self._learned.provenance.se_method
         if self.covariance_ is None:
@@ -334,10 +317,7 @@ class RaschEstimator:
         return self._learned.expected_score(abilities, items)
 
     def analyse(self, responses: Any, **options: Any) -> Analysis:
-        """The calibration together with responses, those it was fitted to or others: people, fit, tests, groups, files.
-
-        The options are those of `Analysis`.
-        """
+        """The calibration together with responses, those it was fitted to or others; the options of `Analysis`."""
         from spectral_irt.analysis import Analysis
 
         calibration = self._learned
@@ -350,7 +330,3 @@ def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters in types that JSON has; what has none is described."""
     plain = str | int | float | bool | None
     return {name: value if isinstance(value, plain) else repr(value)[:200] for name, value in parameters.items()}
-
-
-def _same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and bool(a == b)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.errors import OptionError, check_option
 
@@ -20,8 +19,7 @@ CHOICES = {
 }
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(NamedTuple):
     """Where an estimator is (`module:maker` in `spectral_irt.estimators`), and which options of `fit` it takes."""
 
     where: str
@@ -55,25 +53,23 @@ METHODS = {
 }
 
 # For answers in ordered categories, by model.
+SPECTRAL = "weighting regularization refine assume_equal_means se max_iter threads unused"
+RIVAL = "max_iter threads unused"
 ORDERED = {
     "pcm": {
-        "spectral": Method(
-            "spectral:SpectralPartialCredit",
-            "weighting regularization refine assume_equal_means se max_iter threads unused",
-        ),
-        "cml": Method("conditional:ConditionalPartialCredit", "max_iter threads unused"),
-        "mml": Method("marginal:MarginalPartialCredit", "max_iter threads unused"),
+        "spectral": Method("spectral:SpectralPartialCredit", SPECTRAL),
+        "cml": Method("conditional:ConditionalPartialCredit", RIVAL),
+        "mml": Method("marginal:MarginalPartialCredit", RIVAL),
     },
     "rsm": {
-        "spectral": Method("spectral:SpectralRatingScale", "max_iter threads unused"),
-        "cml": Method("conditional:ConditionalRatingScale", "max_iter threads unused"),
-        "mml": Method("marginal:MarginalRatingScale", "max_iter threads unused"),
+        "spectral": Method("spectral:SpectralRatingScale", RIVAL),
+        "cml": Method("conditional:ConditionalRatingScale", RIVAL),
+        "mml": Method("marginal:MarginalRatingScale", RIVAL),
     },
 }
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """What an estimator, a model or a way to report people is called: in a summary, in a report, and in a paper with
     the references that it cites there."""
 
@@ -88,6 +84,7 @@ def _named(short: str, long: str, author: str, cites: str, by: str = "") -> Name
 
 
 PRINTED = "spectral estimate of Nguyen & Zhang (2022), as printed"
+# fmt: off
 ESTIMATORS = {
     "spectral": _named("Spectral", "spectral estimate", "Nguyen & Zhang, 2022", "nguyen", "the spectral method"),
     "paper": Named("Paper's", PRINTED, "by the spectral method as printed by Nguyen and Zhang (2022)", ("nguyen",)),
@@ -96,48 +93,33 @@ ESTIMATORS = {
     "jml": _named("JML", "joint maximum likelihood", "Wright & Panchapakesan, 1969", "panchapakesan"),
     "pml": _named("PML", "pairwise maximum likelihood", "Zwinderman, 1995", "zwinderman"),
     "vb": _named("VB", "variational Bayes", "Natesan et al., 2016", "natesan"),
-    "choppin": _named(
-        "Choppin", "Choppin's pairwise estimate", "Choppin, 1968", "choppin", "Choppin's pairwise method"
-    ),
-    "eigenvector": _named(
-        "Eigenvector", "eigenvector estimate", "Garner & Engelhard, 2002", "garner", "the eigenvector method"
-    ),
+    "choppin": _named("Choppin", "Choppin's pairwise estimate", "Choppin, 1968", "choppin",
+                      "Choppin's pairwise method"),
+    "eigenvector": _named("Eigenvector", "eigenvector estimate", "Garner & Engelhard, 2002", "garner",
+                          "the eigenvector method"),
 }
 MODELS = {
     "rasch": Named(
         "Rasch model",
         "Rasch model: the chance of a right answer depends on ability minus difficulty, and on nothing else",
-        "Rasch model (Rasch, 1960)",
-        ("rasch",),
-    ),
+        "Rasch model (Rasch, 1960)", ("rasch",)),
     "pcm": Named(
         "Partial credit model",
         "partial credit model: every item has thresholds of its own between neighboring categories",
-        "partial credit model (Masters, 1982)",
-        ("masters82",),
-    ),
+        "partial credit model (Masters, 1982)", ("masters82",)),
     "rsm": Named(
-        "Rating scale model",
-        "rating scale model: thresholds at the same distances in all items",
-        "rating scale model (Andrich, 1978)",
-        ("andrich",),
-    ),
+        "Rating scale model", "rating scale model: thresholds at the same distances in all items",
+        "rating scale model (Andrich, 1978)", ("andrich",)),
 }
 ABILITIES = {
     "wle": Named("WLE", "Warm's weighted likelihood", "weighted likelihood (Warm, 1989)", ("warm",)),
     "ml": Named("ML", "maximum likelihood", "maximum likelihood"),
-    "eap": Named(
-        "EAP",
-        "posterior mean under a normal population",
-        "their posterior means under a normal population (Bock & Aitkin, 1981)",
-        ("bock",),
-    ),
-    "pv": Named(
-        "PV",
-        "posterior mean under a normal population, and plausible values",
-        "their posterior means under a normal population, with plausible values",
-    ),
+    "eap": Named("EAP", "posterior mean under a normal population",
+                 "their posterior means under a normal population (Bock & Aitkin, 1981)", ("bock",)),
+    "pv": Named("PV", "posterior mean under a normal population, and plausible values",
+                "their posterior means under a normal population, with plausible values"),
 }
+# fmt: on
 
 
 def named(maker: str) -> tuple[str, str]:

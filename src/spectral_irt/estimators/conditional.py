@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import sparse
@@ -27,23 +27,17 @@ STANDARD_ERRORS = get_args(ConditionalSe)
 ON_THE_EDGE = "Raise `max_iter`, or look for items on the edge of having no finite estimate."
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalFit:
-    """What `conditional_thresholds` found, with a mean location of zero; thresholds = A eta up to the level.
-
-    `gradient` is the log-likelihood's by each parameter, `n_iter` counts passes over the answers, `n_patterns` the
-    distinct pairs (items answered, score) among the people. The covariance is there where it was formed; `se_method` is
-    "exact information", "matched information", each perhaps with ", sandwich"; "multiplier, sandwich"; or "none".
-    """
+class ConditionalFit(NamedTuple):
+    """What `conditional_thresholds` found, with a mean location of zero; thresholds = A eta up to the level."""
 
     thresholds: Floats
     se: Floats
-    covariance: Floats | None
+    covariance: Floats | None  # where it was formed
     eta: Floats
     loglik: float
-    gradient: Floats
-    n_iter: int
-    n_patterns: int
+    gradient: Floats  # of the log-likelihood, by each parameter
+    n_iter: int  # passes over the answers
+    n_patterns: int  # distinct pairs (items answered, score) among the people
     se_method: str
     converged: bool
 
@@ -63,12 +57,8 @@ def conditional_thresholds(
     log L(beta) = sum_l ( -sum_i sum_{v <= x_li} beta_iv - log gamma_{s_l} ),   mean location 0.
 
     Each person's symmetric function gamma runs over the items that person answered. Newton steps use the matched
-    information (see `information`), which is within a few per cent of the exact one, so that every pass gains one to
-    two digits.
-
-    All thresholds must have a finite estimate: see `spectral_irt.data.design.estimable`, which the classes call. The
-    `design` is A, sparse or dense; `start` any thresholds to begin with. The other parameters are those of
-    `ConditionalRasch`.
+    information, within a few per cent of the exact one, so that every pass gains one to two digits. All thresholds must
+    have a finite estimate (`data.design.estimable`).
     """
     check_option("se", se, STANDARD_ERRORS)
     tell = progress or (lambda text: None)
@@ -82,30 +72,15 @@ def conditional_thresholds(
     gradient = found.leveled(found.pull())
     size = float(np.max(np.abs(gradient)))
     if size > goal:
-        warnings.warn(
-            stopped("the conditional likelihood", found.evaluations, "passes", "a gradient of", size, tol)
-            + " "
-            + ON_THE_EDGE,
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        sentence = stopped("the conditional likelihood", found.evaluations, "passes", "a gradient of", size, tol)
+        warnings.warn(f"{sentence} {ON_THE_EDGE}", ConvergenceWarning, stacklevel=2)
     if se != "none":
         tell("standard errors")
     errors, matrix, method = _standard_errors(se, found, likelihood)
     thresholds, matrix = centered(responses.thresholds, found.point.beta, matrix)
     errors = errors if matrix is None else np.sqrt(np.maximum(np.diag(matrix), 0))
-    return ConditionalFit(
-        thresholds,
-        errors,
-        matrix,
-        found.eta,
-        found.point.loglik,
-        gradient,
-        found.evaluations,
-        likelihood.n_patterns,
-        method,
-        size <= goal,
-    )
+    what = (found.eta, found.point.loglik, gradient, found.evaluations, likelihood.n_patterns, method, size <= goal)
+    return ConditionalFit(thresholds, errors, matrix, *what)
 
 
 def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> tuple[Floats, Floats | None, str]:
@@ -121,9 +96,6 @@ def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> t
     if kind == "sandwich":
         inverse, method = inverse @ found.point.score_gram() @ inverse, method + ", sandwich"
     return np.empty(0), symmetric(inverse), method
-
-
-# --------------------------------------------------------------------------------------- the classes
 
 
 class Conditional(RaschEstimator):
@@ -165,15 +137,13 @@ class ConditionalRasch(Conditional):
     P(x_l | s_l) = exp(-sum_i x_li beta_i) / gamma_{s_l}: given the score, abilities drop out.
 
     The most accurate estimator of the Rasch model, consistent for any number of items and any distribution of
-    abilities. Each person's symmetric function gamma runs over the items that person answered, so missing answers are
-    exact, and a contour sum keeps it exact at any length at a cost linear in the number of answers.
+    abilities; exact for any missing answers and any length, at a cost linear in the number of answers.
 
     Parameters
     ----------
     se : "information", "sandwich" or "none"
         Standard errors from the information matrix (default); from the sandwich, which stays honest when the model
-        does not quite hold; or none. `se_method_` says how they were computed: beyond 5,000 thresholds by solves for
-        random right-hand sides, and then they are the sandwich.
+        does not quite hold (and is used beyond 5,000 thresholds); or none. `se_method_` says how they were computed.
     tol : float
         Largest derivative of the log-likelihood at which to stop. 1e-9: difficulties to ten digits.
     max_iter : int
@@ -219,15 +189,12 @@ class ConditionalRasch(Conditional):
 class ConditionalPartialCredit(Conditional):
     """Thresholds of the partial credit model with standard errors by conditional maximum likelihood (CML).
 
-    P(x_l | s_l) = exp(-sum_i sum_{v <= x_li} beta_iv) / gamma_{s_l}: given the total score, abilities drop out. Exact
-    for any pattern of missing answers. The most accurate estimator, and the reference for the others.
+    P(x_l | s_l) = exp(-sum_i sum_{v <= x_li} beta_iv) / gamma_{s_l}: given the total score, abilities drop out.
 
     Parameters
     ----------
-    unused : "collapse", "error" or "keep"
-        As for `SpectralPartialCredit`.
-    se, tol, max_iter, threads
-        As for `ConditionalRasch`.
+    se, tol, max_iter, threads, unused
+        As for `ConditionalRasch`, and for `SpectralPartialCredit`.
 
     Attributes
     ----------
@@ -263,13 +230,11 @@ class ConditionalRatingScale(RatingScale, Conditional):
     groups, unused
         As for `SpectralRatingScale`.
     se, tol, max_iter, threads
-        As for `ConditionalPartialCredit`.
+        As for `ConditionalRasch`.
 
     Attributes
     ----------
-    difficulty_, se_, thresholds_, threshold_se_, loglik_, n_patterns_
-    offsets_ : columns
-        tau_k of every group: `group, category, offset, se`.
+    difficulty_, se_, thresholds_, threshold_se_, offsets_, loglik_, n_patterns_
 
     Examples
     --------

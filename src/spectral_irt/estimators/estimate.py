@@ -1,7 +1,4 @@
-"""What a method found: one number per threshold; which items it could estimate; and sums over answers.
-
-Right and wrong answers are the case of one threshold for each item, its difficulty.
-"""
+"""What a method found, one number per threshold; which items it could estimate; and sums over answers."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, listed, stopped
+from spectral_irt.text import count
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
 DENSE_ITEMS = 5000
-WEIGHTED = "weights"
 REPLACED = ("empty_categories", "disconnected", "extreme_items", "uninformed_items")  # findings with a prior in mind
 OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
 
@@ -67,13 +64,8 @@ class Estimate:
         if layout.binary:
             return self.se
         if self.covariance is not None:
-            return location_errors(layout, self.covariance)
+            return np.sqrt(location_variance(layout, self.covariance))
         return np.sqrt(layout.mean(self.se**2) / layout.max_score)  # as if each threshold were known by itself
-
-
-def location_errors(layout: Thresholds, covariance: Floats) -> Floats:
-    """Standard error of the mean of each item's thresholds."""
-    return np.sqrt(np.maximum(location_variance(layout, covariance), 0))
 
 
 def centered(
@@ -112,10 +104,7 @@ def convergence(
     remedy: str = "Raise `max_iter`.",
     warn: bool = True,
 ) -> list[Finding]:
-    """Nothing where an iteration reached its tolerance; else the finding that it did not, and a warning.
-
-    `warn=False` where the iteration itself has warned.
-    """
+    """Nothing where an iteration reached its tolerance; else the finding that it did not, and perhaps a warning."""
     if reached <= asked:
         return []
     sentence = stopped(what, steps, unit, measure, reached, asked)
@@ -145,7 +134,7 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
     items = labels[np.unique(layout.item[upper[disordered]])]
     sure = labels[np.unique(layout.item[upper[beyond]])]
-    many = f"{len(items):,} items have" if len(items) != 1 else "1 item has"
+    many = f"{count(len(items), 'item')} {'has' if len(items) == 1 else 'have'}"
     chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
     use = "look at whether people use the category as meant, or join it with a neighbor"
     if 3 * len(sure) > responses.n_items and any(note.code == "ordered_categories" for note in responses.notes):
@@ -159,9 +148,6 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
             tuple(items.tolist()),
         ),
     )
-
-
-# ------------------------------------------------------------------------------ which items
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,13 +177,10 @@ class Kept:
         findings: tuple[Finding, ...] | list[Finding] = (),
         **record: Any,
     ) -> Estimate:
-        """What was found of the items kept, said of all.
-
-        `location` are standard errors of the items' locations; where there is a covariance, errors are its own.
-        """
+        """What was found of the items kept, for all; errors are those of the covariance, where there is one."""
         if covariance is not None:
             se = np.sqrt(np.maximum(np.diag(covariance), 0))
-            location = location_errors(self.responses.thresholds, covariance)
+            location = np.sqrt(np.maximum(location_variance(self.responses.thresholds, covariance), 0))
         return Estimate(
             self.spread(thresholds),
             self.spread(np.full(len(thresholds), np.nan) if se is None else se),
@@ -285,9 +268,6 @@ def keep_scalable(responses: Responses, labels: NDArray[Any], group: Ints) -> Ke
     return Kept(rest, mask, status, findings, responses.thresholds)
 
 
-# --------------------------------------------------------------------- sums over answers
-
-
 def by_item(items: NDArray[Any], values: Floats, n_items: int) -> Floats:
     """Sum over the answers to each item."""
     return np.bincount(items, weights=values, minlength=n_items).astype(np.float64, copy=False)
@@ -296,9 +276,6 @@ def by_item(items: NDArray[Any], values: Floats, n_items: int) -> Floats:
 def by_person(block: Block, values: Floats) -> Floats:
     """Sum over the answers of each person of a block in which everybody answered something."""
     return np.add.reduceat(values, block.indptr[:-1]) if block.n_persons else np.zeros(0)
-
-
-# ---------------------------------------------------------------------- how much each person counts
 
 
 def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
@@ -316,7 +293,7 @@ def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         raise OptionError(
-            f"{int(bad.sum()):,} {'person has' if bad.sum() == 1 else 'people have'} no weight above zero: "
+            f"{count(bad.sum(), 'person')} {'has' if bad.sum() == 1 else 'have'} no weight above zero: "
             f"{listed(responses.persons[bad])}. Leave them out, or give them one."
         )
     return values / values.mean()
@@ -326,7 +303,7 @@ def weights_finding(weights: Floats) -> Finding:
     """What weights there were, and how many people of equal weight they are worth."""
     worth = weights.sum() ** 2 / np.sum(weights**2)
     return Finding(
-        WEIGHTED,
+        "weights",
         "note",
         f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean; together they "
         f"are worth {worth:,.0f} people of equal weight.",

@@ -209,7 +209,8 @@ def _ridge(
 ) -> tuple[Ridge | None, Mask]:
     """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others."""
     a, layout = made.matrix, responses.thresholds
-    met = responses.entries.sum(_met, layout)[layout.item]
+    each = sparse.eye_array(layout.n_items, format="csr")
+    met = responses.entries.sum(_people, layout, sparse.csr_array(each))[layout.item]
     passed, most = a.T @ likelihood.passed, a.T @ (met * 1.0)
     plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
     tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
@@ -235,13 +236,6 @@ def _ridge(
     return ridge, tied
 
 
-def _met(block: Block, layout: Thresholds) -> Floats:
-    """How many people without an extreme score answered each item."""
-    rows = rows_of(block, layout)
-    some = np.repeat(rows.informative, rows.counts)
-    return np.bincount(rows.items[some], minlength=layout.n_items).astype(float)
-
-
 def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[Floats, Floats]:
     """Sums of squared scores of the parameters, and by what to multiply their scores."""
     layout, a = responses.thresholds, sparse.csr_array(made.matrix)
@@ -253,7 +247,7 @@ def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[
 
 
 def _people(block: Block, layout: Thresholds, meets: sparse.csr_array) -> Floats:
-    """How many people without an extreme score met each parameter."""
+    """How many people without an extreme score met each column of a matrix of items x columns."""
     rows = rows_of(block, layout)
     some = rows.take(np.flatnonzero(rows.informative))
     ones = np.ones(len(some.items))

@@ -212,19 +212,14 @@ class MarginalRasch(Marginal):
 class MarginalPartialCredit(Marginal):
     """Thresholds of the partial credit model by marginal maximum likelihood (MML).
 
-    On right and wrong answers the numbers of `MarginalRasch`, whose page has more about the method.
-
     Parameters
     ----------
-    unused : "collapse", "error" or "keep"
-        As for `SpectralPartialCredit`.
-    sigma, tol, max_iter, threads
-        As for `MarginalRasch`.
+    sigma, tol, max_iter, threads, unused
+        As for `MarginalRasch`, and for `SpectralPartialCredit`.
 
     Attributes
     ----------
-    thresholds_, threshold_se_, difficulty_, se_
-    mu_, sigma_, population_, loglik_ and others
+    thresholds_, threshold_se_, difficulty_, se_, mu_, sigma_, population_, loglik_ and others
         As for `MarginalRasch`.
 
     Examples
@@ -251,16 +246,14 @@ class MarginalRatingScale(RatingScale, Marginal):
     Parameters
     ----------
     groups, unused
-        As for `SpectralRatingScale`; groups of people are told to `fit`.
+        As for `SpectralRatingScale`; groups of people go to `fit`.
     sigma, tol, max_iter, threads
         As for `MarginalRasch`.
 
     Attributes
     ----------
-    difficulty_, se_, thresholds_, threshold_se_, offsets_
-        As for `SpectralRatingScale`.
-    mu_, sigma_, population_, loglik_ and others
-        As for `MarginalRasch`.
+    difficulty_, se_, thresholds_, threshold_se_, offsets_, mu_, sigma_, population_, loglik_ and others
+        As for `SpectralRatingScale` and `MarginalRasch`.
 
     Examples
     --------

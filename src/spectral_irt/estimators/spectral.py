@@ -42,15 +42,13 @@ class Spectral(RaschEstimator):
             Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
         design : "fixed", "adaptive" or LinearDesign
             "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
-            from marginal maximum likelihood (`MarginalRasch`, or the class of that name for the model), and the
-            findings say so. A `LinearDesign` says of what thresholds are the sum; where the responses have facets, that
-            is by default the items and every facet.
+            from marginal maximum likelihood (`MarginalRasch`), and the findings say so. A `LinearDesign` says of what
+            thresholds are the sum: by default of items and every facet.
         groups : labels, optional
             With an adaptive design, the population that each person is from.
         weights : numbers, optional
-            How much each person counts, in the order of the people, as survey weights say: difficulties are those of
-            the population that was sampled from. Standard errors allow for them, and so do mean, standard
-            deviation and reliability of the people.
+            How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
+            them, and so do mean, standard deviation and reliability of the people.
         """
         if isinstance(design, LinearDesign):
             return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
@@ -114,15 +112,13 @@ class SpectralRasch(Spectral):
         The last two are ways to study the chain, and are not followed by Newton steps.
     regularization : "auto" or float
         "auto" (default): nothing when all items are connected and well known; else a normal prior on how far an item
-        lies from the other items that its own people met, of a precision alpha that is chosen by empirical Bayes. It
-        counts in full for items with information up to 3 and not at all from 6 on (25 and 50 where the typical item is
-        not told from the others). A number (1e-6 to 1e9) is that alpha, in full for all; 0 forbids it, and then items
-        without a finite estimate are left out and a design without a common scale is an error. The chain alone has a
-        prior around the mean of all items.
+        lies from the other items that its own people met, its precision alpha by empirical Bayes, which fades as the
+        information on an item grows (docs/explanation/prior.md). A number (1e-6 to 1e9) is that alpha, in full for all;
+        0 forbids it, and then items without a finite estimate are left out and a design without a common scale is an
+        error. The chain alone has a prior around the mean of all items.
     nu, nu_rule : float, "differed" or "together"
         The paper's regularization, for reproduction: `nu` imaginary disagreements each way for every pair that
-        differed in some person's answers (its program), or was seen together (its text). Needs weighting="pairs" or
-        "persons", and the explicit item-item matrix.
+        differed in some person's answers (its program), or was seen together (its text). Needs other weights.
     refine : "auto", True or False
         Whether the chain is followed by Newton steps: "auto" (default) under ability weights without nu; False leaves
         the chain's own estimate.
@@ -147,9 +143,8 @@ class SpectralRasch(Spectral):
     Attributes
     ----------
     difficulty_, se_ : float arrays
-        Larger = harder; mean zero over the items that have an estimate. NaN without one.
-        Where an estimate rests on the prior alone, so does its error. What rests on `nu` alone (status other than
-        "ok") has none, since nu is no distribution: NaN.
+        Larger = harder; mean zero over the items that have an estimate. NaN without one; what rests on `nu` alone has
+        no standard error, since nu is no distribution.
     status_ : array of str
     n_iter_, residual_, contraction_ : int, float, float
         Passes over the data; how far another step would move an item, in standard errors (chain alone: the final
@@ -189,14 +184,7 @@ class SpectralRasch(Spectral):
     def paper(cls, *, nu: float = 1.0, nu_rule: str = "differed", **options: Any) -> SpectralRasch:
         """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed.
 
-        It solves the chain of `spectral_irt.paper` by other means. What the paper has, as printed, there:
-
-        ===================================  ====================
-        Algorithm 1                          `paper.algorithm_1`
-        Algorithm 2, the accelerated one     `paper.algorithm_2`
-        Y (pairs that differed), B (met)     `paper.pair_counts`, `paper.seen_together`
-        nu, the regularization               `paper.regularize`
-        ===================================  ====================
+        It solves the chain of `spectral_irt.paper`, which has Algorithms 1 and 2 as printed, by other means.
         """
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, refine=False, **options)
 
@@ -213,9 +201,8 @@ class SpectralPartialCredit(Spectral):
     Parameters
     ----------
     regularization : "auto" or float
-        As for `SpectralRasch`; the prior is on how far an item's location lies from the other items that its own people
-        met, and on how far its offsets are from the mean offsets, each of a precision of its own. 0 forbids it, and
-        then items with a threshold that has no finite estimate are left out.
+        As for `SpectralRasch`; one prior is on the location of an item, another on how far its offsets are from the
+        mean offsets. 0 forbids both, and then items with a threshold that has no finite estimate are left out.
     weighting, refine, assume_equal_means, se, tol, max_iter, threads, random_state
         As for `SpectralRasch`. Alone, the chain of ability weights is 83 to 95% as efficient as conditional maximum
         likelihood.

@@ -1,4 +1,4 @@
-"""The last steps of a spectral fit: standard errors, findings, and the estimate said of all items."""
+"""The last steps of a spectral fit: standard errors, findings, and the estimate of all items."""
 
 from __future__ import annotations
 
@@ -39,21 +39,11 @@ MIXING = 0.5  # contraction up to which one pass is near the dense value for sev
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Anchored thresholds.
+    """Anchored thresholds."""
 
-    Attributes
-    ----------
-    value : float array
-        Of every threshold of the data; NaN for those that are to be found.
-    place : int array
-        The place of each among the anchors, or -1.
-    errors : JointErrors, optional
-        Of the anchors; without them they count as exact.
-    """
-
-    value: Floats
-    place: Ints
-    errors: Any = None
+    value: Floats  # of every threshold of the data; NaN for those that are to be found
+    place: Ints  # of each among the anchors, or -1
+    errors: Any = None  # JointErrors of the anchors; without them they count as exact
 
     @property
     def fixed(self) -> Mask:
@@ -62,13 +52,10 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where Newton's steps start: thresholds, the chain that gave them, its passes, and the precision it had.
-
-    Where everything is anchored there is no chain.
-    """
+    """Where Newton's steps start: thresholds, the chain that gave them, its passes, and the precision it had."""
 
     beta: Floats
-    found: Stationary | None
+    found: Stationary | None  # nothing where everything is anchored
     passes: int
     alpha: float
 
@@ -148,7 +135,11 @@ def estimate(
         if known is None:
             findings = [each for each in findings if each.code != "disconnected"]
             findings.append(unlinked(rest, parts, equal_means))
-    findings = [*findings, regularization_finding(plan)]
+    remedy = (
+        "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest items "
+        "with few answers, which it draws towards the others, they cover fewer."
+    )
+    findings = [*findings, Finding("regularization", "note", plan.sentence, remedy if plan.kind == "neighbors" else "")]
     findings += [] if weights is None else [weights_finding(weights)]
     what = "the conditional likelihood"
     findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
@@ -198,10 +189,8 @@ def _anchored(made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
     """Which way to standard errors "auto" takes where there are multipliers, too.
 
-    Dense where it is cheap. Beyond, one pass where that is valid (contraction < 0.3 and at least 20 items); multipliers
-    where they are accurate (contraction < 0.9: half a per cent) or nothing else fits; dense for slow chains of up to
-    5,000 items, where multipliers would leave some per cent of noise. Where pairs of answers cannot be looked at, one
-    pass.
+    Dense where it is cheap. Beyond, one pass where that is valid, or where pairs of answers cannot be looked at;
+    multipliers where they are accurate or nothing else fits; dense for slow chains of up to 5,000 items.
     """
     if n_items < ONE_PASS_ITEMS or (n_items <= QUICK_ITEMS and pair_work + n_items**3 <= DENSE_WORK):
         return "dense"
@@ -225,11 +214,8 @@ def chosen_method(se: str, rest: Responses, contraction: float, tell: Tell, *, m
 
 
 def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
-    """Variance of each item's part against the scale, which is that of part 0 (the largest) or below.
-
-    Nothing is known of it, unless difficulties of all parts are taken for drawn from one distribution: then the mean of
-    k of them has the variance 1 / (alpha k).
-    """
+    """Variance of each item's part against the scale, which is that of part 0: infinite, unless difficulties of all
+    parts are draws from one distribution, where the mean of k of them has the variance 1 / (alpha k)."""
     if equal_means:
         return 1 / (alpha * np.bincount(parts + 1)[parts + 1])
     return np.where(parts > 0, np.inf, 0.0)
@@ -237,12 +223,10 @@ def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
 
 def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
     """What was assumed about groups of items that nobody links."""
-    sizes = np.bincount(parts)
-    shown = first_of(f"{size:,}" for size in sizes)
-    outside = rest.items[parts > 0]
+    sizes, outside = np.bincount(parts), rest.items[parts > 0]
     sentence = (
-        f"The items fall into {len(sizes):,} groups that share no people (sizes {shown}): nothing tells how their "
-        f"difficulties compare. Each group has a mean of zero of its own"
+        f"The items fall into {len(sizes):,} groups that share no people (sizes {first_of(f'{n:,}' for n in sizes)}): "
+        "nothing tells how their difficulties compare. Each group has a mean of zero of its own"
     )
     remedy = "Fit each group on its own, add a form that links them, or take " + LARGEST_COMPONENT
     if equal_means:
@@ -251,17 +235,6 @@ def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
         sentence += f"; the standard error of items outside the largest group is infinite: {listed(outside)}."
         remedy += "; `assume_equal_means=True` assumes that groups are equally hard on average"
     return Finding("disconnected", "warning", sentence, remedy + ".", tuple(outside.tolist()))
-
-
-def regularization_finding(plan: Regularization) -> Finding:
-    """What the prior was, and what it does to intervals."""
-    remedy = ""
-    if plan.kind == "neighbors":
-        remedy = (
-            "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest "
-            "items with few answers, which it draws towards the others, they cover fewer."
-        )
-    return Finding("regularization", "note", plan.sentence, remedy)
 
 
 def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float, method: str) -> list[Finding]:

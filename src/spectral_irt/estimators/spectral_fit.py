@@ -1,9 +1,8 @@
 """The spectral estimate in eight steps: the function behind `SpectralRasch` and `SpectralPartialCredit`.
 
 1. `examine` the design; 2. plan whether there is a prior; 3. keep the items that can be estimated; 4. solve the chain,
-where Newton's steps start; 5. make the prior; 6. Newton steps on the conditional likelihood; 7. standard errors; 8. the
-estimate, with findings. Anchored thresholds are fixed values in all of them. The chain alone (`refine=False`) stops
-after the fourth, with standard errors of its own.
+where Newton's steps start (the chain alone, `refine=False`, stops here); 5. make the prior; 6. Newton steps on the
+conditional likelihood; 7. standard errors; 8. the estimate, with findings. Anchored thresholds are fixed throughout.
 """
 
 from __future__ import annotations
@@ -82,8 +81,6 @@ def spectral_fit(
 
     The parameters are those of `SpectralRasch`; `known` are anchors.
 
-    Examples
-    --------
     >>> from spectral_irt import datasets
     >>> spectral_fit(datasets.load_lsat()).thresholds.round(2).tolist()
     [-1.26, 0.47, 1.24, 0.17, -0.62]
@@ -91,8 +88,6 @@ def spectral_fit(
     check_option("se", se, SE_METHODS)
     if not 0 < tol < 1:
         raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
-    if max_passes < 1:
-        raise OptionError(f"`max_iter` is {max_passes}; it must be at least 1.")
     tell = progress or (lambda text: None)
     tell("looking at the design")
     design = examine(responses)
@@ -109,7 +104,9 @@ def spectral_fit(
 
     fit = taking_part(design, regularization, known)
     plan, rest, mask = fit.plan, fit.rest, fit.mask
-    shared = _usable_sets(rest, plan, each, se, known)
+    shared = None  # what people on shared sets told, where it is all that a fit needs
+    if each is None and known is None and plan.kind == "none" and rest.n_items <= QUICK_ITEMS:
+        shared = rest.shared if se in ("auto", "dense", "information", "none") else None
     start = _solved(fit, shared, tol, **solving)
     prior, parts, plan = _prior(fit, start)
     likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
@@ -128,10 +125,7 @@ def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> 
 
 
 def refined(refine: str | bool, weighting: str, nu: float) -> bool:
-    """Whether the chain is followed by Newton steps.
-
-    "auto": under ability weights. The other weightings, and nu, are ways to study the chain itself.
-    """
+    """Whether the chain is followed by Newton steps: by default under ability weights without nu."""
     moving = weighting_named(weighting).moving
     if refine == "auto":
         return moving and nu == 0
@@ -143,7 +137,7 @@ def refined(refine: str | bool, weighting: str, nu: float) -> bool:
 
 
 def start_thresholds(responses: Responses) -> Floats:
-    """Where other iterations start: what the chain alone gives, regularized as needed; 0 for an unanswered item."""
+    """Where other iterations start: what the chain alone gives; 0 for an unanswered item."""
     weighting = "ability" if responses.thresholds.binary else "persons"
     beta = spectral_fit(responses, weighting=weighting, refine=False, se="none", tol=1e-6).thresholds
     return np.where(np.isfinite(beta), beta, 0.0)
@@ -151,9 +145,6 @@ def start_thresholds(responses: Responses) -> Floats:
 
 def _noun(layout: Thresholds) -> str:
     return "item" if layout.binary else "threshold"
-
-
-# --------------------------------------------------------------------------------- what takes part, and why
 
 
 def taking_part(design: Design, regularization: str | float, known: Known | None) -> TakingPart:
@@ -172,7 +163,7 @@ def taking_part(design: Design, regularization: str | float, known: Known | None
 
 
 def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, list[Finding]]:
-    """The items that take part, which they are, and the findings on the design: without a prior some are left out."""
+    """The items that take part (without a prior some are left out), which they are, and findings on the design."""
     responses, findings = design.answers, list(design.findings)
     if plan.kind == "none" and not (design.connected and design.answered.all()):
         rest, kept, left_out = estimable(responses)
@@ -207,29 +198,11 @@ def _plan_beside(
         kept[np.flatnonzero(kept)[np.unique(rest.thresholds.item[~good])]] = False
 
 
-def _usable_sets(
-    rest: Responses, plan: Regularization, weights: Floats | None, se: str, known: Known | None
-) -> SharedSets | None:
-    """What people on shared sets told, where it is all that a fit needs.
-
-    Not where people have weights of their own, nor under a prior (which looks at who met what) or beside anchors (whose
-    displacement does); and standard errors by one pass or by multipliers look at people one by one, so there are these
-    matrices instead.
-    """
-    if weights is not None or known is not None or plan.kind != "none" or rest.n_items > QUICK_ITEMS:
-        return None
-    return rest.shared if se in ("auto", "dense", "information", "none") else None
-
-
-# ------------------------------------------------------------------------------------------ where to start
-
-
 def _solved(fit: TakingPart, shared: SharedSets | None, tol: float, **solving: Any) -> Start:
     """The chain's thresholds; beside anchors with their mean in each part of the data, and these where they are.
 
-    Where there is a prior, the chain has its simple one, around the mean of all, as a place to start from. With several
-    thresholds that is weak, for a start that lies far out for thresholds far out: steps that lead inwards are short of
-    the mark, those that lead outwards go past it.
+    Where there is a prior, the chain has its simple one, around the mean of all; with several thresholds it is weak, so
+    that the start lies far out for thresholds far out: steps that lead inwards do not overshoot.
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
     if known is not None and known.fixed[fit.mask].all():
@@ -260,9 +233,6 @@ def _solved(fit: TakingPart, shared: SharedSets | None, tol: float, **solving: A
         shift[number == 0] = off.sum() / there.sum()
         beta = np.where(np.isfinite(value), value, beta + shift[part])
     return Start(beta, found, rounds.passes, rounds.plan.alpha if binary else plan.alpha)
-
-
-# ----------------------------------------------------------------------------------------------- the prior
 
 
 def _prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regularization]:
@@ -320,9 +290,6 @@ def _acted(plan: Regularization, found: Newton, rest: Responses, tied: Mask) -> 
     return acted(plan, acts, tied & (found.information > 1e-9), step, counts, name)
 
 
-# ---------------------------------------------------------------------------------------- the chain alone
-
-
 def _chain_alone(
     design: Design,
     plan: Regularization,
@@ -359,9 +326,8 @@ def _chain_alone(
     status = design.status()
     alone = np.zeros(len(beta), dtype=bool)
     if not balance.in_information and method != "none":
-        # The sandwich takes what flows out of an item for information, which it is under ability weights only: an item
-        # that everybody got right would seem known to a few hundredths. What rests on the prior alone has the prior's
-        # error; nu is no distribution, and what rests on it has none.
+        # The sandwich takes what flows out of an item for information, which it is under ability weights only. What
+        # rests on the prior alone has the prior's error; nu is no distribution, and what rests on it has none.
         if plan.kind == "pairs":
             alone, prior_se = status[kept] != "ok", np.nan
         else:
@@ -370,29 +336,16 @@ def _chain_alone(
         if matrix is not None:
             matrix[alone] = matrix[:, alone] = prior_se * 0
             matrix[alone, alone] = prior_se**2
-    if (
-        matrix is None and alone.any()
-    ):  # of an item with such a threshold: as if what is known of each were known by itself
+    if matrix is None and alone.any():  # an item with such a threshold: as if each were known by itself
         own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
         location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
 
     findings.append(Finding("regularization", "note", plan.sentence))
-    # The solver has warned where it did not get there.
-    findings += convergence(
-        "the chain", found.passes, "passes", "residual", found.residual, tol, remedy=WEAK_LINKS, warn=False
-    )
+    counted = ("the chain", found.passes, "passes", "residual", found.residual, tol)
+    findings += convergence(*counted, remedy=WEAK_LINKS, warn=False)  # the solver has warned
     findings += slow_mixing(design, rest, kept, found.contraction, method)
     told = balance.through if balance.in_information else rounds.information()
-    return Kept(rest, kept, status, tuple(findings), responses.thresholds).estimate(
-        beta,
-        errors,
-        rounds.passes,
-        found.residual,
-        location=location,
-        covariance=matrix,
-        information=thresholds.sum(told),
-        regularization=plan,
-        se_method=method,
-        solver=found.method,
-        contraction=found.contraction,
-    )
+    more: dict[str, Any] = {"location": location, "covariance": matrix, "information": thresholds.sum(told)}
+    more |= {"regularization": plan, "se_method": method, "solver": found.method, "contraction": found.contraction}
+    of_all = Kept(rest, kept, status, tuple(findings), responses.thresholds)
+    return of_all.estimate(beta, errors, rounds.passes, found.residual, **more)

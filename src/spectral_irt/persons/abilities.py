@@ -106,7 +106,8 @@ def abilities(
         prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)
     prior = None if prior_mean is None or prior_sd is None else (prior_mean, prior_sd)
     found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
-    return Abilities(*found, method, prior_mean, prior_sd)
+    ability, se, extreme, n, score = found
+    return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:

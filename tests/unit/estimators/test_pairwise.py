@@ -6,9 +6,6 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from dense import AWKWARD, dense_pairs
 from spectral_irt import SpectralRasch
@@ -132,8 +129,9 @@ def test_bad_options_are_refused():
 BOTH = pytest.mark.parametrize("estimator", [ChoppinRasch, EigenvectorRasch])
 
 
-@given(arrays(float, st.integers(2, 12), elements=st.floats(-4, 4)))
-def test_exact_reciprocal_matrix_gives_back_the_difficulties(beta):
+@pytest.mark.parametrize("size", [2, 3, 12])
+def test_exact_reciprocal_matrix_gives_back_the_difficulties(size):
+    beta = np.random.default_rng(size).uniform(-4, 4, size)
     matrix = np.exp(np.subtract.outer(beta, beta))
     np.testing.assert_allclose(choppin_difficulty(matrix), beta - beta.mean(), atol=1e-12)
     found, n_iter, residual = eigenvector_difficulty(matrix)
