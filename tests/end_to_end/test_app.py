@@ -107,7 +107,7 @@ def test_from_a_file_to_results_and_scores(app: App, answers: bytes, tmp_path: P
     assert "visits" not in report.text.split("<h2", 2)[2]  # but in the command
 
     (tmp_path / "class 5.csv").write_bytes(answers)
-    same = ["--ignore", "visits", "--group", "sex", "-o", str(tmp_path / "results")]
+    same = ["--ignore", "visits", "--group", "sex", "--all", "-o", str(tmp_path / "results")]
     assert main(["fit", str(tmp_path / "class 5.csv"), *same]) == 0
     with zipfile.ZipFile(io.BytesIO(app.get(job + "tables.zip").body)) as archive:
         names = {Path(name).name for name in archive.namelist() if not name.endswith("/")}

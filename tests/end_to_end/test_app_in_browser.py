@@ -11,6 +11,7 @@ import pytest
 
 from app_server import App
 from browser import Browser, axe, chromium
+from end_to_end.test_messy_files import LIKERT, MESSY
 
 pytestmark = [
     pytest.mark.slow,
@@ -147,6 +148,36 @@ def test_from_a_file_to_the_report(browser: Browser, app: App, answers: Path) ->
     press(browser, "Close this file")
     browser.wait(f"{READY} && document.querySelector('#answers') !== null")
     assert app.job_folders() == []
+
+
+@pytest.mark.parametrize("kind", ["demographics", "value labels", "key on a second sheet", "words", "title"])
+def test_a_messy_file_is_put_right_by_clicks(browser: Browser, kind: str, tmp_path: Path) -> None:
+    messy = MESSY[kind]
+    messy.make(tmp_path / messy.name)
+    upload(browser, tmp_path / messy.name)
+    page = rest(browser)
+    if kind == "words":  # the message names the option, and there is a field for it
+        assert "--recode never,rarely,sometimes,often,always" in page
+        browser.run(f"document.querySelector('[name=more]').value = '--recode {','.join(LIKERT)}'")
+    elif kind == "demographics":  # 'couple' looks like an item
+        assert "240 people, 13 items" in page
+        script = """(() => { for (const row of document.querySelectorAll('tbody tr'))
+            if (row.querySelector('th').textContent === 'couple') row.querySelector('select').value = 'unused'; })()"""
+        browser.run(script)
+    elif kind == "key on a second sheet":
+        assert browser.run("[...document.querySelectorAll('[name=key_sheet] option')].map((o) => o.textContent)")[
+            1:
+        ] == [*("Spring", "Answer key")]
+        browser.run("document.querySelector('[name=key_sheet]').value = 'Answer key'")
+    press(browser, "Look again with these choices")
+    browser.wait(f"{READY} && document.querySelector('[data-busy]') !== null")
+    assert "240 people, 12 items" in rest(browser, "document.querySelector('.findings') !== null")
+    roles = browser.run("[...document.querySelectorAll('tbody select')].map((e) => e.value)")
+    assert (roles.count("item"), roles.count("person")) == (12, 1)
+    press(browser, "Run the calibration")
+    assert "240 people, 12 items" in rest(browser, "document.querySelector('#results') !== null")
+    press(browser, "Close this file")
+    browser.wait(f"{READY} && document.querySelector('#answers') !== null")
 
 
 def test_a_bad_file(browser: Browser, app: App, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ BOOKLETS = {"form", "booklet"}  # attributes of the test: people of different fo
 
 def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a file and their roles; where these are not clear, an error beside the columns."""
+    from spectral_irt.reading.excel import sheet_names
     from spectral_irt.reading.formats import find_files
     from spectral_irt.reading.frame import polars_errors_named
     from spectral_irt.reading.text_pieces import read_as_written
@@ -39,7 +40,7 @@ def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
     files = find_files(path, encoding=asked.get("encoding") or None)
     if files[0].family == "json":
         raise ReadError(f"{path.name} is JSON, which this page does not take; 'spectral-irt fit' in a terminal does.")
-    sheets = _sheets(files[0])
+    sheets = [str(name) for name in sheet_names(files[0])] if files[0].family == "workbook" else []
     if asked.get("sheet") in sheets:
         files = find_files(path, sheet=asked["sheet"])
     with polars_errors_named(path.name):
@@ -52,14 +53,6 @@ def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "sheets": sheets}
 
 
-def _sheets(file: File) -> list[str]:
-    if file.family != "workbook":
-        return []
-    from spectral_irt.reading.excel import sheet_names
-
-    return [str(name) for name in sheet_names(file)]
-
-
 def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
     from spectral_irt.reading import LayoutOptions, scoring_of
     from spectral_irt.reading.columns import Long, find_layout
@@ -69,7 +62,9 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
     how = LayoutOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
     roles, error, layout = [UNUSED] * len(table.columns), "", None
     try:
-        layout = find_layout(table, how, scoring_of(key=asked.get("key") or None), every_row=True)
+        key, _, sheet = (asked.get("key") or "").rpartition("#")  # of the workbook itself
+        scoring = scoring_of(key=key, key_sheet=sheet) if key else scoring_of(key=sheet or None)
+        layout = find_layout(table, how, scoring, every_row=True)
         roles = _roles(table, layout)
     except SpectralIrtError as problem:
         error = for_shell(str(problem))

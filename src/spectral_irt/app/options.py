@@ -13,7 +13,8 @@ from spectral_irt.errors import OptionError
 FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("persons", "items"), ("error", "first", "last")
 ABOVE_MEAN = ("", "right", "wrong")
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
-TEXTS = ("sheet", "encoding", "missing", "correct", "threshold")
+TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "more")
+OWN = ("-o", "--output", "--report", "--plots", "--bank", "--json", "--dry-run", "-q")  # what the page says itself
 TOGETHER = 50  # names of columns that are said in one word
 MAGIC = "[*?"  # by which a name would be a pattern
 
@@ -35,6 +36,7 @@ class Choice:
     largest_component: bool = False
     adaptive: bool = False
     list_persons: bool = False
+    more: str = ""  # further options, as in a terminal
     roles: Mapping[int, str] = field(default_factory=dict)
 
     def changed(self, form: Mapping[str, Any]) -> Choice:
@@ -80,7 +82,12 @@ class Choice:
         by_role = {wanted: [k for k, role in roles.items() if role == wanted] for wanted in (PERSON, ITEM, RESPONSE)}
         names = {k: column["name"] for k, column in enumerate(columns)}
         if kind == "long":
-            _check_one_each(by_role)
+            for role, found in by_role.items():
+                if len(found) != 1:
+                    raise OptionError(
+                        f"{len(found) or 'no'} columns are marked as {role}; in a table with a row for each answer, "
+                        "one column names the person, one the item, and one holds the response."
+                    )
             words += ["--layout", "long"]
             return words + [word for role, (k,) in by_role.items() for word in _said(f"--{role}", names[k])]
         if len(by_role[PERSON]) > 1:
@@ -101,7 +108,19 @@ class Choice:
         for k, role in self.now(columns).items():
             words += _said("--group", columns[k]["name"]) if role == GROUP else []
         words += ["--largest-component"] if self.largest_component else []
-        return words + (["--design", "adaptive"] if self.adaptive else [])
+        words += ["--design", "adaptive"] if self.adaptive else []
+        return words + self.more_words()
+
+    def more_words(self) -> list[str]:
+        """The further options; an error where one names a place, which the page has for itself."""
+        try:
+            words = shlex.split(self.more)
+        except ValueError as error:
+            raise OptionError(f"the further options cannot be read: {error}.") from None
+        own = [word for word in words if word.partition("=")[0] in OWN]
+        if own or (words and not words[0].startswith("-")):
+            raise OptionError(f"{(own or words)[0]!r} is no option for here; the page says where results go.")
+        return words
 
     def now(self, columns: Sequence[Mapping[str, Any]]) -> dict[int, str]:
         """The role of every column: as said, else as recognized."""
@@ -111,15 +130,6 @@ class Choice:
 def shown_command(*words: str) -> str:
     """A command as it is typed in a terminal."""
     return shlex.join(["spectral-irt", *words])
-
-
-def _check_one_each(by_role: Mapping[str, Sequence[int]]) -> None:
-    for role, found in by_role.items():
-        if len(found) != 1:
-            raise OptionError(
-                f"{len(found) or 'no'} columns are marked as {role}; in a table with a row for each answer, one column "
-                "names the person, one the item, and one holds the response."
-            )
 
 
 def _said(flag: str, *values: str) -> list[str]:

@@ -165,7 +165,7 @@ class Job:
         assert self.results is not None
         try:
             words = [*await self._second_words(name), *(["--ignore-unknown"] if ignore_unknown else [])]
-            bank = ["--bank", str(self.results.folder / "bank")]
+            bank = str(self.results.folder / "bank")
             self.scored = await self._command("score", name, words, {"-o": "scores"}, "scores/score.json", bank)
         finally:
             (self.inputs / name).unlink(missing_ok=True)
@@ -182,20 +182,15 @@ class Job:
         return [*own, *self.choice.scoring_words()]
 
     async def _command(
-        self,
-        command: str,
-        name: str,
-        words: Sequence[str],
-        places: Mapping[str, str],
-        record: str,
-        bank: Sequence[str] = (),
+        self, command: str, name: str, words: Sequence[str], places: Mapping[str, str], record: str, bank: str = ""
     ) -> Done:
         """Run a command that writes to these places, in a folder of its own that goes if it fails."""
         folder = self.folder / secrets.token_hex(4)
         folder.mkdir()
         to = [word for flag, place in places.items() for word in (flag, str(folder / place))]
         try:
-            await run(COMMAND, [command, _path(name), *words, *bank, *to], self.inputs, self._tell)
+            known = ["--bank", bank] if bank else []
+            await run(COMMAND, [command, _path(name), *words, *known, *to], self.inputs, self._tell)
             found = json.loads((folder / record).read_text(encoding="utf-8"))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -246,18 +241,14 @@ async def run(module: str, words: Sequence[str], folder: Path, tell: Tell, said:
     finally:
         with suppress(OSError):
             if process.returncode is None:
-                _end(process)
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
         await process.communicate()  # until it is gone, also when it was stopped
     if code:
         raise SpectralIrtError(_problem(code, lines))
     return out.decode("utf-8", "replace")
-
-
-def _end(process: asyncio.subprocess.Process) -> None:
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
 
 
 async def _heard(stream: asyncio.StreamReader, tell: Tell) -> list[str]:

@@ -20,8 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from spectral_irt.app.detect import GROUP, ITEM, MOST_SHOWN, PERSON, RESPONSE, UNUSED
-from spectral_irt.app.guard import Guard
-from spectral_irt.app.pages import Pages
+from spectral_irt.app.pages import Guard, Pages
 from spectral_irt.app.runs import BusyError, Job
 from spectral_irt.errors import ReadError, SpectralIrtError, for_shell
 from spectral_irt.reading.formats import FORMATS
@@ -56,15 +55,11 @@ class Site:
             Route("/job/{id}/close", self.of_job(self.close), methods=["POST"]),
             Route("/job/{id}/{file}", self.of_job(self.file)),
         ]
+        kinds: tuple[Any, ...] = (SpectralIrtError, HTTPException, ClientDisconnect, Exception)
         site = Starlette(
             routes=[Mount(self.base, routes=routes)],
             lifespan=self.living,
-            exception_handlers={
-                SpectralIrtError: self.problem,
-                HTTPException: self.not_there,
-                ClientDisconnect: self.gone,
-                Exception: self.mistake,
-            },
+            exception_handlers=dict.fromkeys(kinds, self.problem),
         )
         # A page for those who may not ask knows no address of ours.
         self.asgi: ASGIApp = Guard(site, token, port, Pages(""))
@@ -79,25 +74,18 @@ class Site:
     # --------------------------------------------------------------------------------- what goes wrong
 
     async def problem(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, SpectralIrtError)
-        status = 409 if isinstance(error, BusyError) else 400
-        return self.pages.message("That did not work", for_shell(str(error)), status=status, back=self._back(request))
-
-    async def not_there(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        text = GONE if error.status_code == 404 else "The page was asked in a way that it does not understand."
-        return self.pages.message("Nothing here", text, status=error.status_code, back=f"{self.base}/")
-
-    async def gone(self, request: Request, error: Exception) -> Response:
-        return Response(status_code=400)  # the tab was closed; nobody reads this
-
-    async def mistake(self, request: Request, error: Exception) -> Response:
-        text = f"Internal error: {type(error).__name__}. This is our mistake; please report it."
-        return self.pages.message("That did not work", text, status=500, back=self._back(request))
-
-    def _back(self, request: Request) -> str:
         job = self.jobs.get(request.path_params.get("id", ""))
-        return f"{self.base}/" if job is None else self._address(job)
+        back = f"{self.base}/" if job is None else self._address(job)
+        if isinstance(error, SpectralIrtError):
+            status = 409 if isinstance(error, BusyError) else 400
+            return self.pages.message("That did not work", for_shell(str(error)), status=status, back=back)
+        if isinstance(error, HTTPException):
+            text = GONE if error.status_code == 404 else "The page was asked in a way that it does not understand."
+            return self.pages.message("Nothing here", text, status=error.status_code, back=f"{self.base}/")
+        if isinstance(error, ClientDisconnect):
+            return Response(status_code=400)  # the tab was closed; nobody reads this
+        text = f"Internal error: {type(error).__name__}. This is our mistake; please report it."
+        return self.pages.message("That did not work", text, status=500, back=back)
 
     def _address(self, job: Job) -> str:
         return f"{self.base}/job/{job.id}/"
@@ -140,10 +128,8 @@ class Site:
         )
 
     async def status(self, request: Request, job: Job) -> Response:
-        work = job.work
-        if work is None:
-            return JSONResponse({"version": job.version, "busy": False})
-        return JSONResponse({"version": job.version, "busy": True, "doing": work.doing, "share": work.share})
+        now = {"version": job.version, "busy": job.work is not None}
+        return JSONResponse(now if job.work is None else {**now, "doing": job.work.doing, "share": job.work.share})
 
     # ----------------------------------------------------------------------------------------- actions
 
@@ -191,6 +177,8 @@ class Site:
             job.choice = job.choice.changed({name: value for name, value in form.items() if isinstance(value, str)})
             if "no_key" in form:
                 job.choice = replace(job.choice, key="")
+            if form.get("key_sheet") in job.seen.get("sheets", ()):
+                job.choice = replace(job.choice, key=f"{job.name}#{form['key_sheet']}")
             await self._keep_key(job, form)
             wants_fit = form.get("do") == "fit"
         anew = before != job.choice.layout() or not job.columns
@@ -232,27 +220,22 @@ class Site:
 
     async def file(self, request: Request, job: Job) -> Response:
         """What came of the work, as files."""
-        name, results, scored = request.path_params["file"], job.results, job.scored
-        stem = Path(job.name).stem
+        name, results, scored, of = request.path_params["file"], job.results, job.scored, job.name
         if name == "scores.csv" and scored is not None:
-            return _download(scored.folder / "scores" / "persons.csv", f"{Path(scored.name).stem}-scores.csv")
-        if results is None:
+            path, of = scored.folder / "scores" / "persons.csv", scored.name
+        elif results is None:
             raise HTTPException(404)
-        if name == "report.html":
+        elif name == "report.html":
             return FileResponse(results.folder / "report.html", media_type="text/html; charset=utf-8")
-        if name == "report-to-keep.html":
-            return _download(results.folder / "report.html", f"{stem}-report.html")
-        if name == "tables.zip":
-            return _download(await _zipped(results.folder / "results"), f"{stem}-tables.zip")
-        if name == "bank.zip":
-            return _download(await _zipped(results.folder / "bank"), f"{stem}-bank.zip")
-        if name == "results.xlsx":
-            return _download(await job.workbook(), f"{stem}-results.xlsx")
-        raise HTTPException(404)
-
-
-def _download(path: Path, name: str) -> Response:
-    return FileResponse(path, filename=name, content_disposition_type="attachment")
+        elif name == "report-to-keep.html":
+            path, name = results.folder / "report.html", "report.html"
+        elif name in ("tables.zip", "bank.zip"):
+            path = await _zipped(results.folder / ("bank" if name == "bank.zip" else "results"))
+        elif name == "results.xlsx":
+            path = await job.workbook()
+        else:
+            raise HTTPException(404)
+        return FileResponse(path, filename=f"{Path(of).stem}-{name}", content_disposition_type="attachment")
 
 
 async def _zipped(folder: Path) -> Path:
@@ -300,9 +283,5 @@ def checked_name(upload: UploadFile) -> str:
 
 async def keep(upload: UploadFile, path: Path) -> None:
     """Write an uploaded file to this place."""
-
-    def copy() -> None:
-        with path.open("wb") as target:
-            shutil.copyfileobj(upload.file, target, 1 << 20)
-
-    await asyncio.to_thread(copy)
+    with path.open("wb") as target:
+        await asyncio.to_thread(shutil.copyfileobj, upload.file, target, 1 << 20)
