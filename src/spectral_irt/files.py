@@ -38,9 +38,6 @@ _REMEDIES = {
 written: list[Path] = []  # what this process has put in place so far, for an honest last word
 
 
-# ---------------------------------------------------------------------------------- complete or not at all
-
-
 @contextmanager
 def all_or_nothing(
     targets: Sequence[Path],
@@ -78,13 +75,14 @@ def all_or_nothing(
         yield drafts
         complete = {target: draft for draft, target in zip(drafts, targets, strict=True) if draft.exists()}
         for target, draft in complete.items():
-            with naming(target):
-                _settle(draft)
+            with naming(target), draft.open("rb") as file:
+                os.fsync(file.fileno())  # some file systems complain of lack of space only now
         before = len(written)
         last()
         with uninterrupted():
             for target in (*complete, *stale, *(target for target in targets if target not in complete)):
-                with naming(target, kept_after(written[before:])):
+                done = listed(map(str, written[before:]))
+                with naming(target, f"{done} had been written before." if done else "Nothing was written."):
                     if target in complete:
                         os.replace(complete[target], target)
                         written.append(target)
@@ -111,12 +109,6 @@ def write_each(writers: Mapping[Path, Callable[[Path], object]], inputs: Iterabl
         return [target for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
 
 
-def _settle(draft: Path) -> None:
-    """See to it that the bytes are on the disk: some file systems complain of lack of space only now."""
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
-
-
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -140,8 +132,6 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(stop, handler or signal.SIG_DFL)
 
 
-# ------------------------------------------------------------------------------------------------ locks
-
 try:
     import fcntl
 
@@ -159,8 +149,6 @@ except ImportError:  # Windows
 
 BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)  # numbers of an error that means: locked
 
-
-# ----------------------------------------------------------------------------------------------- drafts
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]  # a folder may be shared by several machines
 _DRAFT = re.compile(r"\.([0-9a-f]{6})-(\d+)-[0-9a-f]{12}\.partial")
@@ -185,13 +173,12 @@ def remove_leftovers(directory: Path) -> None:
                     pass
 
 
-# ----------------------------------------------------------------------------- inputs are never replaced
-
-
 def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None:
     """An error when a result would take the place of something that is being read, under whatever name it goes. Inputs
     may be patterns; a folder stands for itself and for the files in it."""
-    read = {key: path for one in inputs for found in _meant(one) for path, key in _keys(found)}
+    named = [os.path.expanduser(one) for one in inputs]
+    meant = [path for one in named for path in ([one] if os.path.lexists(one) else glob.glob(one, recursive=True))]
+    read = {key: path for one in meant for path, key in _keys(Path(one))}
     for output in outputs:
         for _, key in _keys(output):
             if key in read:
@@ -217,12 +204,6 @@ def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
         )
 
 
-def _meant(path: str | Path) -> list[Path]:
-    """The paths that a path or a pattern means, as the readers take it."""
-    text = os.path.expanduser(path)
-    return [Path(text)] if os.path.lexists(text) else [Path(found) for found in glob.glob(text, recursive=True)]
-
-
 def _keys(path: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
     """What is the same for all names of a file; for a folder, of the files in it too."""
     with suppress(OSError, ValueError):
@@ -232,9 +213,6 @@ def _keys(path: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
             with suppress(OSError):
                 found = inner.stat()
                 yield inner, (found.st_dev, found.st_ino)
-
-
-# ------------------------------------------------------------------------------------ errors in sentences
 
 
 @contextmanager
@@ -249,11 +227,6 @@ def naming(target: Path, kept: str = "Nothing was written.") -> Iterator[None]:
         if reason is None:
             raise
         raise OutputError(f"{str(target)!r} cannot be written: {reason}. {kept}") from error
-
-
-def kept_after(done: Sequence[Path]) -> str:
-    """What to say of the others when one of several results cannot take its place."""
-    return f"{listed(map(str, done))} had been written before." if done else "Nothing was written."
 
 
 def reason_of(error: Exception) -> str | None:

@@ -127,9 +127,8 @@ class ResponsesBuilder:
 
     def _give_room(self) -> None:
         """Answers were taken for right and wrong until now: slots have room for more categories from now on."""
-        before, bits = self._pile, self.scoring.bits
+        before, bits, n_people = self._pile, self.scoring.bits, 0
         self._pile, self._binary = SpillColumns(), False
-        n_people = 0
         for block in self._blocks:
             row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
             slots = slots_of(np.asarray(block.items), 1 - (row & 1), bits)
@@ -176,10 +175,38 @@ class ResponsesBuilder:
                 settled = settle(table, items, self.scoring, self.source, None if of is None else of[0][of[1]])
                 final = used.renaming(settled, item_at)
             pieces = self._final_rows(person_at, item_at, sums, final)
-            made = packed(pieces, sums[0], persons, items, self.scoring, self.duplicates, self.source, settled, report)
+            made = self._packed(pieces, sums[0], persons, items, settled, report)
         self.check.check_scored(made)
         raw, notes = self._raw(items.tolist())
         return replace(made, raw=raw, notes=(*made.notes, *notes))
+
+    def _packed(
+        self,
+        pieces: Iterable[AnswerRows],
+        counts: Ints,
+        persons: Labels,
+        items: Labels,
+        settled: Settled | None,
+        report: Callable[[float], None],
+    ) -> Responses:
+        """Responses from rows in any order; `counts` are the answers of each person."""
+        thresholds = Thresholds.ones(len(items)) if settled is None else settled.thresholds
+        repeats, blocks, n_packed = Repeats(), [], 0
+        for block in pack_rows(pieces, counts, thresholds, duplicates=self.duplicates, repeats=repeats):
+            n_packed += block.n_persons
+            blocks.append(stored(block))
+            report(n_packed / len(persons))
+        if self.duplicates == "error":
+            repeats.complain(persons, items, self.source)
+        known = {} if settled is None else {"codes": settled.codes, "notes": settled.notes}
+        made = Responses(tuple(blocks), items, persons, source=self.source, thresholds=thresholds, **known)  # type: ignore[arg-type]
+        if not repeats.extra:
+            return made
+        if self.scoring.unused != "keep" and made.codes is not None:
+            made = _without_unused(made, self.scoring)
+        what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
+        sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
+        return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
     def _final_rows(
         self, person_at: NDArray[np.int32] | None, item_at: NDArray[np.int32], sums: Sums, final: Renaming | None
@@ -223,13 +250,13 @@ class ResponsesBuilder:
             best = {label: max(one.values()) for label, one in own.items()}
             key = {label: "|".join(text for text, s in one.items() if s == best[label]) for label, one in own.items()}
             found = self._options.findings(text for one in own.values() for text in one)
-            absent = [label for k, label in enumerate(scoring.key) if k not in set(place)]
-            if absent:  # a longer key does no harm, a misspelled label does
+            unused = dict.fromkeys(range(len(known)))
+            for k in place:
+                unused.pop(k, None)
+            if unused:  # a longer key does no harm, a misspelled label does
+                absent = [label for k, label in enumerate(scoring.key) if k in unused]
                 items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
-                said, remedy = (
-                    f"{items} not among the answers: {listed(absent)}.",
-                    "Compare the labels if they should be.",
-                )
+                said, remedy = f"{items} not among the answers: {listed(absent)}.", "Compare the labels."
                 found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
             raw = RawAnswers(self._options.texts, key)
         if self._blanks is not None:
@@ -246,38 +273,6 @@ def refuse_blanks(scoring: Scoring, where: str) -> None:
             f"`{name}='wrong'` goes by the order of the cells in a table with a row for each person and a column for "
             f"each item; {where}. Leave it out, or give such a table."
         )
-
-
-def packed(
-    pieces: Iterable[AnswerRows],
-    counts: Ints,
-    persons: Labels,
-    items: Labels,
-    scoring: Scoring,
-    duplicates: Duplicates,
-    source: str,
-    settled: Settled | None = None,
-    report: Callable[[float], None] = lambda share: None,
-) -> Responses:
-    """Responses from pieces of rows in any order; `counts` are the answers of each person, `settled` the categories."""
-    thresholds = Thresholds.ones(len(items)) if settled is None else settled.thresholds
-    repeats, blocks, n_packed = Repeats(), [], 0
-    for block in pack_rows(pieces, counts, thresholds, duplicates=duplicates, repeats=repeats):
-        n_packed += block.n_persons
-        blocks.append(stored(block))
-        report(n_packed / len(persons))
-    if duplicates == "error":
-        repeats.complain(persons, items, source)
-    made = Responses(tuple(blocks), items, persons, source=source, thresholds=thresholds)
-    if settled is not None:
-        made = replace(made, codes=settled.codes, notes=settled.notes)
-        if repeats.extra and scoring.unused != "keep" and settled.codes is not None:
-            made = _without_unused(made, scoring)
-    if not repeats.extra:
-        return made
-    what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
-    sentence = f"{what} left out: the {duplicates} answer of a person to an item counts."
-    return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
 
 def _without_unused(answers: Responses, scoring: Scoring) -> Responses:

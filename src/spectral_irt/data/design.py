@@ -131,10 +131,8 @@ def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
         return responses.entries.sum(evidence, layout)
     right = shared.total(lambda one: (1 - one.share) @ one.right)
     wrong = shared.total(lambda one: one.share @ (one.people[:, None] - one.right))
-    if shared.rest is not None:
-        more = shared.rest.sum(evidence, layout)
-        right, wrong = right + more[0], wrong + more[1]
-    return right, wrong
+    more = (0.0, 0.0) if shared.rest is None else shared.rest.sum(evidence, layout)
+    return right + more[0], wrong + more[1]
 
 
 def evidence(block: Block, thresholds: Thresholds) -> tuple[Floats, Floats]:
@@ -190,22 +188,19 @@ def tied_to(responses: Responses, known: Mask) -> Mask:
 
 
 def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> Mask:
-    """What can be reached from the start (or, against the arrows, what can reach it)."""
-    reached = start
+    """What can be reached from the start (or, against the arrows, what can reach it), a pass for each round."""
+    shared, layout, reached = responses.shared, responses.thresholds, start
     while True:
-        marks = reached | (_next(responses, reached.astype(float), against) > 0)
-        if marks[answered].all() or (marks == reached).all():
-            return marks
-        reached = marks
-
-
-def _next(responses: Responses, marks: Floats, against: bool) -> Floats:
-    """Above 0 for what an arrow from a marked one reaches (or, against the arrows, what reaches one)."""
-    shared, layout = responses.shared, responses.thresholds
-    if shared is None:
-        return responses.entries.sum(spread_marks, layout, marks, against)
-    found = shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])
-    return found if shared.rest is None else found + shared.rest.sum(spread_marks, layout, marks, against)
+        found, marks = np.zeros(layout.n_entries), reached.astype(float)
+        if shared is not None:
+            found += shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])  # noqa: B023
+        rest = responses if shared is None else shared.rest
+        if rest is not None:
+            found += rest.entries.sum(spread_marks, layout, marks, against)
+        further = reached | (found > 0)
+        if further[answered].all() or (further == reached).all():
+            return further
+        reached = further
 
 
 def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
@@ -246,11 +241,8 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
         kept[np.flatnonzero(kept)[bad]] = False
         rest = responses.take_items(kept)
         if not kept.any():
-            what = (
-                "was answered right by one and wrong by another person of mixed success"
-                if binary
-                else "has all its thresholds passed by one and failed by another person"
-            )
+            what = "has all its thresholds passed by one and failed by another person"
+            what = "was answered right by one and wrong by another person of mixed success" if binary else what
             raise DesignError(
                 f"{responses.source}: no item {what}; nothing can be estimated without a prior. Use the spectral "
                 "method with `regularization='auto'`, or collect more answers."
@@ -345,7 +337,19 @@ def _findings(design: Design) -> list[Finding]:
         )
         sentence = sentence[0].upper() + sentence[1:]
         found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
-    found += _person_findings(answers)
+    words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
+    if not binary:
+        words = (*words[:2], "the highest score", "the lowest score")
+    kinds = list(zip(words, answers.kinds_of_people[: len(words)].tolist(), strict=True))
+    parts = [f"{number:,} with {what}" for what, number in kinds if number]
+    if parts:
+        silent = sum(number for _, number in kinds)
+        sentence = (
+            f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'} no information about "
+            f"difficulty ({', '.join(parts)})."
+        )
+        remedy = "They stay in the counts and have no effect on the difficulties."
+        found.append(Finding("silent_persons", "note", sentence, remedy))
     if answers.n_items > WIDE_RATIO * answers.n_persons:
         sentence = f"There are {answers.n_items:,} items and only {answers.n_persons:,} people."
         remedy = "If rows are items and columns people, say `orient='items'`."
@@ -353,60 +357,39 @@ def _findings(design: Design) -> list[Finding]:
     return found
 
 
-def _person_findings(responses: Responses) -> list[Finding]:
-    words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
-    if not responses.thresholds.binary:
-        words = (*words[:2], "the highest score", "the lowest score")
-    kinds = list(zip(words, responses.kinds_of_people[: len(words)].tolist(), strict=True))
-    parts = [f"{number:,} with {what}" for what, number in kinds if number]
-    if not parts:
-        return []
-    silent = sum(number for _, number in kinds)
-    sentence = (
-        f"{silent:,} of {responses.n_persons:,} people {'carries' if silent == 1 else 'carry'} no information about "
-        f"difficulty ({', '.join(parts)})."
-    )
-    remedy = "They stay in the counts and have no effect on the difficulties."
-    return [Finding("silent_persons", "note", sentence, remedy)]
-
-
 def check_usable(responses: Responses) -> None:
     """Nothing when the responses can say which item is harder; otherwise a `DesignError` that says why not."""
-    reason = _why_unusable(responses)
-    if reason:
-        raise DesignError(f"{responses.source}: {reason}")
-
-
-def _why_unusable(responses: Responses) -> str | None:
+    low, high = ("wrong", "right")
+    if not responses.thresholds.binary:
+        low, high = "in the lowest category", "in the highest category"
+    total, highest = int(responses.item_scores.sum()), int(responses.item_counts @ responses.thresholds.max_score)
+    reason = None
     if responses.n_responses == 0:
-        return "there is no response at all, only missing ones. Check what was read as missing."
-    if responses.n_items == 1:
-        return (
+        reason = "there is no response at all, only missing ones. Check what was read as missing."
+    elif responses.n_items == 1:
+        reason = (
             f"there is a single item, {listed(responses.items)}, and nothing to compare it with. A calibration needs "
             "two items or more; check the separator of the file, and whether the table is long (`format='long'`)."
         )
-    if responses.n_persons == 1:
-        return (
+    elif responses.n_persons == 1:
+        reason = (
             f"there is a single person, {listed(responses.persons)}. A calibration needs answers from several people; "
             "if a row of the table is an item, say `orient='items'`."
         )
-    if not responses.kinds_of_people[2:].any():
-        return (
+    elif not responses.kinds_of_people[2:].any():
+        reason = (
             f"none of the {responses.n_persons:,} people answered two items, so no two items can be compared. Check "
             "that the column of people's labels names people, not answers."
         )
-    total, highest = int(responses.item_scores.sum()), int(responses.item_counts @ responses.thresholds.max_score)
-    low, high = (
-        ("wrong", "right") if responses.thresholds.binary else ("in the lowest category", "in the highest category")
-    )
-    if total in (0, highest):
-        return (
+    elif total in (0, highest):
+        reason = (
             f"all {responses.n_responses:,} responses are {high if total else low}, so no item is harder than another. "
             "Check how the answers were scored, and that the other kind was not dropped on the way."
         )
-    if not responses.kinds_of_people[-1]:
-        return (
+    elif not responses.kinds_of_people[-1]:
+        reason = (
             f"every one of the {responses.n_persons:,} people has all answers {high} or all {low}, so nobody found one "
             "item harder than another. Check how the answers were scored."
         )
-    return None
+    if reason:
+        raise DesignError(f"{responses.source}: {reason}")

@@ -20,17 +20,8 @@ class Finding:
         A note needs no action; a warning changes how results may be read; an error forbids an estimate.
     sentence, remedy : str
         For people.
-    items : tuple
-        Labels of the items it is about; all of them.
-    number : int
-        How many answers it is about, where these were left out or counted as wrong.
-
-    Examples
-    --------
-    >>> from spectral_irt import Responses, SpectralRasch
-    >>> fit = SpectralRasch().fit([[1, 1, 0], [1, 0, 1], [1, 0, 0], [1, 1, 1]])
-    >>> [finding.code for finding in fit.findings_][:1]
-    ['extreme_items']
+    items, number : tuple, int
+        Labels of all items it is about; how many answers, where these were left out or counted as wrong.
     """
 
     code: str

@@ -300,7 +300,7 @@ def _note(kept: dict[str, Any]) -> Finding:
     if kept["severity"] not in get_args(Severity):
         raise ValueError(f"a finding of the kind {kept['severity']!r}")
     code, severity, sentence, remedy = (str(kept[name]) for name in ("code", "severity", "sentence", "remedy"))
-    return Finding(code, severity, sentence, remedy, tuple(kept["items"]))  # type: ignore[arg-type]
+    return Finding(code, severity, sentence, remedy, tuple(kept["items"]), int(kept.get("number", 0)))  # type: ignore[arg-type]
 
 
 def _raw(kept: dict[str, Any] | None) -> RawAnswers | None:

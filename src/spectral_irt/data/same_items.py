@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.packing import limits_of
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.numerics import scramble
 from spectral_irt.sparse_kernels import fill_dense
@@ -28,8 +29,6 @@ SHARED = 0.5  # of all answers must be on shared sets; else two ways of doing ev
 LONGEST = 2_000  # items of a set: its pairs are 32 MB then
 CELLS = 500_000  # of a dense slice: 2 MB
 EXACT = 1 << 24  # whole numbers up to here are exact in single precision
-
-Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +94,7 @@ def shared_sets(
     worth &= (lengths > 1) & (lengths <= LONGEST)
     if not worth.any() or np.sum((people * lengths)[worth]) < shared * counts.sum():
         return None
-    number = np.full(len(first), -1)
-    number[worth] = np.arange(worth.sum())
-    code = number[code]
+    code = np.where(worth, np.cumsum(worth) - 1, -1)[code]
     sets = _items_of(responses, first[worth])
     sums = [responses.engine.keep(SharedSet(items, *_empty(len(items)))) for items in sets]
     for tables in responses.map(_tables, sets, m, persons=(code,)):
@@ -188,23 +185,17 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
     size = min(max(CELLS // k, 1), EXACT)
     for start in range(0, block.n_persons, size):
         stop = min(start + size, block.n_persons)
-        x = _dense(block, codes, start, stop, k)
+        bounds = block.bounds[2 * start : 2 * stop + 1]
+        both = np.zeros((2 * (stop - start), k), dtype=np.float32)  # every second row: right, and wrong
+        own = codes[bounds[0] : bounds[-1]]
+        fill_dense((bounds - bounds[0]).astype(np.int32), own, np.ones(len(own), dtype=np.float32), both)
+        x = both[::2]
         has_score = np.zeros((stop - start, k + 1), dtype=np.float32)
         has_score[np.arange(stop - start), scores[start:stop]] = 1
         right += has_score.T @ x
         together += x.T @ x
     people += np.bincount(scores, minlength=k + 1)
     return people, right, together
-
-
-def _dense(block: Block, codes: NDArray[np.int32], start: int, stop: int, k: int) -> Singles:
-    """1 where an answer is right, 0 elsewhere, people x items: every second row of right and wrong answers."""
-    bounds = block.bounds[2 * start : 2 * stop + 1]
-    low, high = int(bounds[0]), int(bounds[-1])
-    both = np.zeros((2 * (stop - start), k), dtype=np.float32)
-    ones = np.ones(high - low, dtype=np.float32)
-    fill_dense((bounds - low).astype(np.int32), codes[low:high], ones, both)
-    return both[::2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,12 +222,9 @@ def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
 def all_rows(responses: Any) -> Rows:
     """The rows of all people, one after the other."""
     parts = list(responses.entries.map(rows_of, responses.thresholds))
-    ends = np.cumsum([0, *(len(part.items) for part in parts)])
-    indptr = np.concatenate([[0], *(part.indptr[1:] + start for part, start in zip(parts, ends[:-1], strict=True))])
-    columns = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("items", "counts", "scores", "max_scores")
-    )
-    return Rows(indptr, *columns)
+    names = ("items", "counts", "scores", "max_scores")
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    return Rows(limits_of(columns[1]), *columns)
 
 
 def _pattern_keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:

@@ -136,16 +136,13 @@ class Rows:
 
     def part(self, start: int, stop: int) -> Rows:
         """Consecutive people."""
-        low, high = self.indptr[start], self.indptr[stop]
-        mine = slice(start, stop)
-        return Rows(
+        low, high, mine = self.indptr[start], self.indptr[stop], slice(start, stop)
+        indptr, category = (
             self.indptr[start : stop + 1] - low,
-            self.items[low:high],
-            self.counts[mine],
-            self.scores[mine],
-            self.max_scores[mine],
             None if self.category is None else self.category[low:high],
         )
+        of_people = (self.counts[mine], self.scores[mine], self.max_scores[mine])
+        return Rows(indptr, self.items[low:high], *of_people, category)
 
     def take(self, people: Ints) -> Rows:
         """These people, in this order."""
