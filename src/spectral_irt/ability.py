@@ -238,8 +238,6 @@ def _start(rows: Rows, layout: Thresholds, beta: Floats) -> tuple[Floats, Floats
     return np.clip(theta, low, high), low, high
 
 
-# ------------------------------------------------------------------- two maxima of the weighted likelihood
-
 # With t = q - p and weights v / V, the slope of the equation is (Var(t) - 2 mean(v)) / 2 - V. Between two maxima it is
 # positive somewhere. That takes items on both sides and none near: a gap of 4.126 logits (2 asinh(sqrt(1.5)) either
 # way) when there is one item on each side, and a wider one when there are more. There V < 1/2, so that the expected
@@ -334,8 +332,6 @@ def _standing_together(layout: Thresholds, beta: Floats) -> tuple[Floats, int]:
         longest = max(longest, int(run.max(initial=1)))
     return pooled[layout.item, layout.level - 1], longest
 
-
-# ------------------------------------------------------------------------------ one set of items, every score
 
 SCORE_CELLS = 200_000  # scores x items x categories at a time
 

@@ -166,8 +166,6 @@ class Calibration:
         median = f", median se {np.median(se):.3f}" if len(se) else ""
         return f"<{type(self).__name__}: {self.n_items:,} items{spread}{median}>"
 
-    # ------------------------------------------------------------------------------------- per item
-
     @property
     def n_items(self) -> int:
         return len(self.labels)
@@ -229,8 +227,6 @@ class Calibration:
         """The calibration with some of its fields changed."""
         return replace(self, **changes)
 
-    # --------------------------------------------------------------------------------------- tables
-
     def items(self) -> Any:
         """The items as a table: `item, difficulty, se, ci_low, ci_high, n, n_correct, p_correct, status`, and more.
 
@@ -276,8 +272,6 @@ class Calibration:
             "n": self.category_n[layout.item, layout.level].astype(np.int64),
             "n_below": self.category_n[layout.item, layout.level - 1].astype(np.int64),
         }
-
-    # ------------------------------------------------------------------------------------- the model
 
     def probability(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """Probability of a right answer: a row for each ability, a column for each item (all of them by default).
@@ -339,8 +333,6 @@ class Calibration:
         scores = np.arange(len(ability))
         columns = {"score": scores, "ability": ability, "se": se, "ability_ml": ability_ml, "se_ml": se_ml}
         return make_table(columns, self.frame_kind)
-
-    # -------------------------------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
         """Keep the calibration in a folder, as a bank that scores people, anchors and links; `study.to_bank()` also

@@ -202,8 +202,6 @@ def _dense(matrix: sparse.csr_array, start: int, stop: int, single: bool) -> NDA
     return filled
 
 
-# --------------------------------------------------------------------------- linear systems, many right-hand sides
-
 Operator = Callable[[Floats], Floats]
 
 

@@ -291,8 +291,6 @@ def _without_unused(answers: Responses, scoring: Scoring) -> Responses:
     return Responses.from_codes(person, item, category, persons=answers.persons, items=answers.items, **known)  # type: ignore[arg-type]
 
 
-# ------------------------------------------------------------------ arrays and columns in memory
-
 SOURCE = "the data"
 
 

@@ -198,9 +198,6 @@ def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
     return total[group]
 
 
-# ------------------------------------------------------------------ right or wrong, or ordered
-
-
 def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Responses:
     """Answers of which nobody said what they are: right and wrong, or ordered categories if they look like it."""
     if not how.undecided:
@@ -230,8 +227,6 @@ def looks_ordered(responses: Responses) -> bool:
     many = int(np.sum(np.isfinite(codes).sum(axis=1) > 2))  # unused categories were collapsed
     return bool(whole and len(seen) <= 10 and many >= 2 and 10 * many >= responses.n_items)
 
-
-# ------------------------------------------------------------------ options and blanks
 
 BLANK = 0  # code of a blank cell that counts as a wrong answer
 KEY = 1  # code of the right option, whatever its text: that is in the key

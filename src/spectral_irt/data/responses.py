@@ -93,8 +93,6 @@ class Responses:
         if self.people is not None and self.people.labels is not self.persons:
             object.__setattr__(self, "people", self.people.of(self.persons))
 
-    # ------------------------------------------------- sums over people: what everything else asks for
-
     def sum(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Any:
         """The sum over blocks of `kernel(block, *own, *args)`: an array, a number, or a tuple of them.
 
@@ -173,8 +171,6 @@ class Responses:
         """Where each block's people begin, and the number of all."""
         sizes = [int(size) for size in self.engine.map(kernels.n_persons, self.blocks)]
         return np.concatenate([[0], np.cumsum(sizes)]).tolist()
-
-    # ---------------------------------------------------------------- ways in
 
     @classmethod
     def from_wide(cls, table: Any, *, person: Any = None, items: Any = (), **options: Any) -> Responses:

@@ -169,9 +169,6 @@ def set_memory(memory: str | int | None = None, spill: str | Path | None = None)
     return _in_force
 
 
-# -------------------------------------------------------------------------------- arrays on disk
-
-
 def is_mapped(array: Array) -> bool:
     """Whether these numbers stand in a file."""
     base: Any = array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
@@ -32,7 +32,7 @@ class Design:
     """Which items each person is shown, independently of ability and difficulty (missing completely at random)."""
 
     def __post_init__(self) -> None:
-        """Numbers of something are whole and above 0, of anchors from 0 on; other numbers are spreads."""
+        """Counts are whole and above 0 (anchors from 0 on); other numbers are spreads."""
         for each in fields(self):
             value = getattr(self, each.name)
             if value is not None and str(each.type).startswith("int"):
@@ -42,7 +42,6 @@ class Design:
 
     @property
     def n_items(self) -> int | None:
-        """The number of items, where the design fixes it."""
         return None
 
     def check(self, n_persons: int, n_items: int) -> None:
@@ -108,7 +107,6 @@ class Popularity(Design):
             yield counts[start:stop], successive(rng, weights, counts[start:stop])
 
     def counts(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Ints:
-        """n_l: lognormal, between the limits, summing to `n_responses`."""
         activity = np.exp(self.activity_sd * rng.standard_normal(n_persons))
         low, high = 0.0, n_items / activity.min()
         for _ in range(64):  # bisect for the scale until the total is right to a small part of one response
@@ -140,12 +138,13 @@ class Booklets(Design):
         return min(n_items, -(-3 * n_items // (2 * self.booklets))) if self.length is None else self.length
 
     def check(self, n_persons: int, n_items: int) -> None:
+        least = -(-n_items // self.booklets)
         if self.booklets > n_items:
             raise OptionError(f"`booklets` is {self.booklets}; it can be 1 to {n_items}, the number of items.")
-        if not -(-n_items // self.booklets) <= self._length(n_items) <= n_items:
+        if not least <= self._length(n_items) <= n_items:
             raise OptionError(
-                f"`length` is {self.length}; {self.booklets} booklets that hold all {n_items} items need "
-                f"{-(-n_items // self.booklets)} to {n_items} items each."
+                f"`length` is {self.length}; {self.booklets} booklets that hold all {n_items} items need {least} to "
+                f"{n_items} items each."
             )
 
     def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
@@ -201,7 +200,6 @@ class Items:
 
     @property
     def difficulty(self) -> Floats:
-        """The mean of the thresholds of each item."""
         last = self.max_score
         return self.cumulated[np.arange(len(last)), last] / last
 
@@ -230,15 +228,12 @@ class Items:
 
 @dataclass(frozen=True)
 class Responsive(Design):
-    """Which items each person is given depends on the answers to earlier ones."""
-
     def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
         """How many items each person is given, these items, and the categories of the answers, which follow from
         `luck`, a number between 0 and 1 for every person and item."""
         raise NotImplementedError
 
     def administered(self, rng: np.random.Generator, items: Items, ability: Floats) -> Iterator[Given]:
-        """`given` for runs of consecutive people."""
         rows = max(1, CHUNK // items.cumulated.size)
         for start in range(0, len(ability), rows):
             some = ability[start : start + rows]
@@ -337,19 +332,16 @@ def as_design(design: str | Design, options: dict[str, Any]) -> Design:
         return design
     check_option("design", design, DESIGNS)
     kind = DESIGNS[design]
-    known = {f.name: f.default is MISSING for f in fields(kind)}
-    unknown = [name for name in options if name not in known]
+    known = {f"`{f.name}`": f.default is MISSING for f in fields(kind)}
+    said = [f"`{name}`" for name in options]
+    unknown = [name for name in said if name not in known]
     if unknown:
-        takes = _names(known) or "no parameters"
-        raise OptionError(f"there is no parameter {_names(unknown)}; the design {design!r} takes {takes}.")
-    missing = [name for name, required in known.items() if required and name not in options]
+        takes = ", ".join(known) or "no parameters"
+        raise OptionError(f"there is no parameter {', '.join(unknown)}; the design {design!r} takes {takes}.")
+    missing = [name for name, required in known.items() if required and name not in said]
     if missing:
-        raise OptionError(f"the design {design!r} needs {_names(missing)}.")
+        raise OptionError(f"the design {design!r} needs {', '.join(missing)}.")
     return kind(**options)
-
-
-def _names(options: Iterable[str]) -> str:
-    return ", ".join(f"`{one}`" for one in options)
 
 
 def _spiralled(forms: NDArray[np.int32], n_persons: int) -> Iterator[Shown]:
@@ -365,10 +357,10 @@ def _hits(rng: np.random.Generator, p: float, n_cells: int) -> Ints:
     """Which of `n_cells` cells are hit, each with probability `p`, in order."""
     enough = int(n_cells * p + 4 * np.sqrt(n_cells * p * (1 - p))) + 1
     # Gaps are cut at the number of cells: beyond it they end the walk all the same, and a tiny p would overflow sums.
-    cell = np.cumsum(np.minimum(rng.geometric(p, enough), n_cells + 1)) - 1
-    while cell[-1] < n_cells:
+    cell = np.zeros(0, dtype=np.int64)
+    while not len(cell) or cell[-1] < n_cells:
         gaps = np.minimum(rng.geometric(p, enough), n_cells + 1)
-        cell = np.concatenate([cell, cell[-1] + np.cumsum(gaps)])
+        cell = np.concatenate([cell, (cell[-1] if len(cell) else -1) + np.cumsum(gaps)])
     return cell[: np.searchsorted(cell, n_cells)]
 
 

@@ -13,7 +13,7 @@ from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.categories import HIGHEST
 from spectral_irt.data.packing import limits_of, pack_block, person_chunks
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds, answered_items
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
 from spectral_irt.simulate.designs import Design, Given, Items, Responsive, as_count, as_design, check_spread
@@ -54,10 +54,10 @@ class Simulated:
 
     def information(self) -> Floats:
         """What the data say about each item's difficulty if abilities were known: sum_l a_i^2 Var(X_li)."""
-        layout = self.responses.thresholds
-        items = Items(layout.cumulated(self.thresholds), self.slopes)
-        total: Floats = self.responses.entries.sum(_information, layout, items, persons=(self.ability,))
-        return total
+        items = Items(self.responses.thresholds.cumulated(self.thresholds), self.slopes)
+        person, item, _ = self.responses.answers()
+        weights = items.at(item).information(self.ability[person])
+        return np.bincount(item, weights=weights, minlength=self.responses.n_items).astype(np.float64)
 
     def floor_rmse(self) -> float:
         """sqrt(mean_i 1 / information_i) over the items with any: the Cramér-Rao bound with known abilities."""
@@ -256,12 +256,6 @@ def _packed(parts: Iterator[Given], layout: Thresholds, n_persons: int, source: 
             own = limits[start : stop + 1]
             blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], layout))
     return Responses(tuple(blocks), np.arange(layout.n_items), np.arange(n_persons), source=source, thresholds=layout)
-
-
-def _information(block: Block, ability: Floats, layout: Thresholds, items: Items) -> Floats:
-    indptr, item, _ = answered_items(block, layout)
-    weights = items.at(item).information(np.repeat(ability, np.diff(indptr)))
-    return np.bincount(item, weights=weights, minlength=layout.n_items).astype(np.float64)
 
 
 def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:
