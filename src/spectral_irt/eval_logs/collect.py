@@ -63,9 +63,7 @@ def find_logs(paths: Iterable[Any]) -> list[File] | None:
     unique = list({os.path.realpath(file.path): file for file in files}.values())
     others = [file.name for file in unique if written_by(file) is None]
     if others and len(others) < len(unique):
-        raise ReadError(
-            f"{others[0]} is not a log of a known harness, and other files are. Read those of one kind at a time."
-        )
+        raise ReadError(f"{others[0]} is not a log of a known harness, and other files are. Read them separately.")
     return None if others else unique
 
 

@@ -33,19 +33,14 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         version = str(one.get("schema_version"))
         if not version.startswith(KNOWN):
             known = ", ".join(f"{part}x" for part in KNOWN)
-            raise ReadError(
-                f"{file.name}: line {line:,} follows version {version!r} of the schema of {NAME}, and those that are "
-                f"read are {known}. Convert the file, or look for a newer spectral-irt."
-            )
+            raise ReadError(f"{file.name}: line {line:,} follows version {version!r} of {NAME}; read are {known}.")
         try:
             key = str(one["model_id"]), str(one["evaluation_name"])
             sample, result = str(one["sample_id"]), str(one.get("evaluation_result_id") or "")
             verdict = mapping(one["evaluation"])
             correct, score = verdict["is_correct"], verdict.get("score")
         except KeyError as error:
-            raise ReadError(
-                f"{file.name}: line {line:,} has no {error}, which the schema of {NAME} requires."
-            ) from None
+            raise ReadError(f"{file.name}: line {line:,} has no {error}, which {NAME} requires.") from None
         about = mapping(one.get("metadata"))
         if missing := [name for name in attributes if name not in about]:
             raise OptionError(

@@ -33,10 +33,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     """The instances of a run."""
     beside = file.path.parent / SPEC
     if not beside.exists():
-        raise ReadError(
-            f"{file.path} needs {SPEC} beside it, which says the model and the scenario; it is not there. Copy the "
-            "whole folder of the run."
-        )
+        raise ReadError(f"{file.path} needs {SPEC} beside it, with the model. Copy the whole folder of the run.")
     spec, stats = whole_json(beside, str(beside)), whole_json(file.path, str(file.path))
     with laid_out(f"{SPEC} beside {file.path}", NAME):
         model = str(spec["adapter_spec"].get("model") or spec["adapter_spec"]["model_deployment"])

@@ -46,10 +46,8 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         raise ReadError(f"{file.name} is not a log of {NAME}.")
     version = head.get("version")
     if version not in VERSIONS:
-        raise ReadError(
-            f"{file.name} is of version {version!r} of {NAME}'s logs, and those that are read are "
-            f"{', '.join(map(str, VERSIONS))}. Convert it with a current {NAME} (inspect log convert)."
-        )
+        known = ", ".join(map(str, VERSIONS))
+        raise ReadError(f"{file.name} is of version {version!r}; read are {known}. Convert it (inspect log convert).")
     run = mapping(head.get("eval"))
     if not isinstance(run.get("model"), str) or not isinstance(run.get("task"), str):
         raise ReadError(f"{file.name} does not say its task and model; it is not a whole log of {NAME}.")

@@ -36,10 +36,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         schema = lazy.collect_schema()
         column = next((name for name in ("metric", "metrics") if isinstance(schema.get(name), pl.Struct)), None)
         if column is None:
-            raise ReadError(
-                f"{file.name} has no nested column 'metric' or 'metrics'; its columns are {listed(schema)}. It is of a "
-                f"version of {NAME} that is not known here."
-            )
+            raise ReadError(f"{file.name} has no nested column 'metric' or 'metrics'; it has {listed(schema)}.")
         doc: dict[str, Any] = _fields(schema.get("doc"))
         names = [name for name, kind in _fields(schema[column]).items() if kind.is_numeric() or kind == pl.Boolean]
         if not names:

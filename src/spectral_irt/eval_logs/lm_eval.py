@@ -90,8 +90,7 @@ def _metrics(file: File, first: dict[str, Any]) -> list[str]:
     scalar = [name for name in names if isinstance(name, str) and isinstance(first.get(name), bool | int | float)]
     if not scalar:
         raise ReadError(
-            f"{file.name}: no metric of {listed(names)} has a number for each sample, so nothing says which answers "
-            "are right. Evaluate with a metric such as acc or exact_match."
+            f"{file.name}: no metric of {listed(names)} has a number for each sample. Evaluate with one such as acc."
         )
     return scalar
 

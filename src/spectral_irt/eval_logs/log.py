@@ -111,10 +111,8 @@ def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
         if len(under) == 1:
             return under[0]
         if under:
-            raise OptionError(
-                f"{where} has {one!r} under {len(under)} filters: {listed(under)}. Say which one with "
-                f"`metric={under[0]!r}`."
-            )
+            say = f"Say which one with `metric={under[0]!r}`."
+            raise OptionError(f"{where} has {one!r} under {len(under)} filters: {listed(under)}. {say}")
     if wanted:
         raise OptionError(f"{where} has no metric {listed(wanted)}; it has {listed(names)}. Name one with `metric=`.")
     if len(names) == 1:
@@ -122,8 +120,8 @@ def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
     if log.usual is not None:
         return log.usual
     raise OptionError(
-        f"{where} has {len(names)} metrics: {listed(names)}. Say which one counts with `metric={names[0]!r}`; where "
-        "benchmarks have different ones, name several, and each takes the first that it has."
+        f"{where} has {len(names)} metrics: {listed(names)}. Say which one counts with `metric={names[0]!r}`, or name "
+        "several: each benchmark uses the first that it has."
     )
 
 

@@ -323,10 +323,7 @@ def _read_files(
 
     files = find_files(path, sheet=sheet, encoding=encoding)
     if files[0].encoding is not None and files[0].family not in ENCODED:
-        raise OptionError(
-            f"`encoding=` is for text files, SPSS and Stata; {files[0].name} says itself how its text is written. "
-            "Leave it out."
-        )
+        raise OptionError(f"`encoding=` is for text files, SPSS and Stata; leave it out for {files[0].name}.")
     options = replace(options, source=files[0].name if len(files) == 1 else f"{len(files)} files")
     if files[0].family == "packed":
         return responses_of_packed(files, options, engine)

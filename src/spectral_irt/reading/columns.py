@@ -151,8 +151,7 @@ def _looks_long(table: Table, options: LayoutOptions) -> bool:
     if found["person"] and found["item"] and not are_answers(table.head(found["item"][0])):
         raise ReadError(
             f"{table.name} seems to be long (it has columns {_quoted(table, found['person'] + found['item'])}), but "
-            f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say "
-            "`response=`, or `format='wide'` if every column is an item."
+            f"which of {listed(table.columns)} holds the responses? Say `response=`; or `format='wide'`."
         )
     return False
 
@@ -161,10 +160,7 @@ def _long(table: Table, options: LayoutOptions) -> Long:
     if options.orient == "items":
         raise OptionError("`orient='items'` is for wide tables; in a long table the columns say what is what.")
     if options.items:
-        raise OptionError(
-            f"`items=` names columns of a wide table, and {table.name} is long (one row per answer). Leave it out, or "
-            "say `format='wide'` if a row is a person."
-        )
+        raise OptionError(f"`items=` names columns of a wide table, and {table.name} is long, a row per answer.")
     chosen: dict[str, int] = {}
     for role in ROLES:
         found = [k for k in _candidates(table, role, options) if k not in chosen.values()]
@@ -211,10 +207,7 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
 def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: bool) -> Wide:
     """What each column of a wide table is: the label of the rows, an item, or left out."""
     if options.order_by is not None:
-        raise OptionError(
-            f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide. Leave it out, or say "
-            "`format='long'`."
-        )
+        raise OptionError(f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide.")
     given = options.item if options.orient == "items" and options.format == "wide" else options.person
     label, ignored = table.position("person", given), _ignored(table, options)
     if label in ignored and label is not None:
@@ -231,8 +224,7 @@ def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: boo
         raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(options.ignore)}.")
     if not columns:
         raise ReadError(
-            f"{table.name} has the one column {str(table.columns[0])!r}, which labels the rows, and no answers beside "
-            "it. Check the separator of the file."
+            f"{table.name} has one column, {str(table.columns[0])!r}, which labels the rows. Check the separator."
         )
     if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))

@@ -124,8 +124,8 @@ class CsvText:
         ends = (piece.data.find(b'"'), piece.data.rfind(b'"'))
         first, last = (piece.line + piece.data.count(b"\n", 0, end) for end in ends)
         return ReadError(
-            f"{self.file.name}: the quotation marks between lines {first:,} and {last:,} do not match up. A value "
-            'that holds one must be in quotation marks, and the marks inside it doubled ("").'
+            f"{self.file.name}: the quotation marks between lines {first:,} and {last:,} do not match up. Put a value "
+            'that holds one in quotation marks, and double the marks inside ("").'
         )
 
 
@@ -149,8 +149,8 @@ def open_table(file: File) -> Table:
     separator = next(fits, max(separators, key=lambda one: own[one]))
     if own[separator] > MOST_COLUMNS:
         raise ReadError(
-            f"{file.name}: the header has {own[separator]:,} columns, and at most {MOST_COLUMNS:,} are read. Write the "
-            "answers as a long table, a line for each, with the columns person, item and response."
+            f"{file.name}: the header has {own[separator]:,} columns, and at most {MOST_COLUMNS:,} are read. Write a "
+            "long table: person, item and response."
         )
     try:
         parsed = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
@@ -200,8 +200,5 @@ def _first_records(file: File) -> tuple[list[str], list[int]]:
     if not records:
         raise ReadError(f"{file.name} holds nothing but blank lines.")
     if "\r" in records[0].rstrip() and '"' not in records[0]:
-        raise ReadError(
-            f"{file.name} ends its lines with carriage returns only (old Macintosh text); save it with ordinary line "
-            "ends."
-        )
+        raise ReadError(f"{file.name} ends its lines with carriage returns only; save it with ordinary line ends.")
     return records, ends

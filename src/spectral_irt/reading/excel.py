@@ -177,10 +177,8 @@ def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) 
     if not filled:
         raise ReadError(f"{file.name}: none of its {len(opened)} sheets that are visible holds anything.")
     if len(filled) > 1:
-        raise ReadError(
-            f"{file.name} has {len(filled)} sheets: {listed(filled)}. Say which one with "
-            f"`{file.sheet_option}={filled[0]!r}`."
-        )
+        say = f"Say which one with `{file.sheet_option}={filled[0]!r}`."
+        raise ReadError(f"{file.name} has {len(filled)} sheets: {listed(filled)}. {say}")
     return filled[0]
 
 
@@ -234,8 +232,8 @@ def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
         row = hidden.uncomputed.get(cells.columns[k])
         if row is not None and row > header:
             raise ReadError(
-                f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value; the program that "
-                "wrote the workbook does not compute. Open it in a spreadsheet program and save it."
+                f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value. Open the workbook "
+                "in a spreadsheet program and save it."
             )
     for first, last, left, right in hidden.merged:
         covered = [name for k, name in names.items() if left <= cells.columns[k] <= right]
@@ -271,15 +269,9 @@ def check_workbook(file: File) -> None:
                     raise _has_password(file)
             return
     if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
-        raise ReadError(
-            f"{file.name} is a web page or XML under the name of a workbook. Open it in the spreadsheet program and "
-            "save it as .xlsx."
-        )
+        raise ReadError(f"{file.name} is a web page or XML, not a workbook. Open it and save it as .xlsx.")
     if start[:4] != ZIP:
-        raise ReadError(
-            f"{file.name} is not a workbook, whatever its name says. If it is text, rename it to .csv; otherwise it is "
-            "probably damaged: fetch it again."
-        )
+        raise ReadError(f"{file.name} is not a workbook. If it is text, rename it to .csv; otherwise fetch it again.")
     try:
         if not zip_fits(file.path):
             raise too_much(file.name)
@@ -293,16 +285,13 @@ def check_workbook(file: File) -> None:
 
 
 def _has_password(file: File) -> ReadError:
-    return ReadError(
-        f"{file.name} is protected by a password. Open it in the spreadsheet program and save it without one, or save "
-        "the sheet as CSV."
-    )
+    return ReadError(f"{file.name} is protected by a password. Save it without one, or save the sheet as CSV.")
 
 
 def _damaged(file: File, error: BaseException) -> ReadError:
     return ReadError(
-        f"{file.name} cannot be read as a workbook: {reason_of(error)}. It is probably damaged or cut "
-        "short; fetch it again, or open it in the spreadsheet program and save it anew."
+        f"{file.name} cannot be read as a workbook: {reason_of(error)}. It is probably damaged or cut short; fetch it "
+        "again, or open it and save it anew."
     )
 
 

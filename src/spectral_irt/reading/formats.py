@@ -153,10 +153,7 @@ def open_table(file: File) -> Table:
     if (logs := read_logs(file)) is not None:
         return table_of_logs(file, logs)
     if (module := FORMATS[file.family].module) is None:
-        raise ReadError(
-            f"{file.name} is a packed file, and no table. Give what is known of the people in a table of their own, "
-            "`group_file=`."
-        )
+        raise ReadError(f"{file.name} is a packed file, and no table. Give a table of people with `group_file=`.")
     table: Table = importlib.import_module(f"{__package__}.{module}").open_table(file)
     return table
 
@@ -187,9 +184,7 @@ def expand(path: Any) -> list[File]:
     try:
         text = os.fsdecode(os.path.expanduser(os.fspath(path)))
     except TypeError:
-        raise ReadError(
-            f"expected the path of a file, not {type(path).__name__}; for a dataframe use spectral_irt.read."
-        ) from None
+        raise ReadError(f"expected the path of a file, not {type(path).__name__}.") from None
     if text == "-":
         return [replace(recognize(_standard_input()), called="standard input")]
     if "://" in text:
@@ -208,10 +203,8 @@ def expand(path: Any) -> list[File]:
     # What begins with _ or . is for other programs.
     kept = [path for path in inside if not any(part[0] in "_." for part in path.relative_to(text).parts)]
     if not kept:
-        raise ReadError(
-            f"{text!r} is a directory, and no file in it is of a kind that is read here; name the files in it, "
-            f"for instance {str(Path(text, '*.parquet'))!r}."
-        )
+        some = str(Path(text, "*.parquet"))
+        raise ReadError(f"{text!r} is a directory without a file of a kind that is read; name files, as in {some!r}.")
     return [replace(recognize(path), called=str(path)) for path in kept]
 
 
@@ -226,16 +219,10 @@ def _at_address(text: str) -> list[File]:
         path = Path(parts.path.rstrip("/") or "/")
         family = next((family for family in STORED if path.name.lower().endswith(FORMATS[family].endings)), None)
         if family is None and path.suffix:
-            raise ReadError(
-                f"{name} is not a Parquet file; from a store only those are read. Copy it to this machine first, or "
-                "write it as Parquet."
-            )
+            raise ReadError(f"{name} is not a Parquet file; from a store only those are read. Copy it here first.")
         return [File(path, family or "parquet", None, called=name, uri=text)]
     known = ", ".join(f"{scheme}://" for scheme in ("file", *SITES, *STORES))
-    raise ReadError(
-        f"{name!r} is an address of an unknown kind; what is read is {known}. For a database say `sql=` and "
-        "`database=`."
-    )
+    raise ReadError(f"{name!r} is an address of an unknown kind; what is read is {known}, or `sql=` and `database=`.")
 
 
 def _fetched(address: str, name: str) -> Path:
@@ -261,9 +248,7 @@ def _standard_input() -> Path:
     if stream is None or sys.stdin.closed:
         raise ReadError("'-' is standard input, and that is closed; pipe the answers into the command, or name a file.")
     if sys.stdin.isatty():
-        raise ReadError(
-            "'-' is standard input, and nothing is piped into it; as in: cat answers.csv | spectral-irt fit -."
-        )
+        raise ReadError("'-' is standard input; pipe something into it, as in cat answers.csv | spectral-irt fit -.")
     path, n = _spooled(stream, ())
     if not n:
         raise ReadError("standard input is empty; check that whatever writes to it had something to say.")
@@ -342,16 +327,12 @@ def recognize(path: Path) -> File:
     actual = {b"\x1f\x8b": "gz", b"\x28\xb5": "zst"}.get(start[:2])
     if compression and compression != actual:
         raise ReadError(
-            f"{path.name} is not compressed as its name says (.{compression}), or its beginning is damaged. Check "
-            "the download, or rename the file."
+            f"{path.name} is not compressed as its name says (.{compression}). Fetch it again or rename it."
         )
     family = next((family for family, kind in FORMATS.items() if suffix in kind.endings), None)
     if family is None:
         ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
-        raise ReadError(
-            f"{path.name} has {ending}, which says nothing known; what is read is {READABLE}. Rename the file "
-            "after what it holds, for instance to .csv."
-        )
+        raise ReadError(f"{path.name} has {ending}; what is read is {READABLE}. Rename the file after what it holds.")
     if family == "parquet":
         raise ReadError(f"{path.name} is not a Parquet file: it does not begin with PAR1. Write it again.")
     return File(path, family, actual)
@@ -370,9 +351,7 @@ def _first_bytes(path: Path) -> bytes:
     try:
         path.stat()
         if not path.is_file():
-            raise ReadError(
-                f"{str(path)!r} is not an ordinary file and can be read only once; save it to a file first."
-            )
+            raise ReadError(f"{str(path)!r} is not an ordinary file and can be read only once; save it first.")
         with open(path, "rb") as file:
             start = file.read(8)
     except (FileNotFoundError, NotADirectoryError):
@@ -394,9 +373,7 @@ def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEng
     """The responses of a packed file; an error if it is one of several, or if an option is about its layout."""
     name, how, asked, duplicates = files[0].name, options.scoring, options.layout, options.duplicates
     if len(files) > 1:
-        raise ReadError(
-            f"a packed file is read alone, and here are {len(files)}; pack together the files that they were made from."
-        )
+        raise ReadError(f"a packed file is read alone, and here are {len(files)}; pack their sources together.")
     default = [(group, type(group)()) for group in (how, asked)]
     unsaid = ("people", "ordered", "undecided", "unused", "groups", "span")
     names = [(own, other, one.name) for own, other in default for one in fields(own) if one.name not in unsaid]
@@ -413,8 +390,8 @@ def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEng
     absent = [one for one in asked.people if found.people is None or one not in found.people]
     if absent:
         raise OptionError(
-            f"{name} is a packed file, and no column {absent[0]!r} about people was packed with the answers. Name it "
-            "when packing, `group=`, or give a table of people, `group_file=`."
+            f"{name} is a packed file without a column {absent[0]!r} about people. Name it when packing, `group=`, or "
+            "give a table of people, `group_file=`."
         )
     if not (found.thresholds.binary or how.ordered):
         raise ResponseValueError(f"{name} holds answers in ordered categories; fit `SpectralPartialCredit`.")

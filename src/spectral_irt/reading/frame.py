@@ -205,10 +205,7 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
     try:
         frame: Any = nw.from_native(native)
     except TypeError:
-        raise ReadError(
-            f"expected a dataframe, a 2-D table, not {type(native).__name__}; arrays go to Responses.from_wide, files "
-            "to read."
-        ) from None
+        raise ReadError(f"expected a dataframe, a 2-D table, not {type(native).__name__}.") from None
     except Exception as error:
         if "unique column names" in str(error):
             repeated = " ".join(str(error).split())
@@ -223,8 +220,8 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
     levels = [name for name in columns if isinstance(name, tuple)]
     if levels:  # of pandas
         raise ReadError(
-            f"the dataframe's column labels have several levels, as in {levels[0]!r} (MultiIndex), and an item has one "
-            "label. Join them first: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
+            f"the dataframe's column labels have several levels, as in {levels[0]!r}, and an item has one label. Join "
+            "them: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
         )
     series = [_series(frame.get_column(name)).alias(str(k)) for k, name in enumerate(columns)]
     index, labels = nw.maybe_get_index(frame), None

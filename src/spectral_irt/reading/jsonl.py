@@ -51,9 +51,7 @@ def _parsed(where: str, text: str) -> dict[str, Any]:
         raise ReadError(f"{where} {twice}") from None
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", str(error))
-        raise ReadError(
-            f"{where} is not a JSON object ({reason}). {hint}, without commas or brackets around."
-        ) from None
+        raise ReadError(f"{where} is not a JSON object ({reason}). {hint}, without commas or brackets.") from None
     if not isinstance(value, dict):
         example = '{"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}'
         raise ReadError(f"{where} is not a JSON object but {_kind(value)}. {hint}, as in {example}.")
@@ -62,10 +60,7 @@ def _parsed(where: str, text: str) -> dict[str, Any]:
             (whole := json.dumps(value, ensure_ascii=False)).encode()
         except UnicodeEncodeError as error:
             half = ascii(whole[error.start])[1:-1]
-            raise ReadError(
-                f"{where} holds {half}, half of a pair that only together is a character. Write the text anew, or "
-                "remove the half."
-            ) from None
+            raise ReadError(f"{where} holds {half}, half of a pair that only together is a character.") from None
     return value
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from spectral_irt.data.labels import spellings
 from spectral_irt.errors import ReadError, reason_of
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.frame import Table, table_of_frame
+from spectral_irt.reading.frame import DAMAGED, Table, table_of_frame
 
 PROGRAMS = {"spss": "SPSS", "stata": "Stata"}
 
@@ -25,9 +25,9 @@ def open_table(file: File) -> Table:
     try:
         pyreadstat: Any = importlib.import_module("pyreadstat")
     except ImportError:
+        install = 'pip install "spectral-irt[formats]". Or save it as CSV or .xlsx.'
         raise ReadError(
-            f"{file.name} is a file of {PROGRAMS[file.family]}, and what reads those is not installed: pip install "
-            '"spectral-irt[formats]". Or save it as CSV or .xlsx.'
+            f"{file.name}: what reads files of {PROGRAMS[file.family]} is not installed: {install}"
         ) from None
     read = pyreadstat.read_sav if file.family == "spss" else pyreadstat.read_dta
     own = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)  # of the wrapper; public since 1.3.2
@@ -35,13 +35,11 @@ def open_table(file: File) -> Table:
         frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=False)
     except (pyreadstat.ReadstatError, own, OSError, TypeError, ValueError, OverflowError) as error:
         reason = reason_of(error)
+        remedy = DAMAGED
         if "convert" in reason.lower() or "encod" in reason.lower():
-            raise ReadError(
-                f"{file.name} cannot be read: {reason}. Say how its text is written, as in `encoding='cp1252'`."
-            ) from None
+            remedy = "Say how its text is written, as in `encoding='cp1252'`."
         raise ReadError(
-            f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}. It is probably damaged or cut "
-            "short; write or fetch it again."
+            f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}. {remedy}"
         ) from None
     if not frame.width:
         raise ReadError(f"{file.name} has no variables.")

@@ -48,9 +48,7 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     """The rows of the result in batches; the connection is closed at the end."""
     where = without_password(database)
     if kind_of(database)[0] not in ("sqlite", "duckdb", "postgresql"):
-        raise OptionError(
-            f"`database` is {where!r}, which is not the address of a database that is read; that is {SCHEMES}."
-        )
+        raise OptionError(f"`database` is {where!r}; the address of a database is {SCHEMES}.")
     connection = opened(database)
     rows = PIECE_ROWS // _EVERY_COLUMN
     try:
@@ -74,9 +72,7 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     except ImportError as error:
         raise needed(error) from None
     except Exception as error:
-        raise DatabaseError(
-            f"{where}: the query failed: {first_line(error)}. Check it in the database's own program."
-        ) from None
+        raise DatabaseError(f"{where}: the query failed: {first_line(error)}. Check it in the database.") from None
     finally:
         with contextlib.suppress(Exception):  # a connection that was lost has nothing left
             connection.close()
@@ -158,8 +154,5 @@ def without_password(uri: str) -> str:
 
 
 def needed(import_error: ImportError) -> DatabaseError:
-    """What to install."""
-    return DatabaseError(
-        f"this needs a package that is not there ({import_error.name}); install it with "
-        'pip install "spectral-irt[database]".'
-    )
+    how = 'pip install "spectral-irt[database]"'
+    return DatabaseError(f"this needs a package that is not there ({import_error.name}); install it with {how}.")

@@ -73,8 +73,8 @@ def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None)
 def _endless(file: File, line: int, record: bytes) -> ReadError:
     if b'"' not in record:
         return ReadError(
-            f"{file.name}: line {line:,} has no end within {LONGEST_RECORD / 1e6:.0f} MB, and a table has a line for "
-            "each person or each answer. Check that it is the file you mean, and how its lines end."
+            f"{file.name}: line {line:,} has no end within {LONGEST_RECORD / 1e6:.0f} MB. Check that it is the file "
+            "you mean, and how its lines end."
         )
     return ReadError(
         f"{file.name}: a quotation mark on line {line:,}, or soon after, is never closed. Close it, or double every "
@@ -139,7 +139,7 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
                 yield data, min(packed.tell() / total, 1.0)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ReadError(
-            f"{file.name} cannot be unpacked: {error}. It was probably cut short or damaged; fetch it again."
+            f"{file.name} cannot be unpacked: {error}. It is damaged or cut short; fetch it again."
         ) from None
     except OSError as error:
         raise ReadError(f"{file.name} cannot be read: {error.strerror or error}.") from None
@@ -188,9 +188,8 @@ def checked_encoding(name: str | None) -> str | None:
 
         names = sorted({each.replace("_", "-") for pair in aliases.items() for each in pair})
         raise OptionError(
-            f"`encoding` is {str(name)!r}, which is not the name of an encoding. Names are utf-8, utf-16, cp1252 "
-            f"(Windows, Western Europe), cp1250, latin-1, mac-roman, shift-jis and so on."
-            f"{did_you_mean(str(name).replace('_', '-'), names, 3)}"
+            f"`encoding` is {str(name)!r}, which is not the name of an encoding such as utf-8, cp1252 (Western Europe) "
+            f"or shift-jis.{did_you_mean(str(name).replace('_', '-'), names, 3)}"
         )
     return "utf-8" if codec.name == "utf-8-sig" else codec.name
 
@@ -308,7 +307,5 @@ def zip_fits(path: Path) -> bool:
 
 
 def too_much(name: str) -> ReadError:
-    return ReadError(
-        f"{name} unpacks to more than {MAX_UNPACKED / 1e9:.3g} GB, and files of its kind are read as a whole. Check "
-        "that it is the file you mean; if so, save it as CSV or Parquet, which are read in pieces."
-    )
+    size = f"{MAX_UNPACKED / 1e9:.3g} GB"
+    return ReadError(f"{name} unpacks to more than {size}; save it as CSV or Parquet, which are read in pieces.")

@@ -112,10 +112,7 @@ def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tup
     if isinstance(layout, Long):
         return table, replace(layout, facets=facets)
     if layout.label is None:
-        raise OptionError(
-            f"{table.name}: a row is a person as one rater saw them, but no column seems to name the person. Say which "
-            "with `person=`."
-        )
+        raise OptionError(f"{table.name}: no column seems to name the person who was rated. Say which with `person=`.")
     n, items = len(table.columns), list(layout.columns)
     names = [str(table.columns[k]) for k in items]
     kind = table.dtypes[items[0]] if len({table.dtypes[k] for k in items}) == 1 else pl.String
@@ -148,9 +145,7 @@ class WideBuilder:
     def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns | None) -> None:
         bare = [table.name for table, layout in tables if layout.label is None and table.row_labels is None]
         if bare and len(bare) < len(tables):
-            raise ReadError(
-                f"{bare[0]} has no column of people's labels, but other files have. Name it with `person=`."
-            )
+            raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Say `person=`.")
         self._tables, self._options, self._about = tables, options, about
         self._people_down = options.layout.orient == "persons"
         self._at_once = self._people_down and options.duplicates == "error"
@@ -299,10 +294,8 @@ def _batches(table: Table, beside: Sequence[int], columns: Sequence[int], size: 
     """Some rows at a time; values as an array where every column holds numbers, else all as text."""
     for k in columns:
         if table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary):
-            raise ReadError(
-                f"{table.name}: column {str(table.columns[k])!r} is of type {table.dtypes[k]}, not answers. Leave it "
-                "out of the table."
-            )
+            name = str(table.columns[k])
+            raise ReadError(f"{table.name}: column {name!r} is of type {table.dtypes[k]}, not answers. Leave it out.")
     numeric = all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
     n, width = len(beside), len(table.columns)
     if table.cells is None:

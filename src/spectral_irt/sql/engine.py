@@ -67,10 +67,8 @@ class DatabaseEngine(Engine):
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         translation = INSTEAD_OF.get(kernel)
         if translation is None or each:
-            raise AnswersStayError(
-                f"{self.connection.where}: this needs the answers themselves ({kernel.__name__}), and they stay in the "
-                "database. Read them into this process to have it."
-            )
+            where = self.connection.where
+            raise AnswersStayError(f"{where}: this needs the answers themselves ({kernel.__name__}); read them here.")
         for part in parts:
             yield translation(self, part, *args)
 

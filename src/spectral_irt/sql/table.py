@@ -57,14 +57,13 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     column, kind, item = queries.column_called(names["response"]), types[names["response"]], types[names["item"]]
     if not (kind.is_numeric() or kind == pl.Boolean):
         raise ReadError(
-            f"{source}: column {names['response']!r} is of type {str(kind).lower()}; right and wrong are a column of "
-            "numbers (1 and 0) or of true and false. Make a view that has one: SELECT ..., CASE WHEN ... THEN 1 ELSE 0 "
-            "END AS response."
+            f"{source}: column {names['response']!r} is of type {str(kind).lower()}, not numbers (1 and 0) or true and "
+            "false. Make a view: SELECT ..., CASE WHEN ... THEN 1 ELSE 0 END AS response."
         )
     if not (item.is_integer() or item == pl.String):
+        kind_of_item = str(item).lower()
         raise ReadError(
-            f"{source}: column {names['item']!r} is of type {str(item).lower()}; items are named by text or by whole "
-            "numbers."
+            f"{source}: column {names['item']!r} is of type {kind_of_item}; items are text or whole numbers."
         )
     return Given(source, named, names, queries.as_number(column) if kind == pl.Boolean else column)
 

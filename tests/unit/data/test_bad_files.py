@@ -60,7 +60,7 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.csv", b"id,q1,q1,x,x\na,1,0,1,1\n", "column names must differ; repeated: 'q1', 'x'"),
         ("a.csv", b"1,0,1\n0,0,1\n", "has no header: its first line already holds answers"),
         ("a.csv", b"id,q1\ra,1\rb,0\r", "carriage returns only"),
-        ("a.csv", b"id\na\nb\n", "the one column 'id'.*separator"),
+        ("a.csv", b"id\na\nb\n", "one column, 'id'.*separator"),
         ("a.csv", b"id,q1\na,1\n,0\n", "column 'id' names the people, and row 2 has no name"),
         ("a.csv", b"person,item,response\na,q,1\n,q,1\n", "column 'person' names the people, and row 2 has no name"),
         ("a.csv", b"person,item,response\na,q,1\na,,1\n", "column 'item', row 2 is empty"),

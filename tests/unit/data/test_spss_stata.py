@@ -78,7 +78,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 def test_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pyreadstat.write_sav(TABLE, str(tmp_path / "a.sav"))
     monkeypatch.setitem(sys.modules, "pyreadstat", None)
-    with pytest.raises(ReadError, match=r'a.sav is a file of SPSS.*pip install "spectral-irt\[formats\]"'):
+    with pytest.raises(ReadError, match=r'a.sav: what reads files of SPSS.*pip install "spectral-irt\[formats\]"'):
         read(tmp_path / "a.sav")
 
 

@@ -145,7 +145,7 @@ def test_any_command_reads_a_log(tmp_path: Path) -> None:
     path = make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0]})
     assert si.read(path).items.tolist() == ["arc_easy/0", "arc_easy/1"]
     path = make.lm_eval(tmp_path, "b", {"acc": [1.0, 0.0], "acc_norm": [0.0, 0.0]})
-    with pytest.raises(ReadError, match=r"which column holds the responses.*'acc', 'acc_norm'. Say `response="):
+    with pytest.raises(ReadError, match=r"'acc', 'acc_norm' holds the responses. Say `response="):
         si.read(path)
     assert si.read(path, response="acc_norm").item_scores.sum() == 0
 
@@ -182,7 +182,7 @@ def test_inspect_unpacks_no_more_than_memory_holds(tmp_path: Path, zstd: bool, m
     monkeypatch.setattr(text_pieces, "MAX_UNPACKED", 10_000)
     samples = [make.inspect_sample(k, "C", subject="x" * 1000) for k in range(100)]
     path = make.inspect_eval(tmp_path / "a.eval", make.inspect_log("m", samples), zstd=zstd)
-    with pytest.raises(ReadError, match=r"a\.eval unpacks to more .* read as a whole"):
+    with pytest.raises(ReadError, match=r"a\.eval unpacks to more"):
         read(path)
 
 
@@ -215,7 +215,7 @@ def test_inspect_damaged_unknown_and_unscored(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=r"not a complete \.eval file"):
         read(path)
     make.inspect_eval(path, log | {"version": 9})
-    with pytest.raises(ReadError, match="version 9 of inspect_ai's logs"):
+    with pytest.raises(ReadError, match="is of version 9"):
         read(path)
     make.inspect_eval(path, make.inspect_log("m", [make.inspect_sample(1, "C") | {"scores": None}]))
     with pytest.raises(ReadError, match="were not scored"):
