@@ -233,8 +233,6 @@ def no_samples(path: Path, why: str) -> ReadError:
     return ReadError(f"{str(path)!r} has no scored samples: {why}")
 
 
-# ------------------------------------------------------------------------------- files, and who wrote them
-
 HARNESSES = ("lm_eval", "every_eval_ever", "inspect_ai", "helm", "lighteval")  # modules of this package
 PATTERNS: tuple[str, ...] = ("samples_*.jsonl", "*_samples.jsonl", "*.eval", "per_instance_stats.json")
 PATTERNS += ("details_*.parquet", "????-??-??T*_*.json")  # how logs are named, to find them in a folder

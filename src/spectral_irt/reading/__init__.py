@@ -280,9 +280,6 @@ def names_files(source: Any) -> bool:
     return first is None or isinstance(first, str | bytes | os.PathLike)
 
 
-# ------------------------------------------------------------------ each kind of source
-
-
 def _read_query(path: Any, sql: str | None, database: str | None, of_files: Any, options: ReadOptions) -> Responses:
     if sql is None or database is None:
         given, absent = ("sql", "database") if database is None else ("database", "sql")

@@ -128,9 +128,6 @@ def _ignored(table: Table, options: LayoutOptions) -> set[int | None]:
     return {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
 
 
-# ------------------------------------------------------------------ long
-
-
 def _candidates(table: Table, role: str, options: LayoutOptions) -> list[int]:
     """Columns that may have this role: the one that was named, else those with a usual name."""
     given = table.position(role, getattr(options, role))
@@ -199,9 +196,6 @@ def _objects(table: Table, options: LayoutOptions) -> Long:
 
 def _quoted(table: Table, positions: Iterable[int]) -> str:
     return " and ".join(repr(str(table.columns[k])) for k in positions)
-
-
-# ------------------------------------------------------------------ wide
 
 
 def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: bool) -> Wide:

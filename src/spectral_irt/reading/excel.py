@@ -106,9 +106,6 @@ def open_table(file: File) -> Table:
     return replace(table, pieces=pieces, untyped=range(len(columns)), rows_above=header + 1, notes=notes)
 
 
-# ------------------------------------------------------------------------------------------- which sheet
-
-
 @contextmanager
 def _reader_errors_named(file: File) -> Iterator[None]:
     """No exception of the reader reaches the person, nor does a panic, which is no Exception."""
@@ -197,9 +194,6 @@ def _named_sheet(file: File, names: list[str]) -> str:
     )
 
 
-# -------------------------------------------------------------------------------------------- the header
-
-
 def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
     """How many cells of each row hold something."""
     return frame.select(pl.sum_horizontal(pl.all().is_not_null().cast(pl.Int64))).to_series().to_numpy()
@@ -254,9 +248,6 @@ def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
                 "program has probably made it out of a code such as 1-2. Format the column as text and enter it again, "
                 f"or leave it out with `ignore={name!r}`."
             )
-
-
-# ------------------------------------------------------------------------------------------- the archive
 
 
 def check_workbook(file: File) -> None:

@@ -176,9 +176,6 @@ def unchanged(files: list[File]) -> Iterator[None]:
                 raise ReadError(f"{file.name} changed while it was being read; read it again when it is complete.")
 
 
-# ------------------------------------------------------------------ what a path means
-
-
 def expand(path: Any) -> list[File]:
     """The files that a path means; of a folder, those whose names end like files that are read."""
     try:
@@ -301,9 +298,6 @@ def ending_of(start: bytes) -> str:
     return (".jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else ".csv") + packed
 
 
-# ------------------------------------------------------------------ what a file is
-
-
 def recognize(path: Path) -> File:
     """What kind of file this is, by its name and first bytes; an error when it is none that can be read."""
     start = _first_bytes(path)
@@ -364,9 +358,6 @@ def _first_bytes(path: Path) -> bytes:
     if not start:
         raise ReadError(f"{path.name} is empty; check that whatever wrote it had finished.")
     return start
-
-
-# ------------------------------------------------------------------ packed files
 
 
 def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEngine | None = None) -> Responses:

@@ -248,9 +248,6 @@ def _series(column: Any) -> pl.Series:
     return series_of([None if absent else v for v, absent in zip(column.to_list(), missing, strict=True)])
 
 
-# ------------------------------------------------------------------ labels of people and items
-
-
 def is_whole(dtype: Any) -> bool:
     """Whether a column of this type holds integer labels; any other type gives text."""
     return dtype in _WHOLE

@@ -85,9 +85,6 @@ def are_answers(values: pl.Series) -> bool:
     return texts.n_unique() < len(texts) and bool(texts.is_in(["0", "1", *NOT_ANSWERED]).all())
 
 
-# ------------------------------------------------------------------------------ names and patterns of columns
-
-
 def parts_of(given: Any, known: Iterable[Any]) -> list[Any]:
     """The names in "a,b"; a column may have that name, and then it is meant."""
     if not isinstance(given, str) or "," not in given or given in {str(name) for name in known}:
@@ -109,9 +106,6 @@ def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None
                 f"{source} has no column {str(part)!r} for `items`; its columns are {listed(names)}. Give names or "
                 "patterns such as `items='q*'`."
             )
-
-
-# ----------------------------------------------------------------------------------------------- a choice
 
 
 @dataclass(frozen=True)
@@ -217,9 +211,6 @@ def choose_columns(
         alike=alike,
     )
     return list(compress(candidates, kept)), chosen
-
-
-# ------------------------------------------------------------------------------------ what columns hold
 
 
 def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> list[Counter[str]]:

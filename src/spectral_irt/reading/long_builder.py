@@ -40,9 +40,6 @@ JOINED = "\x1f"  # between an item and its rater in one text: the unit separator
 FEW = 4  # rows per run from which on the runs are looked up, not the rows
 
 
-# ------------------------------------------------------------------ labels as codes
-
-
 class LabelCodes:
     """Codes 0, 1, ... of labels, the same in every piece. All labels are text, or all are Int64; none is null."""
 
@@ -131,9 +128,6 @@ def _starts_of_runs(keys: LabelKeys) -> NDArray[np.int64] | None:
     if FEW * np.count_nonzero(changes) >= len(changes):
         return None
     return np.concatenate([[0], np.flatnonzero(changes) + 1])
-
-
-# ------------------------------------------------------------------ tables in pieces
 
 
 class OrderColumn:

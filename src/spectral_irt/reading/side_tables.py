@@ -142,9 +142,6 @@ def _label_column(table: Table, columns: Sequence[str], person: str | None) -> i
     return next(iter(usual or others), 0)
 
 
-# ------------------------------------------------------------------------------------------- answer keys
-
-
 def read_key(path: str | os.PathLike[str], sheet: str | int | None, encoding: str | None) -> dict[str, Any]:
     return read_one(path, "an answer key", key_of_table, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
 

@@ -87,9 +87,6 @@ def frame_of_batch(batch: Any) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-# ------------------------------------------------------------------ databases
-
-
 def kind_of(database: str) -> tuple[str, str]:
     """Which kind of database an address means ("sqlite", "duckdb", "postgresql", or what it says), and its file.
 

@@ -163,9 +163,6 @@ def check_utf8(file: File, piece: RawPiece) -> None:
         raise (NotUtf8Error(sentence, file.path) if other else ReadError(sentence)) from None
 
 
-# ------------------------------------------------------------------ encodings
-
-
 class NotUtf8Error(ReadError):
     """A file is not UTF-8, and nothing speaks against another encoding."""
 
@@ -253,9 +250,6 @@ def notes_on_encoding(file: File) -> tuple[Finding, ...]:
     if (shown := _encoding_of(start)) is None:
         return ()
     return (Finding("encoding", "note", f"{file.name} was read as {shown.upper()}, as its first bytes show."),)
-
-
-# ------------------------------------------------------------------ how much is unpacked
 
 
 class Readable(Protocol):

@@ -287,9 +287,6 @@ def _joined(labels: list[pl.Series]) -> pl.Series:
     return pl.concat(labels)
 
 
-# ------------------------------------------------------------------ rows of cells
-
-
 def _batches(table: Table, beside: Sequence[int], columns: Sequence[int], size: int) -> Iterator[Batch]:
     """Some rows at a time; values as an array where every column holds numbers, else all as text."""
     for k in columns:
