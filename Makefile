@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PEERS  := .venv-peers
 LOWEST := .venv-lowest
 # Nothing is said about an installation that succeeds; one that fails says why, all of it, and ends the target.
 quietly = @log=$$(mktemp) && { $(1) >$$log 2>&1 || { cat $$log >&2; rm -f $$log; exit 1; }; } && rm -f $$log
@@ -69,24 +68,13 @@ format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(PEERS)/.made
-	@$(BIN)/python benchmarks/jobs.py
+bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/speed.py
 	@$(BIN)/python benchmarks/limits.py --only "10 M"
 	@$(BIN)/python benchmarks/efficiency.py
 	@$(BIN)/python benchmarks/ranks.py
 	@$(BIN)/python benchmarks/ordered.py
 	@$(BIN)/python benchmarks/what_fits.py --replicates 50
-	@$(PEERS)/bin/python benchmarks/against_peers.py
-
-# Other packages, each if it installs. Two bring PyTorch, several gigabytes: PEERS_WITH="py-irt torch_measure" asks for them.
-$(PEERS)/.made: pyproject.toml
-	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install -e .
-	@for peer in girth choix raschpy mirt scorio $(PEERS_WITH); do \
-	  $(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install $$peer || echo "$$peer does not install here"; \
-	done
-	@touch $@
 
 # With the datasets in SPECTRAL_IRT_DATA; without it, the simulations and LSAT. Interrupted, it goes on where it was.
 reproduce: $(VENV)/.dev
@@ -104,4 +92,4 @@ screenshots: $(VENV)/.dev $(VENV)/.browser
 	@$(BIN)/python scripts/screenshots.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(PEERS) demo-results .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) $(LOWEST) demo-results .pytest_cache .mypy_cache .ruff_cache build dist

@@ -98,8 +98,6 @@ DESIGNS: dict[str, Callable[[Rng], Data]] = {
     "near_ability": near_ability,
 }
 
-# ------------------------------------------------------------------------------------------------ in categories
-
 
 def vertical(rng: Rng, people: int = 200) -> Data:
     """Five grades of 12 items with 4 common to neighbors; people are as able as the items of their grade are hard."""

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -23,18 +24,20 @@ from typing import Any
 import numpy as np
 
 Row = dict[str, Any]
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
 def arguments(doc: str | None, **defaults: Any) -> argparse.Namespace:
     """The options of a script: one for each default, and of its type; tuples are lists with commas, False a flag.
 
     A tuple of texts has all that there are: others are refused. A type stands for itself, without a default. Every
-    script has `--json FILE`, which keeps its tables; with `replicates` there are `--seed` and `seeds`.
+    script has `--save NAME`, which keeps its tables as docs/results/NAME.json, from which pages have them; with
+    `replicates` there are `--seed` and `seeds`.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if "replicates" in defaults:
         defaults = {"seed": 0, **defaults}
-    for name, default in {"json": Path, **defaults}.items():
+    for name, default in {"save": str, **defaults}.items():
         flag = "--" + name.replace("_", "-")
         if default is False:
             parser.add_argument(flag, action="store_true")
@@ -84,9 +87,11 @@ def show(title: str, rows: Iterable[Row], asked: argparse.Namespace | None = Non
         if sys.stderr.isatty():
             print(*(_cell(value) for value in row.values()), file=sys.stderr)
     print(f"\n{title}\n\n{table(found)}", flush=True)
-    if asked is not None and asked.json:
-        asked.tables[title] = found
-        asked.json.write_text(json.dumps(asked.tables, indent=1, default=str) + "\n")
+    if asked is not None and asked.save:
+        asked.tables[title] = [{name: _plain(value) for name, value in row.items()} for row in found]
+        words = [word for word in sys.argv[1:] if word not in ("--save", asked.save)]
+        kept = {"command": f"python benchmarks/{shlex.join([Path(sys.argv[0]).name, *words])}", "tables": asked.tables}
+        (RESULTS / f"{asked.save}.json").write_text(json.dumps(kept, indent=1) + "\n")
     return found
 
 
@@ -100,13 +105,17 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def _plain(value: Any) -> Any:
+    """As JSON has it: six digits of a number are more than a study can tell."""
+    if isinstance(value, float | np.floating):
+        return None if np.isnan(value) else float(f"{value:.6g}")
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return "-" if np.isnan(value) else f"{value:.3f}" if value == 0 or 0.001 <= abs(value) < 100 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-# ------------------------------------------------------------------------------------------- time and memory
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Ordered answers: error of the default and of the chain against their rivals, intervals, and speed.
+"""Ordered answers: error of the default and of the chain against CML, intervals, and speed.
 
-    python benchmarks/ordered.py [--replicates 40] [--parts rate,efficiency,coverage,speed] [--seed 0]
+    python benchmarks/ordered.py [--replicates 40] [--parts efficiency,coverage,speed] [--seed 0]
 
 Thresholds are standard normal and independent ("normal") or a logit apart around a normal location ("steps"), drawn
 once for a setting; people and answers are new in every replicate. Errors in brackets are standard errors over
@@ -24,12 +24,7 @@ from efficiency import efficiencies
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.estimators.conditional import ConditionalPartialCredit, ConditionalRatingScale
 from spectral_irt.estimators.spectral import SpectralPartialCredit, SpectralRatingScale
-from two_phase import TwoPhase
 
-RATE: list[tuple[str, int, int, dict[str, Any], tuple[int, ...]]] = [
-    ("10 items, 4 categories, complete", 10, 3, {}, (500, 2000, 8000)),
-    ("20 items, 5 categories, 40% seen", 20, 4, {"design": "sampled", "p": 0.4}, (2000, 8000)),
-]
 SHORT = {"8 items, 3 categories": (8, 2), "8 items, 4 categories": (8, 3), "10 items, 5 categories": (10, 4)}
 PEOPLE = 800  # of the efficiency and coverage settings
 
@@ -37,7 +32,6 @@ CHAINS: dict[str, Callable[[], Any]] = {
     "default": lambda: SpectralPartialCredit(regularization=0, se="none"),
     "joint, ability": lambda: SpectralPartialCredit(regularization=0, refine=False, se="none"),
     "joint, persons": lambda: SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
-    "two-phase": TwoPhase,
 }
 INTERVALS: dict[str, Callable[[], Any]] = {
     "spectral": SpectralPartialCredit,
@@ -51,27 +45,6 @@ def truth(kind: str, items: int, k: int) -> list[np.ndarray]:
     if kind == "normal":
         return list(rng.normal(size=(items, k)))
     return list(draws.around(rng, rng.normal(size=items), np.arange(k) - (k - 1) / 2))
-
-
-def squares(thresholds: list[np.ndarray], n: int, design: dict[str, Any], seed: int) -> dict[str, float]:
-    """Squared errors, over thresholds that all estimate."""
-    data = simulate.partial_credit(n, thresholds=thresholds, seed=seed, **design)
-    found = {one: make().fit(data.responses).thresholds_ for one, make in CHAINS.items()}
-    there = np.all([np.isfinite(beta) for beta in found.values()], axis=0)
-    return {one: float(np.sum((beta - data.thresholds)[there] ** 2)) for one, beta in found.items()}
-
-
-def rate(asked: Namespace) -> None:
-    rows = []
-    for kind, (name, items, k, design, sizes) in product(("normal", "steps"), RATE):
-        for n in sizes:
-            found = harness.averages(partial(squares, truth(kind, items, k), n, design), asked.seeds)
-            lost = {
-                f"two-phase / {one}": found["two-phase"] / found[one] for one in ("joint, ability", "joint, persons")
-            }
-            errors = {one: np.sqrt(value) for one, value in found.items()}
-            rows.append({"thresholds": kind, "data": name, "people": n, **errors, **lost})
-    harness.show("l2 error of the thresholds, and ratios of mean squared errors", rows, asked)
 
 
 def efficiency(asked: Namespace) -> None:
@@ -131,7 +104,7 @@ def speed(asked: Namespace) -> None:
     harness.show(f"{ordered.n_responses:,} answers, 2,000 items, whole fit with standard errors", rows, asked)
 
 
-PARTS = {"rate": rate, "efficiency": efficiency, "coverage": coverage, "speed": speed}
+PARTS = {"efficiency": efficiency, "coverage": coverage, "speed": speed}
 
 if __name__ == "__main__":
     asked = harness.arguments(__doc__, replicates=40, parts=tuple(PARTS))

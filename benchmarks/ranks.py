@@ -1,12 +1,11 @@
-"""Are rank intervals and probabilities of the top what they say; and in which order to list.
+"""Are rank intervals and probabilities of the top what they say.
 
-    python benchmarks/ranks.py [--replicates 100] [--parts intervals,order,cost]
+    python benchmarks/ranks.py [--replicates 100]
 
-intervals: for three designs and six spreads of difficulties, the share of items whose true rank is in its own interval,
+For three designs and six spreads of difficulties, the share of items whose true rank is in its own interval,
 the share of data sets in which all are in the intervals for all items at once, both with the mean width as a share of
 the items; and of the items with a probability of the top between two limits, the mean probability and the share that
-are truly in the top. order: thin data; how many of the K listed items are among the true K hardest, and how many are in
-the easier half, by the estimate and by the lower end of its interval. cost: seconds for up to 200,000 items.
+are truly in the top.
 
 Every replicate draws new difficulties (standard deviation 1), people and answers.
 """
@@ -14,7 +13,6 @@ Every replicate draws new difficulties (standard deviation 1), people and answer
 from __future__ import annotations
 
 import itertools
-import time
 from argparse import Namespace
 from collections.abc import Iterator
 
@@ -87,55 +85,7 @@ def intervals(asked: Namespace) -> Iterator[harness.Row]:
             yield {"design": design, "spread": spread, "interval": cover, "its width": width, **cells}
 
 
-def order(asked: Namespace) -> Iterator[harness.Row]:
-    """200 items seen by few; popularity has nothing to do with difficulty, or the harder are seen more (r = 0.5)."""
-    shares = [
-        f"{where}, by {key}" for where in ("in the true top K", "in the easier half") for key in ("estimate", "end")
-    ]
-    m = 200
-    for n_responses in (4_000, 6_000, 20_000):
-        for spread in list(SPREADS)[:4]:
-            for related in (False, True):
-                rows: dict[int, list[list[float]]] = {5: [], 20: []}
-                for seed in asked.seeds:
-                    rng = np.random.default_rng([3, seed])
-                    beta = SPREADS[spread](rng, m)
-                    if related:  # the most popular item is the first
-                        score = np.argsort(np.argsort(beta)) / m * np.sqrt(12) * 0.5
-                        beta = beta[np.argsort(-score - np.sqrt(0.75) * rng.normal(size=m))]
-                    options = DESIGNS["thin"][1] | {"n_responses": n_responses}
-                    data = simulate.rasch(**options, difficulty=beta, seed=seed)
-                    made = SpectralRasch().fit(data.responses).calibration_
-                    rank = true_ranks(beta)
-                    keys = [np.nan_to_num(x, nan=-np.inf) for x in (made.difficulty, made.difficulty - 1.96 * made.se)]
-                    for k, row in rows.items():
-                        listed = [rank[np.argsort(-key, kind="stable")[:k]] for key in keys]
-                        row.append([np.mean(x <= k) for x in listed] + [np.mean(x > m / 2) for x in listed])
-                for k, row in rows.items():
-                    labels = {"answers": n_responses, "spread": spread, "hard items seen more": related, "K": k}
-                    yield labels | dict(zip(shares, np.mean(row, axis=0), strict=True))
-
-
-def cost(asked: Namespace) -> Iterator[harness.Row]:
-    for m, n in ((2_000, 20_000), (20_000, 40_000), (200_000, 5)):
-        data = (
-            simulate.rasch(n, m, design="popularity", n_responses=20 * n, seed=1)
-            if n > 5
-            else simulate.rasch(n, m, seed=1)
-        )
-        for dense in (True, False) if m <= 2_000 else (False,):
-            fit = SpectralRasch(se="dense" if dense else "one-pass").fit(data.responses)
-            covariance = fit.covariance() if dense else None
-            start = time.process_time()
-            item_ranks(fit.calibration_, covariance)
-            yield {"items": m, "covariance": dense, "seconds of CPU": time.process_time() - start}
-
-
-PARTS = {"intervals": intervals, "order": order, "cost": cost}
-
-
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, replicates=100, parts=tuple(PARTS))
+    asked = harness.arguments(__doc__, replicates=100)
     print("\n".join(f"{name}: {said}" for name, (said, _, _) in DESIGNS.items()))
-    for part in asked.parts:
-        harness.show(f"{part}, {asked.replicates} replicates", PARTS[part](asked), asked)
+    harness.show(f"Intervals, {asked.replicates} replicates", intervals(asked), asked)

@@ -1,19 +1,14 @@
-"""What a fit costs in a running process, from ordinary tests to 20 million answers, and beside other estimators.
+"""What a fit costs in a running process, up to 20 million answers, and beside other estimators.
 
-    python benchmarks/speed.py [--parts small,scale,paper,rivals] [--quick] [--responses 1000000]
+    python benchmarks/speed.py [--parts scale,rivals] [--quick] [--responses 1000000]
 
-small    from a numpy array to difficulties with standard errors: 50 items x 100,000 people and 100 x 5,000, complete;
-         500 x 5,000 with a fifth of the cells seen. "first" is the first fit of the process; "one by one" is what a fit
-         takes when people who share their items are taken one by one all the same
 scale    1 M, 5 M and 20 M popularity-skewed responses (with --quick the first): one pass over them, the whole fit in
          units of that pass, memory, and the error of three weightings against the floor that known abilities would
          give. Each size runs in a process of its own
-paper    data of the size of ML-1M: "dense product" is the printed program, an items x persons times persons x items
-         product for the pair counts, then power iteration; "sparse pairs" forms the same counts from sparse matrices
 rivals   every estimator on the same data, with its standard errors; the reciprocal methods, which need every pair of
          items to have met, are left out. And conditional maximum likelihood where other programs fail
 
-CPU is of all threads together. `jobs.py` has whole commands, `limits.py` up to a billion responses.
+CPU is of all threads together. `limits.py` has whole commands, up to a billion responses.
 """
 
 from __future__ import annotations
@@ -26,11 +21,9 @@ from typing import Any
 
 import numpy as np
 
-import draws
 import harness
 from spectral_irt import ConditionalRasch, SpectralRasch, simulate
 from spectral_irt.chain.operator import ItemChain
-from spectral_irt.chain.paper import algorithm_2, pair_counts
 from spectral_irt.chain.weights import PERSONS
 from spectral_irt.data import Block, Responses
 from spectral_irt.estimators.by_name import METHODS, make_estimator
@@ -46,26 +39,6 @@ def fresh(packed: Responses, *, shared: bool = True) -> Responses:
     if not shared:
         vars(again)["shared"] = None
     return again
-
-
-def small(asked: Namespace) -> None:
-    rows = []
-    for n_items, n_people, seen in ((50, 100_000, 1.0), (100, 5_000, 1.0), (500, 5_000, 0.2)):
-        rng = np.random.default_rng(1)
-        x: Any = draws.answers(rng, rng.normal(size=(n_people, 1)) - np.linspace(-2, 2, n_items)).astype(np.int8)
-        x = x if seen == 1 else np.where(rng.random(x.shape) < seen, x, np.nan)
-        first = harness.cost(lambda x=x: SpectralRasch().fit(x), 1)
-        packed = Responses.from_wide(x)
-        works = {
-            "array, then": lambda x=x: SpectralRasch().fit(x),
-            "packed": lambda packed=packed: SpectralRasch().fit(fresh(packed)),
-            "one by one": lambda packed=packed: SpectralRasch().fit(fresh(packed, shared=False)),
-        }
-        rest = {name: spent.cpu for name, spent in harness.in_turns(works, 5).items()}
-        rows.append(
-            {"items x people": f"{n_items} x {n_people:,}", "seen": f"{seen:.0%}", "array, first": first.cpu, **rest}
-        )
-    harness.show("CPU seconds of a fit", rows, asked)
 
 
 def one_size(name: str) -> dict[str, float]:
@@ -110,35 +83,6 @@ def of_ml_1m(asked: Namespace) -> Any:
     return simulate.rasch(6_040, 3_700, design="popularity", n_responses=asked.responses, seed=1)
 
 
-def printed_program(x: np.ma.MaskedArray) -> np.ndarray:
-    """The steps of the paper's listing: masked products, a row-stochastic matrix, power iteration to 1e-6."""
-    y = x.filled(0.0).T @ (1.0 - x).filled(0.0)
-    np.fill_diagonal(y, 0)
-    y = np.where((y != 0) | (y.T != 0), y + 1.0, y)
-    return algorithm_2(y, tol=1e-6, stop="step").difficulty
-
-
-def paper(asked: Namespace) -> None:
-    responses = of_ml_1m(asked).responses
-    dense = responses.to_dense()
-    masked = np.ma.masked_array(np.nan_to_num(dense), np.isnan(dense))
-    ways = harness.in_turns(
-        {
-            "dense product (the printed program)": lambda: printed_program(masked),
-            "sparse pairs, then the chain": lambda: algorithm_2(pair_counts(fresh(responses)) + 0.0),
-            "matrix-free, pairs": lambda: SpectralRasch(weighting="pairs", se="none").fit(fresh(responses)),
-            "matrix-free, ability": lambda: SpectralRasch(se="none").fit(fresh(responses)),
-            "matrix-free, ability, with standard errors": lambda: SpectralRasch().fit(fresh(responses)),
-        },
-        repeats=1 if responses.n_responses > 500_000 else 3,
-    )
-    base = ways["matrix-free, ability, with standard errors"]
-    rows = [
-        {"way": name, **costs(c), "x wall": c.wall / base.wall, "x CPU": c.cpu / base.cpu} for name, c in ways.items()
-    ]
-    harness.show(f"{responses!r}", rows, asked)
-
-
 def costs(spent: harness.Cost) -> dict[str, float]:
     return {"wall s": spent.wall, "CPU s": spent.cpu, "MB": spent.memory / 1e6}
 
@@ -165,7 +109,7 @@ def rivals(asked: Namespace) -> None:
     harness.show("Conditional maximum likelihood, exact", rows, asked)
 
 
-PARTS = {"small": small, "scale": scale, "paper": paper, "rivals": rivals}
+PARTS = {"scale": scale, "rivals": rivals}
 
 if __name__ == "__main__":
     asked = harness.arguments(__doc__, parts=tuple(PARTS), quick=False, responses=1_000_000, one=str)

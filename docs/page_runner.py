@@ -7,6 +7,9 @@ begins with `made/PAGE/` is the file of that name which the page's commands wrot
     python docs/page_runner.py PAGE...            run pages, and say where they differ from what they show
     python docs/page_runner.py --update PAGE...   write what is printed, and the pictures, into the pages
 
+A comment `<!-- results NAME: COLUMN, COLUMN = HEAD, ... -->` stands above a table whose numbers come from
+docs/results/NAME.json, which `python benchmarks/SCRIPT.py --save NAME` wrote; of several tables, NAME#2 is the second.
+
 What differs in nothing but times and the last bits of numbers stays as it is, so that a second run changes no file.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
@@ -33,6 +37,7 @@ SHOWN = re.compile(
     r"^<!-- run (?P<how>python|sh)\n(?P<hidden>.*?)^-->$|^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+RESULTS = re.compile(r"^(<!-- results ([\w-]+)(?:#(\d))?: (.+?) -->\n\n)((?:\|.*\n)*)", re.MULTILINE)
 MADE = re.compile(r"\]\((made/(\w+)/([^)]+))\)")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 VOLATILE = re.compile(r"\d+\.\d+\s+s\b|\de[-+]\d+")  # times and residuals
@@ -53,8 +58,8 @@ class Block:
 
 def pages() -> list[Path]:
     """The pages with something to run."""
-    every = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-    return [page for page in every if blocks(page.read_text(encoding="utf-8"))]
+    texts = {page: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]}
+    return [page for page, text in texts.items() if blocks(text) or RESULTS.search(text)]
 
 
 def blocks(text: str) -> list[Block]:
@@ -176,6 +181,27 @@ def looks_alike(found: bytes, there: bytes) -> bool:
     )
 
 
+def with_results(text: str) -> str:
+    """The page with the tables that are kept in docs/results."""
+    return RESULTS.sub(_kept, text)
+
+
+def _kept(found: re.Match[str]) -> str:
+    marker, name, which, columns, _ = found.groups()
+    kept = json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))["tables"]
+    rows = list(kept.values())[int(which or 1) - 1]
+    heads = dict(part.split(" = ") if " = " in part else (part, part) for part in columns.split(", "))
+    lines = [[heads[column] for column in heads], ["---"] * len(heads)]
+    lines += [[_shown(row.get(column)) for column in heads] for row in rows]
+    return marker + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def check(page: Path, folder: Path) -> list[str]:
     """What on the page is not so."""
     wrong = []
@@ -184,6 +210,8 @@ def check(page: Path, folder: Path) -> list[str]:
         if said is not None:
             wrong.append(f"{page.name}, line {block.line}: {said}")
     text = page.read_text(encoding="utf-8")
+    if with_results(text) != text:
+        wrong.append(f"{page.name}: a table is not that of docs/results; page_runner.py --update writes it")
     for link, name, file in MADE.findall(text):
         if name != page.stem or not (folder / file).is_file():
             wrong.append(f"{page.name}: no command of the page writes {link}")
@@ -202,6 +230,7 @@ def update(page: Path, folder: Path) -> None:
             text = (
                 text[:start] + "\n".join(line.rstrip() for line in printed.strip("\n").split("\n")) + "\n" + text[end:]
             )
+    text = with_results(text)
     if text != page.read_text(encoding="utf-8"):
         page.write_text(text, encoding="utf-8")
     for link, _, file in MADE.findall(text):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import page_runner
 
 PAGE = """# A page
@@ -50,3 +52,16 @@ def test_what_has_changed_is_written(tmp_path: Path) -> None:
     text, picture = updated(tmp_path, commands="0.301 logits, fitted in 2.75 s", name="2b", size="1.6", **shown)
     assert "```text\n0.301 logits, fitted in 2.75 s\n```" in text
     assert picture == '<svg id="m2b" r="1.6"/>\n'
+
+
+@pytest.mark.parametrize("page", page_runner.pages(), ids=lambda page: page.stem)
+def test_tables_are_those_of_the_results(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert page_runner.with_results(text) == text
+
+
+def test_every_result_is_on_a_page() -> None:
+    shown = {
+        found[2] for page in page_runner.pages() for found in page_runner.RESULTS.finditer(page.read_text("utf-8"))
+    }
+    assert shown == {path.stem for path in (page_runner.DOCS / "results").glob("*.json")}
