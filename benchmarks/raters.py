@@ -41,11 +41,13 @@ def few_by_severe(rng: draws.Rng, people: int = 300) -> list[list[int]]:
 
 
 DESIGNS: dict[str, Any] = {
-    "crossed": lambda rng: [list(range(6)) for _ in range(150)],
-    "two a person": two_each,
-    "spiral": lambda rng: [[k % 12, (k + 1) % 12] for k in range(300)],  # each has persons in common with its neighbors
-    "nested with few links": lambda rng: nested(),
-    "severe with few ratings": few_by_severe,
+    "everybody by every rater": lambda rng: [list(range(6)) for _ in range(150)],
+    "two raters a person": two_each,
+    "in a spiral, each rater with two neighbors": lambda rng: [
+        [k % 12, (k + 1) % 12] for k in range(300)
+    ],  # each has persons in common with its neighbors
+    "four groups of three raters, linked by ten people": lambda rng: nested(),
+    "ten raters, and two severe ones of eight people each": few_by_severe,
 }
 
 
@@ -69,8 +71,8 @@ def replicate(design: str, seed: int) -> dict[str, float]:
         "severities": float(np.mean(np.abs(found.severity - severity) < 1.96 * found.se)),
         "thresholds": float(np.mean(np.abs(items.thresholds - beta.ravel()) < 1.96 * items.threshold_se)),
         "persons": float(np.mean(np.abs(measure - theta[told]) < 1.96 * se)),
-        "slope, severities": float(np.polyfit(severity, found.severity, 1)[0]),
-        "slope, persons": float(np.polyfit(theta[told], measure, 1)[0]),
+        "slope of severities": float(np.polyfit(severity, found.severity, 1)[0]),
+        "slope of persons": float(np.polyfit(theta[told], measure, 1)[0]),
     }
 
 

@@ -15,8 +15,10 @@ DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *so
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_it_opens_with_demo_and_test() -> None:
-    assert [line.split("#")[0].strip() for line in BLOCKS[0][1].splitlines()] == ["make demo", "make test"]
+def test_it_is_short_and_says_how_to_install_and_develop() -> None:
+    assert README.count("\n") <= 120
+    assert BLOCKS[0][1].startswith("$ pip install .")
+    assert [line.split("#")[0].strip() for line in BLOCKS[-1][1].splitlines()] == ["make demo", "make test"]
 
 
 @pytest.mark.slow
