@@ -70,7 +70,8 @@ def score_split(calibration: Calibration, responses: Responses, split: Any = "ab
 
     Keeps its level with answers that are missing by chance or by form, of different levels too, and has the power of
     Andersen's test against unequal discriminations. Where what a person was asked depends on the answers (adaptive and
-    two-stage tests, stopping after so many wrong), it rejects a true model far too often. `split` is that of `divide`: "ability" is "median" on complete data, and fair to
+    two-stage tests, stopping after so many wrong), it rejects a true model far too often. `split` is
+    that of `divide`: "ability" is "median" on complete data, and fair to
     people who answered few or hard items on any other. Of a conditional fit it is `eRm::Waldtest`.
     """
     groups = divide(responses, split, difficulty=calibration.thresholds)
