@@ -30,8 +30,13 @@ from spectral_irt.inference.groups.cluster_errors import clustered
 from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differential
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, score_split
-from spectral_irt.inference.items.categories import category_columns
-from spectral_irt.inference.items.classical import ItemAnalysis, item_analysis, item_analysis_columns, reversed_findings
+from spectral_irt.inference.items.classical import (
+    ItemAnalysis,
+    category_columns,
+    item_analysis,
+    item_analysis_columns,
+    reversed_findings,
+)
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ranks.items import DENSE_ITEMS, ranking_columns
@@ -207,7 +212,7 @@ class Analysis(AnalysisOfRatings):
     @tabled
     @once("categories")
     def categories(self) -> Columns:
-        """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.categories`."""
+        """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.classical`."""
         return category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
 
     @tabled

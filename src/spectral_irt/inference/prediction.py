@@ -97,9 +97,6 @@ def auc(score: Floats, right: Ints, wrong: Ints) -> float:
     return float(ones @ (below + zeros / 2) / (ones.sum() * zeros.sum()))
 
 
-# ------------------------------------------------------------------------------------- several estimators
-
-
 @dataclass(frozen=True)
 class Comparison:
     """One estimator's row.

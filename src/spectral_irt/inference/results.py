@@ -35,19 +35,9 @@ def first_few(parts: Sequence[str], what: str = "") -> str:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Result:
-    """What a test of the model found.
-
-    Attributes
-    ----------
-    statistic, df, p : float, int, float
-        Of all items together, and the chance of so large a statistic under the model.
-    df2 : float
-        Degrees of freedom of the denominator where the statistic is judged by an F distribution; else infinite.
-    compared : str
-        What was compared with what.
-    columns : columns of `table()`
-    findings : tuple of Finding
-    """
+    """What a test of the model found: the statistic of all items together, its degrees of freedom (`df2`: of the
+    denominator, where it is judged by an F distribution) and p; what was compared with what; the columns of `table()`;
+    and findings."""
 
     name: ClassVar[str] = "Test"
     symbol: ClassVar[str] = "T"
@@ -76,9 +66,6 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
         return {"test": self.name, "statistic": self.statistic, "df": self.df, "df2": self.df2, "p": self.p}
-
-
-# ------------------------------------------------------------------------------ tails, and many questions
 
 
 def _special() -> Any:

@@ -1,22 +1,10 @@
 """Do many differences agree on one value, which one, and which of them do not? With up to 40% of them off.
 
-Two calibrations differ by the same number on all items but those that have changed: that is what linking two
-calibrations and comparing two groups of people have in common. The center of all differences is drawn toward the ones
-that are off, and so is any spread taken from all. Here instead:
-
-1. the half that lies closest together is found (least trimmed squares), which others cannot draw away;
-2. from there outward, every difference within 3 standard errors (`limit`) of the mean of those that agree joins them,
-   and the mean is taken anew, until nothing changes;
-3. Cochran's Q asks whether those that agree differ by more than their errors explain, and by how much besides (the
-   standard deviation `excess`). If that is beyond doubt it counts as error in step 2: differences that scatter
-   everywhere are not taken for drift of each. Less than that does not, or one item that is off and was missed would
-   let in the next.
-
-References
-----------
-Rousseeuw & Leroy (1987), Robust Regression and Outlier Detection, ch. 4 (least trimmed squares of a location).
-DerSimonian & Laird (1986), Controlled Clinical Trials 7, 177-188 (the excess).
-"""
+Two calibrations, or two groups, differ by the same number on all items but those that have changed. The half that lies
+closest together is found (least trimmed squares, Rousseeuw & Leroy 1987, ch. 4); from there every difference within 3
+standard errors (`limit`) of the mean of those that agree joins them, until nothing changes; and Cochran's Q asks
+whether those that agree differ beyond their errors, and by how much (the `excess`, DerSimonian & Laird 1986). An excess
+beyond doubt counts as error: differences that scatter everywhere are not taken for drift of each."""
 
 from __future__ import annotations
 

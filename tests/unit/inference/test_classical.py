@@ -163,17 +163,6 @@ def test_discrimination_is_one_newton_step_of_the_slope() -> None:
         assert table["discrimination"][item] == pytest.approx(1 + top / bottom, abs=1e-9)
 
 
-def test_discrimination_follows_slopes() -> None:
-    """Steep items above 1, flat ones below; near the slopes themselves, which average 1."""
-    slope = np.where(np.arange(24) % 2, 1.4, 0.6)
-    X = rasch(2000, 24, 6, slope=slope)
-    study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
-    found = study._item_statistics()["discrimination"]
-    assert (found[slope > 1] > 1.1).all()
-    assert (found[slope < 1] < 0.9).all()
-    assert np.corrcoef(found, slope)[0, 1] > 0.95
-
-
 def test_the_table_counts_blanks_and_leaves_out_what_is_not_known() -> None:
     X = np.where(np.isnan(AWKWARD), None, AWKWARD)
     responses = Responses.from_wide(X)

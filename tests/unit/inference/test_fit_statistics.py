@@ -6,12 +6,10 @@ from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dense import AWKWARD, probabilities, wilson_hilferty
-from spectral_irt import Analysis, Responses, SpectralRasch, simulate
-from spectral_irt.engine import LocalEngine
+from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
@@ -134,18 +132,6 @@ def test_the_series_for_long_rows(shape):
     np.testing.assert_allclose(rough["outfit_z"], exact["outfit_z"], atol=1e-3)
 
 
-@pytest.mark.slow
-def test_same_bits_whatever_the_threads():
-    data = simulate.rasch(6000, 300, design="sampled", p=0.6, seed=1)
-    assert len(data.responses.blocks) > 1
-    for statistic in (
-        lambda engine: item_statistics(data.responses.using(engine), data.difficulty, data.ability),
-        lambda engine: conditional_statistics(data.responses.using(engine), data.difficulty),
-    ):
-        one, two = statistic(LocalEngine(1)), statistic(LocalEngine(2))
-        assert all(one[name].tobytes() == two[name].tobytes() for name in one)
-
-
 def test_people_who_share_their_items_are_judged_from_tables(monkeypatch):
     """Two booklets and people with sets of their own: the same numbers as one by one."""
     data = simulate.rasch(900, 12, seed=8).responses
@@ -203,17 +189,6 @@ HEAD = [
     "misfit_p",
     "misfit",
 ]
-
-
-def test_table():
-    responses = simulate.rasch(300, 8, seed=2).responses
-    fit = SpectralRasch().fit(responses)
-    table = fit.analyse(responses).item_fit()
-    assert table.columns == HEAD
-    assert table.equals(Analysis(fit.calibration_, responses).item_fit())
-    assert not [name for name in fit.analyse(responses).item_fit(conditional=False).columns if "conditional" in name]
-    frame = pd.DataFrame(responses.to_dense(), columns=list("abcdefgh"))
-    assert isinstance(SpectralRasch().fit(frame).analyse(frame).item_fit(), pd.DataFrame)
 
 
 def test_items_that_were_not_estimated_have_no_fit():

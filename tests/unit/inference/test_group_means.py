@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralRasch
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.grouping import NO_LABEL
 
@@ -125,26 +125,3 @@ def test_people_count_by_their_weights() -> None:
     assert (groups["latent_sd"] < groups["sd"]).all()
     # other people than those of the fit have no weights
     assert SpectralRasch().fit(x, weights=weights).analyse(x[:500]).weights is None
-
-
-def test_equal_weights_change_nothing() -> None:
-    data = simulate.rasch(400, 12, seed=5).responses
-    fits = [SpectralRasch().fit(data, weights=w) for w in (None, np.full(400, 2.0))]
-    plain, weighted = (fit.analyse(data).reliability() for fit in fits)
-    assert weighted.persons.sd == pytest.approx(plain.persons.sd, rel=1e-6)
-    assert weighted.kr20 == pytest.approx(plain.kr20, rel=1e-9)
-    assert weighted.eap_reliability == pytest.approx(plain.eap_reliability, abs=1e-3)
-    assert weighted.eap_people == plain.eap_people
-
-
-def test_groups_are_shown_with_their_latent_sd_also_on_a_scale() -> None:
-    """On a short test estimates differ by much more than people do."""
-    data = simulate.rasch(1200, 6, seed=6).responses
-    labels = (np.arange(1200) % 2).tolist()
-    study = SpectralRasch().fit(data).analyse(data)
-    text = study.summary(study.parts(described={"half": labels}))
-    shown = study.group_means(labels)
-    assert "latent sd" in text
-    assert f"{shown['latent_sd'][0]:.2f}" in text
-    scaled = study.rescale(500, 100).group_means(labels)
-    np.testing.assert_allclose(scaled["measure_latent_sd"], shown["latent_sd"] * (scaled["measure_sd"] / shown["sd"]))

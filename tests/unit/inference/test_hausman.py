@@ -100,19 +100,6 @@ def test_groups_explain_a_vertical_scale(categories):
 
 
 @pytest.mark.slow
-def test_an_adaptive_test_is_told():
-    answers = simulate.rasch(600, 60, design="adaptive", length=15, seed=5).responses
-    study = SpectralRasch().fit(answers).analyse(answers)
-    assert CODE in {finding.code for finding in study.findings()}
-    assert study.record()["conditional_against_marginal"]["stretch"] > 1.2
-    told = MarginalRasch().fit(answers, design="adaptive").analyse(answers)
-    codes = {finding.code for finding in told.findings()}
-    assert {"adaptive_design", "fit_left_out"} <= codes
-    assert CODE not in codes
-    assert told.record()["design"] == "adaptive"
-
-
-@pytest.mark.slow
 def test_of_very_much_a_sample_is_compared():
     answers = simulate.rasch(3000, MOST_THRESHOLDS + 50, design="sampled", p=0.15, seed=6).responses
     test = compare_likelihoods(answers, np.zeros(answers.n_items))

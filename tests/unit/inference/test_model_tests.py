@@ -5,10 +5,9 @@ import pytest
 
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, andersen, simulate
 from spectral_irt.errors import DesignError, DisconnectedDesignError
-from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.inference.groups import calibrations
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
-from spectral_irt.inference.groups.grouping import by_label, divide
+from spectral_irt.inference.groups.grouping import by_label
 from spectral_irt.inference.groups.model_tests import joint_statistic
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 
@@ -101,15 +100,6 @@ def test_joint_statistic_is_the_pseudo_inverse_form():
     assert joint_statistic(b, v, np.ones(m)) == pytest.approx(contrast @ np.linalg.pinv(joint, rcond=1e-10) @ contrast)
 
 
-def test_z_is_antisymmetric_in_the_groups():
-    data = simulate.rasch(500, 8, seed=5).responses
-    half = np.arange(500) % 2
-    fit = SpectralRasch().fit(data)
-    one, other = fit.analyse(data).model_test(half), fit.analyse(data).model_test(1 - half)
-    np.testing.assert_allclose(one.z, -other.z)
-    assert one.statistic == pytest.approx(other.statistic)
-
-
 def test_three_groups():
     data = simulate.rasch(900, 7, seed=7).responses
     found = SpectralRasch().fit(data).analyse(data).model_test(np.arange(900) % 3)
@@ -119,14 +109,6 @@ def test_three_groups():
     assert found.table().columns == ["item", "statistic", "p", "p_holm", "p_bh"]
 
 
-def test_other_estimators_are_compared_by_the_spectral_one():
-    data = simulate.rasch(500, 8, seed=8).responses
-    joint, spectral = JointRasch().fit(data), SpectralRasch().fit(data)
-    assert joint.analyse(data).model_test("median").statistic == pytest.approx(
-        spectral.analyse(data).model_test().statistic
-    )
-
-
 def test_more_items_than_are_compared_at_once(monkeypatch):
     monkeypatch.setattr(calibrations, "DENSE_ITEMS", 60)
     data = simulate.rasch(400, 70, seed=9).responses
@@ -134,17 +116,6 @@ def test_more_items_than_are_compared_at_once(monkeypatch):
     assert np.isnan(found.p)
     assert found.findings[-1].code == "no_joint_test"
     assert np.isfinite(found.z).all()
-
-
-@pytest.mark.slow
-def test_one_block_or_many():
-    from split import in_blocks
-
-    data = simulate.rasch(400, 10, design="sampled", p=0.7, seed=10).responses
-    fit = SpectralRasch().fit(data)
-    one, many = fit.analyse(data).model_test(), fit.analyse(in_blocks(data, 37)).model_test()
-    np.testing.assert_allclose(one.z, many.z, atol=1e-8)
-    assert andersen(data).statistic == pytest.approx(andersen(in_blocks(data, 37)).statistic, abs=1e-6)
 
 
 @pytest.mark.slow
@@ -208,16 +179,6 @@ def test_a_group_whose_items_fall_apart_is_named():
     # Where most items hang together, the few that do not are left out.
     found = andersen(table[:, [0, 1, 2, 3, 4, 5]], np.repeat(["a", "b"], 200))
     assert found.groups.left_out.tolist() == [4, 5]
-
-
-def test_groups_are_calibrated_as_on_their_own():
-    data = simulate.rasch(300, 6, seed=13).responses
-    half = np.arange(300) % 2
-    found = calibrate_groups(data, divide(data, half), GroupModel(SpectralRasch(regularization=0)))
-    for k in (0, 1):
-        alone = SpectralRasch(regularization=0, se="information").fit(data.take_persons(half == k))
-        np.testing.assert_allclose(found.difficulty[k], alone.difficulty_)
-        np.testing.assert_allclose(found.se[k], alone.se_)
 
 
 def test_locations_solve_the_conditional_equations():

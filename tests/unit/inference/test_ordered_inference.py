@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import (
-    ConditionalPartialCredit,
-    ConditionalRatingScale,
-    SpectralPartialCredit,
-    SpectralRatingScale,
-    simulate,
-)
+from spectral_irt import ConditionalPartialCredit, ConditionalRatingScale, SpectralPartialCredit, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.inference.prediction import compare, marginal_categories
 
@@ -71,14 +65,6 @@ def test_dependent_items_and_a_second_dimension_are_found():
 # ---------------------------------------------------------------------------------------- classical statistics
 
 
-def test_a_turned_item_is_named():
-    table = simulate.partial_credit(400, 8, categories=4, seed=3).responses.to_dense()
-    table[:, 5] = 3 - table[:, 5]
-    study = SpectralPartialCredit().fit(table).analyse(table)
-    found = [one for one in study.findings() if one.code == "reversed_items"]
-    assert found[0].items == (5,)
-
-
 @pytest.mark.parametrize(
     ("turned", "noise"), [((0, 3, 4, 7, 9, 11), 0.0), ((1, 2, 5, 8, 9, 10), 0.4), ((4, 6, 7), 0.2)]
 )
@@ -101,14 +87,6 @@ def test_all_reversed_items_are_named_first_and_ready_to_paste(turned: tuple[int
     follow = [code for code in codes if code in ("second_dimension", "misfitting_items", "dependent_items")]
     assert follow
     assert codes.index(follow[0]) > codes.index("reversed_items")
-
-
-@pytest.mark.slow
-def test_bootstrap_limits_of_fit():
-    data = simulate.rating_scale(250, 6, categories=3, seed=5).responses
-    study = SpectralRatingScale().fit(data).analyse(data)
-    fit = study.item_fit(bootstrap=40)
-    assert fit["infit_conditional_low"].max() < 1 < fit["infit_conditional_high"].min()
 
 
 # -------------------------------------------------------------------------------------------------- prediction

@@ -8,7 +8,7 @@ import pytest
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
-from spectral_irt.inference.fit.person_fit import LIMIT, misfit_sentence, more_than, person_misfit
+from spectral_irt.inference.fit.person_fit import LIMIT, person_misfit
 from spectral_irt.persons.residuals import person_mean_squares, standardized
 
 
@@ -80,9 +80,3 @@ def test_a_z_in_reach_is_wilson_and_hilfertys_and_moves_on_without_a_jump() -> N
         np.testing.assert_allclose(standardized(square, np.full(3, q)), 3 * (np.cbrt(square) - 1) / q + q / 3)
     np.testing.assert_allclose(*(standardized(square, np.full(3, q)) for q in (2.0, 2.0 + 1e-9)), atol=1e-6)
     assert standardized(np.array([0.27]), np.array([10.0]))[0] < 0
-
-
-def test_two_of_a_hundred_are_no_more_than_chance_explains() -> None:
-    assert "no more than chance explains" in misfit_sentence(0.02, 0.012, more_than(2, 5, 0.2))
-    assert "no more" not in misfit_sentence(0.10, 0.012, more_than(10, 5, 0.2))
-    assert "no more" not in misfit_sentence(0.01, 0.012, more_than(1, 5, 0.2))

@@ -89,13 +89,6 @@ def test_items_without_difficulty_are_left_out():
     assert np.isnan(found.component_loadings[2]).all()
 
 
-def test_average_is_minus_one_over_the_other_items():
-    for m in (10, 30):
-        data = simulate.rasch(2000, m, seed=7).responses
-        found = SpectralRasch().fit(data).analyse(data).local_dependence()
-        assert found.mean == pytest.approx(-1 / (m - 1), rel=0.15)
-
-
 def dependent_data(seed):
     """Twelve items; three in ten people answer item 8 as they answered item 3."""
     table = simulate.rasch(800, 12, seed=seed).responses.to_dense()
@@ -117,14 +110,6 @@ def test_a_dependent_pair_and_a_second_dimension_are_seen():
     loading = found.component_loadings[:, 0]
     assert (np.sign(loading[:8]) == np.sign(loading[0])).all()
     assert (np.sign(loading[8:]) == -np.sign(loading[0])).all()
-
-
-def test_the_same_seed_takes_the_same_people():
-    data = simulate.rasch(300, 6, seed=9).responses
-    fit = SpectralRasch().fit(data)
-    one, two = (fit.analyse(data).local_dependence(sample=200, seed=3) for _ in range(2))
-    assert one.q3_star == two.q3_star
-    assert one.columns["n"].tolist() == [200] * 15
 
 
 def test_bad_options():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from spectral_irt import ConditionalRasch, JointRasch, SpectralRasch, datasets, simulate
+from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.analysis import analysis
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Z95
@@ -116,11 +116,6 @@ def test_draws_use_the_covariance() -> None:
     assert [x.tolist() for x in middle(alone)] == [[1, 1, 3], [2, 2, 3]]
 
 
-def test_more_asked_than_there_are() -> None:
-    responses = simulate.rasch(100, 3, seed=1).responses
-    assert SpectralRasch().fit(responses).analyse(responses).ranking(top=5)["p_top"].to_list() == [1, 1, 1]
-
-
 def test_anchored_items_do_not_err() -> None:
     """Anchors have standard error zero: their order is known, and nothing is divided by zero."""
     responses = simulate.rasch(200, 6, seed=1).responses
@@ -226,25 +221,6 @@ def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(large["p_top"], small["p_top"], atol=TOLERANCE + 0.01)
     for name in ("rank_low", "rank_high"):
         assert np.max(np.abs(large[name] - small[name])) <= 5
-
-
-def test_same_seed_same_table() -> None:
-    responses = simulate.rasch(200, 30, seed=1).responses
-    fit = SpectralRasch().fit(responses)
-    assert fit.analyse(responses).ranking(seed=4).equals(fit.analyse(responses).ranking(seed=4))
-
-
-@pytest.mark.parametrize("estimator", [ConditionalRasch(), JointRasch()])
-def test_other_estimators(estimator) -> None:  # type: ignore[no-untyped-def]
-    responses = simulate.rasch(300, 8, seed=1).responses
-    table = estimator.fit(responses).analyse(responses).ranking(top=3)
-    assert table["p_top"].sum() == pytest.approx(3)
-
-
-def test_frames_go_out_as_they_came_in() -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"a": [1, 0, 1], "b": [0, 1, 1], "c": [0, 0, 1]})
-    assert isinstance(SpectralRasch().fit(frame).analyse(frame).ranking(), pd.DataFrame)
 
 
 def test_what_cannot_be_asked() -> None:

@@ -71,18 +71,6 @@ def test_reliability_is_the_squared_correlation_with_the_truth(calibrated, metho
     assert found.form_correlation is None  # everybody met the same items
 
 
-def test_how_it_reads(calibrated):
-    fit, data = calibrated
-    found = fit.analyse(data.responses).reliability()
-    text = repr(found)
-    assert "persons, real" in text
-    assert text.startswith(f"EAP reliability {found.eap_reliability:.3f}, KR-20 {found.kr20:.3f}")
-    assert max(map(len, text.splitlines())) <= 120
-    plain = found.to_dict()
-    assert plain["persons"]["n"] == found.persons.n
-    assert plain["kr20"] == found.kr20
-
-
 SHORT = {
     "5 items": (5, 0.0, 1.0, {}),
     "5 items, able": (5, 1.5, 1.0, {}),

@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import Responses, datasets, simulate
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.groups.grouping import Split, by_label, divide, item_sets
+from spectral_irt.inference.groups.grouping import by_label, divide, item_sets
 
 _ = np.nan
 TABLE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1], [_, 1, 0, 0], [_, 1, 1, 0], [_, _, _, _]])
@@ -96,12 +96,6 @@ def test_labels(labels):
     assert found.sizes.tolist() == [2, 2]
 
 
-def test_numeric_labels_keep_their_order():
-    found = by_label(Responses.from_wide(TABLE), [10, 9, 9, 100, 10, np.nan, 9])
-    assert found.names == ("9", "10", "100")
-    assert found.keep(np.array([True, False, True])).group.tolist() == [-1, 0, 0, 1, -1, -1, 0]
-
-
 def test_bad_splits():
     data = Responses.from_wide(TABLE)
     with pytest.raises(
@@ -114,8 +108,3 @@ def test_bad_splits():
         divide(data, np.zeros((7, 2)))
     with pytest.raises(OptionError, match=r"none of the 2 people in the groups \('x', 'y'\) is in the data \(0, 1, 2"):
         divide(data, {"x": "a", "y": "b"})
-
-
-def test_split_members():
-    split = Split(("a", "b"), np.array([0, 1, -1, 1]))
-    assert split.members(1).tolist() == [False, True, False, True]

@@ -254,7 +254,7 @@ def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, un
     spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
     vector = _strongest(found.z())
     direction = vector * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-    squares = unsure * along(parts, direction, half)
+    squares = unsure * float(parts.sum(along, direction, half))
     p = float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
     return p, 1 + float(vector @ tested.correlation() @ vector)
 

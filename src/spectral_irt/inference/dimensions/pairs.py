@@ -244,12 +244,8 @@ def _finished(sums: Floats, expected: Floats) -> PairSums:
     return PairSums(shared, variance, np.sqrt(v * v.T), n)
 
 
-def along(parts: Prepared, direction: Floats, half: int) -> float:
+def along(part: Residuals, direction: Floats, half: int) -> float:
     """Sum of squares over the people of a half of what each adds to direction' S direction."""
-    return float(parts.sum(_along, direction, half))
-
-
-def _along(part: Residuals, direction: Floats, half: int) -> float:
     part = part.of(half)
     c = rank_one(part.v, part.seen) * direction
     e = part.e * direction

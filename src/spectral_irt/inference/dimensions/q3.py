@@ -1,15 +1,9 @@
 """Yen's Q3 and principal components of residuals: what analysts report of local dependence and a second dimension.
 
-The residual of an answer is r = x - E at the person's estimated ability, or (x - E) / sqrt(V) standardized. Q3 of two
-items is the correlation of their residuals over the people who answered both. Under the model it is not zero but about
--1 / (m - 1), because a person's ability was fitted to these very answers; so it is set against the average pair.
-Eigenvalues of the correlations of standardized residuals are in units of items: one of 3 says that about three items
-share something beyond the ability, and the loadings say which. Pure noise has eigenvalues too, up to about
-(1 + sqrt(m v))^2 with v the mean variance of a correlation, 1 / n on complete data (Marchenko & Pastur 1967).
-
-These are descriptions with rules of thumb. Whether items are dependent, or have a second dimension, is decided by
-`dimensionality`, whose tests have a level without a bootstrap.
-"""
+Q3 of two items is the correlation of their residuals x - E at the estimated abilities. Under the model it is about -1 /
+(m - 1), so it is set against the average pair. Eigenvalues of the correlations of standardized residuals are in units
+of items; pure noise has some up to about (1 + sqrt(m v))^2, v the mean variance of a correlation (Marchenko & Pastur
+1967). These are descriptions with rules of thumb; `dimensionality` decides, by tests that keep their level."""
 
 from __future__ import annotations
 
@@ -161,9 +155,6 @@ def local_dependence(
     return LocalDependence(answers.items, r, n, mean, float(values.max()) - mean, *components, answers.frame_kind)
 
 
-# ---------------------------------------------------------------------------------------------- residuals
-
-
 def residual_matrices(responses: Responses, thresholds: Floats, ability: Floats, *, standardized: bool) -> Prepared:
     """Residuals, people x items, one sparse matrix a block; a residual of zero is stored like any other."""
     beta = checked(responses, thresholds)
@@ -215,9 +206,6 @@ def _pair_sums(residuals: sparse.csr_array) -> Floats:
             product = left.T @ right
             total[k] += product.toarray() if sparse.issparse(product) else product
     return total
-
-
-# -------------------------------------------------------------------------------------------- components
 
 
 def residual_components(matrix: Floats, n: Ints) -> tuple[Floats, Floats, float]:

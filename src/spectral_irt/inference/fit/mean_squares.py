@@ -1,18 +1,14 @@
-"""Does each item behave as the model says? Infit and outfit of every item: sums over people.
+"""Infit and outfit of every item: sums over people.
 
-Two sets of mean squares (`persons.residuals` has the formulas). The **conventional** ones compare answers with what is
-expected at the estimated ability, as Winsteps and eRm do; the ability has already adapted to the answers, so their mean
-is below 1, the more so the shorter the test. The **conditional** ones compare answers with what is expected given the
-score, which contains no ability at all: answers of different people are then independent, their mean is 1 in tests of
-any length, and their standardized form keeps its level (Müller 2020). Decide by these; the others are for comparison.
+The **conventional** ones compare answers with what is expected at the estimated ability, as Winsteps and eRm do; the
+ability has already adapted to the answers, so their mean is below 1, the more so the shorter the test. The
+**conditional** ones compare answers with what is expected given the score: their mean is 1 in tests of any length, and
+their standardized form keeps its level (Müller 2020). Decide by these; the others are for comparison.
 
-The spread of the conditional ones needs one more thought. The thresholds of the item were estimated, and have used up
-the directions sum d_k = 0, d_k = 1{x >= k} - P(X >= k | score). With f = (x - E)^2 - V, or that over V, r = sum
-Cov(f, d) and S = sum Cov(d, d'), what is left is the sum of f - r' S^-1 d, of variance sum Var f - r' S^-1 r. (Right or
-wrong: d = x - P, r = sum V (1 - 2 P), or sum (1 - 2 P), and S = sum V.) The standardized forms use this: without it
-their standard deviation is 0.8 instead of 1 (measured, 10 to 60 items). Since a shift of the difficulty no longer
-matters either, they ask about misfit apart from displacement, and serve items that were calibrated elsewhere as well.
-"""
+Estimated thresholds have used up the directions sum d_k = 0, d_k = 1{x >= k} - P(X >= k | score). With f = (x - E)^2 -
+V, or that over V, r = sum Cov(f, d) and S = sum Cov(d, d'), what is left is the sum of f - r' S^-1 d, of variance sum
+Var f - r' S^-1 r. (Right or wrong: d = x - P, r = sum V (1 - 2 P), or sum (1 - 2 P), and S = sum V.) Without this the
+standard deviation of the standardized conditional forms is 0.8 instead of 1 (measured, 10 to 60 items)."""
 
 from __future__ import annotations
 
@@ -45,9 +41,6 @@ from spectral_irt.tables import Columns
 
 CACHED = 32_768  # answers whose dozen numbers each stay in a core's second-level cache
 ROUNDING = 1e-6  # a standard error below this is one of rounding
-
-
-# -------------------------------------------------------------------------------------------- conventional
 
 
 def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
@@ -147,9 +140,6 @@ def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats
         for row, value in zip(total, values, strict=True):
             row += np.bincount(items, weights=value, minlength=m)
     return total
-
-
-# -------------------------------------------------------------------------------------------- conditional
 
 
 def conditional_statistics(

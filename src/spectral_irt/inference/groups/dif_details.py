@@ -1,23 +1,14 @@
 """Differential functioning in detail: does the difference between two groups depend on ability, or on the threshold?
 
-An item may be harder for one group among the less able and easier among the more able, and on the whole show nothing.
-Each group is therefore divided at one common ability into a less able and a more able half, by the score on the items
-answered, which leaves the estimates of each half consistent; the four parts are calibrated on their own, and
+Each group is divided at one common ability into a less able and a more able half, by the score on the items answered;
+the four parts are calibrated on their own, and
 
     interaction_i = contrast_i among the more able - contrast_i among the less able,
 
-centered on the items that agree on it (`robust_center.py`), whose variance is the sum of those of the four parts.
-Under the model it is zero, whether or not the item has a uniform difference. A positive one says that the item gets
-harder for the focal group, compared with the reference group, as ability grows: it discriminates less there.
-
-The location of an item (all its thresholds together, `dif.py`) says whether it is harder for a group. Each
-threshold on its own says where: people of one group may hesitate before the highest category only. Thresholds are
-estimated in each group by itself, and centered on the same anchors as the locations,
-
-    contrast_ik = (b_ik - mean location of the anchors) in the focal group - the same in the reference group,
-
-and a chi-square with K - 1 degrees of freedom asks whether the K contrasts of an item are the same.
-"""
+centered on the items that agree on it (`robust_center.py`), is zero under the model, whether or not the item has a
+uniform difference. A positive one says that the item discriminates less in the focal group. Each threshold on its own
+says where a difference lies: with thresholds estimated in each group and centered on the same anchors as the locations,
+a chi-square with K - 1 degrees of freedom asks whether the K contrasts of an item are the same."""
 
 from __future__ import annotations
 
@@ -43,9 +34,6 @@ from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
 DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
-
-
-# ------------------------------------------------------------------------------------------ by ability
 
 
 def nonuniform_columns(
@@ -128,9 +116,6 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
             tuple(items),
         )
     ]
-
-
-# ---------------------------------------------------------------------------------------- by threshold
 
 
 def threshold_contrasts(

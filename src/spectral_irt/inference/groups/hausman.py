@@ -107,7 +107,11 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
         found = _tested(sample, n)
     if found.p >= LEVEL or found.size < NOTABLE or found.in_errors < OF_ERROR:
         return found
-    return by_design(replace(found, findings=(_finding(found, layout.binary, groups is not None),)), responses)
+    finding = _finding(found, layout.binary, groups is not None)
+    if forms_follow_ability(responses):
+        note = "Here forms are for people of different ability, and their answers did not choose them: CML holds."
+        finding = replace(finding, severity="note", sentence=f"{finding.sentence} {note}")
+    return replace(found, findings=(finding,))
 
 
 # ------------------------------------------------------------------------------------- who is compared
@@ -287,15 +291,6 @@ def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:
         f"{things.lower()} by CML, those of the spectral and the conditional estimator."
     )
     return Finding(CODE, "warning", sentence, remedy)
-
-
-def by_design(test: HausmanTest, responses: Responses) -> HausmanTest:
-    """The test with a note in place of the warning where people got forms for their level, which explains it."""
-    if not test.findings or not forms_follow_ability(responses):
-        return test
-    note = "Here forms are for people of different ability, and their answers did not choose them: CML holds."
-    findings = tuple(replace(one, severity="note", sentence=f"{one.sentence} {note}") for one in test.findings)
-    return replace(test, findings=findings)
 
 
 def forms_follow_ability(responses: Responses) -> bool:

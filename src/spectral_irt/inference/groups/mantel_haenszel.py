@@ -1,22 +1,11 @@
 """Mantel and Haenszel's odds ratio: is an item harder for one group than for another of the same score?
 
-People are matched on the set of items answered and the raw score, which under the Rasch model is all that ability has
-to say. In each stratum k an item has a table of right and wrong by group, A_k B_k (reference) over C_k D_k (focal),
-
-    alpha = sum_k A_k D_k / N_k  /  sum_k B_k C_k / N_k,
-
-the common odds ratio; log alpha estimates how much harder the item is for the focal group. It needs no difficulties
-at all, which makes it a check on those that have them.
-
-With more than two categories it is Mantel's statistic: in each stratum F is the sum of the focal group's answers, E and
-V are its mean and variance if the groups do not differ. sum (E - F) / sum V is Cox's estimate of the difference between
-the groups in logits. For right and wrong answers the first is kept, by which the delta scale is defined.
-
-References
-----------
-Mantel & Haenszel (1959), J. Nat. Cancer Inst. 22; Mantel (1963), JASA 58, 690-700; Holland & Thayer (1988); Robins,
-Breslow & Greenland (1986), Biometrics 42, 311-323.
-"""
+People are matched on the set of items answered and the raw score. In each stratum k an item has a table of right and
+wrong by group, A_k B_k (reference) over C_k D_k (focal), and log alpha, alpha = sum_k A_k D_k / N_k / sum_k B_k C_k /
+N_k, estimates how much harder the item is for the focal group, without difficulties (Mantel & Haenszel 1959; errors by
+Robins, Breslow & Greenland 1986). With more than two categories it is Mantel's statistic (1963) with Cox's estimate,
+sum (E - F) / sum V, where F is the sum of the focal group's answers, E and V its mean and variance if groups do not
+differ."""
 
 from __future__ import annotations
 
@@ -46,25 +35,18 @@ def mantel_haenszel(
     answers are right or wrong; and the share of the people without an extreme score who have a match: equal items and
     score, other group.
     """
-    stratum, n_strata, matched = _match(responses, focal)
-    asked = responses if items is None else responses.take_items(items)
-    if not n_strata:
-        nothing = np.full(asked.n_items, np.nan)
-        return nothing, nothing, nothing, matched
-    cells = _cells(asked, stratum, focal, n_strata)
-    return (*(_odds_ratio if responses.thresholds.binary else _mean_scores)(cells, asked.n_items), matched)
-
-
-def _match(responses: Responses, focal: NDArray[np.bool_]) -> tuple[Ints, int, float]:
-    """The stratum of each person (-1: none), how many there are, and the share of informative people in one."""
     keys = np.stack([item_sets(responses), responses.scores], axis=1)
     stratum = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     informative = responses.informative
     persons, others = (np.bincount(stratum, weights=each & informative) for each in (focal, ~focal))
     both = (persons > 0) & (others > 0)
-    code = np.where(both, np.cumsum(both) - 1, -1)
-    share = float((persons + others)[both].sum() / max(informative.sum(), 1))
-    return code[stratum], int(both.sum()), share
+    matched = float((persons + others)[both].sum() / max(informative.sum(), 1))
+    asked = responses if items is None else responses.take_items(items)
+    if not both.any():
+        nothing = np.full(asked.n_items, np.nan)
+        return nothing, nothing, nothing, matched
+    cells = _cells(asked, np.where(both, np.cumsum(both) - 1, -1)[stratum], focal, int(both.sum()))
+    return (*(_odds_ratio if responses.thresholds.binary else _mean_scores)(cells, asked.n_items), matched)
 
 
 @dataclass(frozen=True, eq=False)

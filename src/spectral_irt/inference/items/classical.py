@@ -1,21 +1,11 @@
 """The classical analysis of every item: how it was answered, and whether it goes with the others.
 
-All of it comes from sums over the answers, one pass. With x the answer, K the highest category of its item, s and n the
-total and the highest possible score of a person, the rest of an answer is
-
-    r = (s - x) / (n - K),
-
-the share of the other points that the person has (of right and wrong answers, the share of the others that are right).
-On complete data r goes with the rest score s - x, and the correlation of x with r is the corrected item-total
-correlation of the textbooks, the point-biserial one where x is 1 or 0. People with a single answer have no rest and are
-left out of it. An item that is part of the measure it is compared with agrees with itself, the more so the shorter the
-test; hence the rest.
-
-An item that abler people answer lower has its answers turned round: it is worded the other way, or its key is wrong.
-Whether somebody is able is told by the other items that have a difficulty, as PROX, so that forms of unlike difficulty
-can be compared. Under the model, and under any model in which abler people do better, mean abilities rise with the
-category: a slope the other way beyond chance cannot come from an item that is just noisy.
-"""
+With x the answer, K the highest category of its item, s and n the total and the highest possible score of a person, the
+rest of an answer is r = (s - x) / (n - K), the share of the other points; on complete data its correlation with x is
+the corrected item-total correlation. An item that abler people answer lower is worded the other way, or its key is
+wrong. Whether somebody is able is told by the other items that have a difficulty, as PROX, so that forms of unlike
+difficulty can be compared; a slope of mean abilities against the category beyond chance cannot come from an item that
+is just noisy."""
 
 from __future__ import annotations
 
@@ -33,8 +23,9 @@ from spectral_irt.data.packing import person_chunks
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import listed
 from spectral_irt.inference.results import EACH, holm, student_two_sided
-from spectral_irt.model import prox
+from spectral_irt.model import category_probabilities, prox
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
+from spectral_irt.persons.residuals import answers_at
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -263,6 +254,52 @@ def item_analysis_columns(
     if not layout.binary:
         columns |= {f"share_{k}": shares[:, k] for k in range(shares.shape[1])}
     return columns
+
+
+def category_columns(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
+    """`item, category, code, n, share, mean_ability, infit`: a row for each category of each item.
+
+    `n` people gave the answer, a `share` of those who answered the item. `mean_ability`, in logits, should rise with
+    the category. Infit of category k compares how far its answers are from what is expected with how far the model
+    lets them be,
+
+        sum over answers k of (k - E)^2 / sum over all answers of P(k) (k - E)^2,
+
+    1 where the model holds. Both are of people with neither the lowest nor the highest score, whatever these do fits.
+
+    References
+    ----------
+    Wright & Masters (1982), Rating Scale Analysis, ch. 5; Linacre (2002), Optimizing rating scale category
+    effectiveness, Journal of Applied Measurement, 3, 85-106.
+    """
+    layout, beta = responses.thresholds, checked(responses, thresholds)
+    n, theta, square, expected = responses.entries.sum(_category_sums, beta, layout, persons=(ability,))
+    counts, codes = responses.category_counts, responses.category_codes()
+    item, category = np.nonzero(np.isfinite(counts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = {
+            "code": codes,
+            "n": counts,
+            "share": counts / np.nansum(counts, axis=1, keepdims=True),
+            "mean_ability": theta / n,
+            "infit": square / expected,
+        }
+    columns = {name: values[item, category] for name, values in found.items()}
+    return {"item": responses.items[item], "category": category, **columns, "n": columns["n"].astype(np.int64)}
+
+
+def _category_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds) -> Floats:
+    """Of items x categories: answers, sums of abilities, of squared residuals, and of those the model expects."""
+    size = layout.widest + 1
+    total, cumulated = np.zeros((4, layout.n_items, size)), layout.cumulated(np.nan_to_num(beta))
+    for one in answers_at(block, ability, beta, layout):
+        place = one.item.astype(np.int64) * size + one.x.astype(np.int64)
+        for row, values in zip(total, (None, one.theta, (one.x - one.mean) ** 2), strict=False):
+            row += np.bincount(place, values, layout.n_items * size).reshape(-1, size)
+        p = category_probabilities(one.theta, cumulated[one.item])
+        for k in range(size):
+            total[3, :, k] += np.bincount(one.item, p[:, k] * (k - one.mean) ** 2, layout.n_items)
+    return total
 
 
 def first_component(responses: Responses) -> Floats | None:

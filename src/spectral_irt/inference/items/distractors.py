@@ -187,9 +187,6 @@ def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple
     return (Finding("wrong_key", "warning", f"{what}. {first_few(parts, ' items')}.", remedy, tuple(labels)),)
 
 
-# -------------------------------------------------------------------- options by stratum of ability
-
-
 def option_curves(
     responses: Responses, difficulty: Floats, ability: Floats, items: Ints, strata: int = STRATA
 ) -> list[Columns]:

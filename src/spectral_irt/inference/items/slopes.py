@@ -1,26 +1,14 @@
-"""Slopes of items: how steeply answers rise with ability, item by item, where the Rasch model has one slope for all.
+"""Slopes of items: how steeply answers rise with ability, where the Rasch model has one slope for all.
 
-`slopes` is a diagnosis with given abilities, one regression for each item,
-
-    P(x = 1 | theta) = sigmoid(slope theta - intercept),
-
-with a weak normal prior on the slope around 1, without which an item that separates people perfectly has none. People
-of nearly the same ability are put together, so that one pass over the answers is enough for all items. Abilities are
-taken as known: right where each rests on many items, and otherwise slopes are too flat.
-
-`slope_model` has abilities of its own, and answers in any number of categories,
+`slopes` is a diagnosis with given abilities, one regression for each item, P(x = 1 | theta) = sigmoid(slope theta -
+intercept), with a weak normal prior on the slope around 1. Abilities are taken as known: right where each rests on many
+items, and otherwise slopes are too flat. `slope_model` has abilities of its own, and any number of categories,
 
     P(x = k | theta) ~ exp(k a_i theta - t_i1 - ... - t_ik),
 
-the two-parameter or the generalized partial credit model, by EM on a grid of abilities whose weights are free. Unequal
-slopes make items share more than the Rasch model says (steep items with steep ones), and make them differ between
-groups of unlike ability. Both are compared with what answers drawn from this model show before they are called a second
-dimension, local dependence or differential functioning.
-
-References
-----------
-Bock & Aitkin (1981), Psychometrika 46, 443-459; Muraki (1992), Applied Psychological Measurement 16, 159-176.
-"""
+the two-parameter or generalized partial credit model, by EM on a grid of abilities with free weights (Bock & Aitkin
+1981; Muraki 1992). Answers drawn from it say what unequal slopes alone make of residual correlations and of groups of
+unlike ability, before that is called a second dimension, local dependence or differential functioning."""
 
 from __future__ import annotations
 

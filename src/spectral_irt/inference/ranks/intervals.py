@@ -1,14 +1,9 @@
 """Which of two are surely in the order of their estimates, and the ranks that follow, for all of them at once.
 
-The largest error of any difference, over its own standard error,
-
-    T = max_ij |(b_i - beta_i) - (b_j - beta_j)| / se_ij,
-
+The largest error of any difference over its own standard error, T = max_ij |(b_i - beta_i) - (b_j - beta_j)| / se_ij,
 is distributed as in Gaussian draws with the covariance of the estimates. Pairs are tested by steps, from the one that
-is farthest apart: those whose order is taken as known are no longer among those that could be put in the wrong order,
-so that T is taken over the others (the step-down of Romano & Wolf). The chance that any pair is wrongly said to differ
-is at most the level, whatever the truth. Then the number of those surely above, and of those surely below, bound every
-rank, for all together.
+is farthest apart, T being taken over those whose order is not known yet (Romano & Wolf); the chance that any pair is
+wrongly said to differ is at most the level. The numbers of those surely above and surely below bound every rank.
 
 References
 ----------

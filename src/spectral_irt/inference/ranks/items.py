@@ -1,16 +1,9 @@
 """Which items are the hardest (or, of ratings, the best liked), and how sure that order is.
 
 The items that come first by their estimates are not as far out as they seem (the winner's curse); by how much depends
-on how difficulties are spread. A normal spread is right for some tests and wrong for others: where the hardest items
-crowd together it makes an item's place among the top too sure, where they have a long tail too unsure. So the spread is
-learned: a mixture of narrow normals on a grid, by a few steps of EM from the normal that fits best. That spread is
-smooth: items that come in groups of nearly equal ones are taken for farther apart than they are.
-
-References
-----------
-Laird & Louis (1991), Smoothing the nonparametric maximum likelihood estimate of a mixing distribution by EM.
-Shen & Louis (1999), Empirical Bayes estimation via the smoothing by roughening approach.
-"""
+on how difficulties are spread. That is learned: a mixture of narrow normals on a grid, by a few steps of EM from the
+normal that fits best (Laird & Louis 1991; Shen & Louis 1999). The spread is smooth: items that come in groups of nearly
+equal ones are taken for farther apart than they are."""
 
 from __future__ import annotations
 
@@ -130,9 +123,6 @@ def middle(ranks: NDArray[np.int32]) -> tuple[Ints, Ints]:
     return low, high
 
 
-# --------------------------------------------------------------------------------- how difficulties are spread
-
-
 @dataclass(frozen=True, eq=False)
 class Likely:
     """Where each item is likely to be: center and sd were the spread normal; and, items x places, the standard normal
@@ -154,19 +144,14 @@ class Likely:
 
 
 def likely(calibration: Calibration) -> Likely:
-    """The distribution of each item with a standard error, given its estimate and the spread of all."""
-    known = np.isfinite(calibration.difficulty - calibration.se)
-    precision, pull = data_alone(calibration)
-    return likely_places(precision[known], pull[known])
+    """The distribution of each item with a standard error, given its estimate and the spread of all.
 
-
-def data_alone(calibration: Calibration) -> tuple[Floats, Floats]:
-    """What the answers say of each item without the prior: its likelihood exp(pull b - precision b^2 / 2).
-
-    A difficulty with standard error s that a prior N(mean, 1 / alpha) was part of has the precision 1 / s^2 - alpha
-    from its answers. The level that an item was drawn to is taken for the mean of all: right where items were met at
-    random, and where forms differ in difficulty too little is taken away.
+    What the answers say of an item without the prior is its likelihood exp(pull b - precision b^2 / 2). A difficulty
+    with standard error s that a prior N(mean, 1 / alpha) was part of has the precision 1 / s^2 - alpha from its
+    answers. The level that an item was drawn to is taken for the mean of all: right where items were met at random, and
+    where forms differ in difficulty too little is taken away.
     """
+    known = np.isfinite(calibration.difficulty - calibration.se)
     total = 1 / np.maximum(calibration.se, LEAST_SE) ** 2
     prior = calibration.prior
     alpha: float | Floats
@@ -174,7 +159,8 @@ def data_alone(calibration: Calibration) -> tuple[Floats, Floats]:
     if prior is not None and prior.kind == "neighbors" and prior.estimated:
         alpha = alpha * fading(calibration.item_information, calibration.known, prior.alpha)
     precision = np.maximum(total - alpha, LEAST_SHARE * total)
-    return precision, calibration.difficulty * total - (total - precision) * mean
+    pull = calibration.difficulty * total - (total - precision) * mean
+    return likely_places(precision[known], pull[known])
 
 
 def likely_places(precision: Floats, pull: Floats) -> Likely:

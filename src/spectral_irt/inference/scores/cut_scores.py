@@ -1,24 +1,14 @@
-"""Cut scores: how many people are in which class, and how sure that is.
+"""Cut scores: how many people are in which class, and how sure that is (Lee 2010, Rudner 2005).
 
-Two questions about a decision (Lee 2010, Rudner 2005). Accuracy: the chance that somebody is put in the class that the
-true ability belongs to. Consistency: the chance that two tests of the same kind put somebody in the same class.
-
-People on a form (`persons/test_form.py`) have a class for every raw score. With w the distribution of ability on it,
+Accuracy is the chance that somebody is put in the class that the true ability belongs to, consistency the chance that
+two tests of the same kind put somebody in the same class. With w the distribution of ability on a form,
 
     accuracy = sum_c of w(theta in c) P(class c | theta),      consistency = sum_c of w(theta) P(class c | theta)^2,
 
-where P(class | theta) adds the exact chances of the scores in the class, from the elementary symmetric functions. w is
-what the scores on the form say: a normal distribution by maximum likelihood, and some steps of EM from there, which
-follow the scores where abilities are not normal.
-
-Of people who share a set of items with nobody, the true ability is taken to be normal around the posterior mean under a
-normal population; and given the ability, the score on another test of the same items is normal but for being whole.
-
-References
-----------
-Lee (2010), Journal of Educational Measurement 47, 1-17; Rudner (2005), Practical Assessment, Research & Evaluation
-10(13); Lord & Wingersky (1984), Applied Psychological Measurement 8, 453-461.
-"""
+where P(class | theta) adds the exact chances of the scores in the class (Lord & Wingersky 1984). w is a normal
+distribution by maximum likelihood, and some steps of EM from there, which follow the scores. Of people who share a set
+of items with nobody, the true ability is normal around the posterior mean, and scores given it are normal but for being
+whole."""
 
 from __future__ import annotations
 
@@ -120,11 +110,12 @@ def cut_columns(
     known = np.isfinite(found.ability) | found.extreme
     n = np.bincount(class_of(found.ability[known], cuts), minlength=len(cuts) + 1)
     ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
+    total, people = responses.entries.sum(_inverse_information, checked(responses, test.thresholds), test.layout, cuts)
     how = np.vstack([np.full(len(SHARES), np.nan), decisions(test, responses, ways, found, forms, prior)])
     return {
         "class": np.array([*(str(k + 1) for k in range(len(cuts) + 1)), "all"], dtype=object),
         "ability": np.concatenate([[np.nan], cuts, [np.nan]]),
-        "se": np.concatenate([[np.nan], _error_at(test, responses, cuts), [np.nan]]),
+        "se": np.concatenate([[np.nan], np.sqrt(total / max(people, 1)), [np.nan]]),
         "n": np.append(n, n.sum()),
         "share": np.append(n, n.sum()) / max(int(n.sum()), 1),
         **dict(zip(SHARES, how.T, strict=True)),
@@ -205,13 +196,6 @@ def _true_class(theta: Floats, cuts: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------- people on no form
-
-
-def _error_at(test: Form, responses: Responses, cuts: Floats) -> Floats:
-    """Standard error of an ability at each cut: the root of the mean of 1 / information over all with answers."""
-    beta = checked(responses, test.thresholds)
-    total, people = responses.entries.sum(_inverse_information, beta, test.layout, cuts)
-    return np.sqrt(total / max(people, 1))
 
 
 def _on_no_form(

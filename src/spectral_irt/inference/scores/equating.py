@@ -1,21 +1,10 @@
 """True-score equating: which raw score on one form stands for the same ability as a raw score on another.
 
-The score s on a form stands for the ability theta at which s right answers are expected, sum_i p_i(theta) = s; there
-the other form expects e = sum_j p_j(theta) right answers, which is the equated score. With v = p (1 - p), a change of
-the difficulties moves theta by sum_i v_i dbeta_i / sum_i v_i over the items of the first form, and
-
-    de = (sum_j v_j) dtheta - sum_j v_j dbeta_j,
-
-from which the standard errors follow by the delta method. Nobody's ability is known from no right answers or from all
-right, and by convention these are equated to no and to all right answers on the other form.
-
-Of ordered answers the total score is expected, and p = P(X >= k) of every threshold: its sum over an item's thresholds
-is the expected answer, and v = dp / dtheta is also -dE / dbeta, as with one threshold. So the formulas are the same.
-
-References
-----------
-Kolen & Brennan (2014), Test Equating, Scaling, and Linking, ch. 6.5; Ogasawara (2001), Psychometrika 66, 373-383.
-"""
+The score s stands for the ability theta at which it is expected, sum_i p_i(theta) = s over the thresholds of the form;
+there the other form expects e = sum_j p_j(theta), the equated score. With v = dp / dtheta, a change of the thresholds
+moves theta by sum_i v_i dbeta_i / sum_i v_i, and de = (sum_j v_j) dtheta - sum_j v_j dbeta_j, from which the standard
+errors follow by the delta method (Ogasawara 2001, Psychometrika 66, 373-383). By convention the lowest and the highest
+score are equated to those of the other form (Kolen & Brennan 2014, ch. 6.5)."""
 
 from __future__ import annotations
 
