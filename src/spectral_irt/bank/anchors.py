@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank, calibration_of
-from spectral_irt.bank.components import on_scale
 from spectral_irt.bank.covariance import errors_of
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
@@ -72,8 +71,7 @@ def as_anchors(anchors: Any) -> Anchors:
 
 def _of_calibration(given: Bank | Calibration | RaschEstimator) -> Anchors:
     made = calibration_of(given)
-    placed = on_scale(made.status)
-    good, out = made.known & placed, made.labels[made.known & ~placed]
+    good, out = made.measured, made.labels[made.known & ~made.measured]
     chosen = good[made.layout.item]
     errors: JointErrors | None = errors_of(given)[0].take(chosen)
     errors = errors if errors is not None and errors.variance.any() else None
@@ -127,7 +125,7 @@ def _read(path: Path) -> Anchors:
             raise ReadError(f"{str(path)!r}, line {number}: the {column} of item {label!r} is {text!r}, no number.")
         if not (_is_number(category) and float(category) == int(float(category)) >= 1):
             raise ReadError(f"{str(path)!r}, line {number}: the category of item {label!r} is {category!r}.")
-        if row.get("status") and not on_scale(np.array([row["status"]]))[0]:
+        if row.get("status") and row["status"] not in MEASURED:
             left_out[label] = None
             continue
         se = row.get("se") or ""

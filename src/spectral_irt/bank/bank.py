@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.bank.components import is_estimated
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding, Responses, as_responses
@@ -170,7 +169,7 @@ class Bank:
     @property
     def estimated(self) -> NDArray[np.bool_]:
         """Items that answers have placed, not the prior alone, if only within their group of linked items."""
-        return self.calibration.known & is_estimated(self.status)
+        return self.calibration.measured | (self.calibration.known & (self.status == "unlinked"))
 
     @property
     def n_groups(self) -> int:
@@ -212,7 +211,7 @@ class Bank:
         return as_responses(responses, threshold=self.calibration.provenance.settings.get("threshold"))
 
     def refuse_ordered(self, responses: Any) -> None:
-        """An error where answers in several categories meet a bank of items that are right or wrong."""
+        """An error where answers in several categories come to a bank of items that are right or wrong."""
         if not isinstance(responses, Responses) or responses.thresholds.binary:
             return
         wide = responses.thresholds.max_score > 1

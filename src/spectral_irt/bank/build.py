@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet, Population, calibration_of
-from spectral_irt.bank.components import groups_of, on_scale
+from spectral_irt.bank.components import groups_of
 from spectral_irt.bank.evidence import (
     MATRIX_SIZE,
     Evidence,
@@ -49,8 +49,8 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any) -> Bank:
     _check_same(made, answers)
     estimated = alone.estimated
     group = np.zeros(answers.n_items, dtype=np.int64)
-    if not on_scale(made.status)[estimated].all():
-        group = groups_of(answers, np.where(estimated & on_scale(made.status), 0, -1), estimated)
+    if not made.measured[estimated].all():
+        group = groups_of(answers, np.where(made.measured, 0, -1), estimated)
     population = None
     if not group[estimated].any():  # on scales that nothing links there is no common population
         population = Population.of(answers, np.where(estimated[made.layout.item], made.thresholds, np.nan))
@@ -73,7 +73,7 @@ def _check_same(made: Calibration, responses: Responses) -> None:
 
 
 def without_data(made: Calibration) -> Bank:
-    """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
+    """The bank of a calibration alone: an update goes by what is known of each item, and there is no population."""
     layout, prior, known = made.layout, made.prior, made.known[made.layout.item]
     information, blocks = np.where(known, np.nan_to_num(made.item_information)[layout.item], 0.0), None
     if not layout.binary:
@@ -84,6 +84,8 @@ def without_data(made: Calibration) -> Bank:
         pull[known] = prior.alpha * (made.thresholds[known] - prior.mean)
     mean = float(made.difficulty[made.known].mean()) if made.known.any() else 0.0
     source, anchor_se = made.provenance, made.further.get("anchor_se", made.se)
+    # Without the groups of a rating scale, which may be any labels, and which a file cannot hold.
+    settings = {name: value for name, value in source.settings.items() if isinstance(value, str | int | float | None)}
     return Bank(
         calibration=made.replace(
             threshold_se=with_anchors(made),
@@ -91,7 +93,7 @@ def without_data(made: Calibration) -> Bank:
             item_information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
             covariance=None,
             prior=None,
-            provenance=Provenance(source.estimator, _plain(source.settings), version=source.version),
+            provenance=Provenance(source.estimator, settings, version=source.version),
             further={"anchored": made.anchored} if made.anchored.any() else {},
             frame_kind=None,
         ),
@@ -108,8 +110,8 @@ def without_data(made: Calibration) -> Bank:
 
 
 def _blocks_of_errors(made: Calibration) -> Floats:
-    """Each item's block of the information that its standard errors speak for: those of its thresholds, and that of its
-    location, by a correlation that all thresholds of the item have in common."""
+    """Each item's block of the information that agrees with the standard errors of its thresholds and its location, by
+    one correlation of all its thresholds."""
     layout, k = made.layout, made.layout.max_score
     se = layout.table(np.where(np.isfinite(made.threshold_se), made.threshold_se, 0.0), 0.0)
     own, common = (se**2).sum(axis=1), se.sum(axis=1) ** 2 - (se**2).sum(axis=1)
@@ -128,19 +130,11 @@ def with_anchors(made: Calibration) -> Floats:
     return np.where(made.anchored[item], made.further["anchor_se"][item], made.threshold_se)
 
 
-def _plain(settings: Any) -> dict[str, Any]:
-    """Settings that a manifest can hold; the groups of a rating scale, which may be any labels, are left out."""
-    return {name: value for name, value in settings.items() if value is None or isinstance(value, str | int | float)}
-
-
 # -------------------------------------------------------------------------------------- what answers tell
 
 
 def evidence_of(responses: Responses, alone: Bank, made: Calibration) -> Evidence:
-    """What these answers, all that the bank has seen, say near its thresholds; nothing of items without them.
-
-    Under the prior of the others that people met, the score of the answers is what it pulls with.
-    """
+    """What these answers, all that the bank has seen, say near its thresholds."""
     kept, known, layout = alone.evidence, made.known, made.layout
     rest = responses if known.all() else responses.take_items(known)
     place = layout.of_items(np.flatnonzero(known))

@@ -7,8 +7,6 @@ the graph, those of an item always together.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -16,18 +14,6 @@ from scipy import sparse
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
-
-ESTIMATED = ("ok", "unlinked", "anchored")  # the status of items that answers have placed, if only within their group
-ON_SCALE = ("ok", "anchored")  # ... and on the scale of the calibration
-
-
-def is_estimated(status: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.isin(status.astype(str), ESTIMATED)
-
-
-def on_scale(status: NDArray[Any]) -> NDArray[np.bool_]:
-    """Items with an estimate of their own, or an anchor, on the common scale."""
-    return np.isin(status.astype(str), ON_SCALE)
 
 
 def groups_of(responses: Responses, joined: Ints, estimated: NDArray[np.bool_]) -> Ints:

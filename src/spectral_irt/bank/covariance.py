@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.build import with_anchors
-from spectral_irt.bank.components import numbered_from, on_scale, parts_before
+from spectral_irt.bank.components import numbered_from, parts_before
 from spectral_irt.bank.evidence import centered_on_parts
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.chain.regularization import fading
@@ -45,15 +45,8 @@ KINDS = {
 class Side:
     """The thresholds of a calibration that have an estimate of their own, or an anchor, on its scale.
 
-    Attributes
-    ----------
-    labels, threshold : labels, float array
-    errors : JointErrors
-    kind : "covariance", "information", "independent" or "none"
-        What the errors were taken from.
-    scale : Scale
-    item, size, level : labels, int arrays
-        Whose threshold each is, how many that item has, and which of them it is, from 1.
+    `kind` is what the errors were taken from; `item`, `size` and `level` say whose threshold each is, how many the item
+    has, and which of them it is, from 1.
     """
 
     labels: Labels
@@ -69,7 +62,7 @@ class Side:
     def of(cls, given: Bank | Calibration | RaschEstimator) -> Side:
         made = calibration_of(given)
         layout = made.layout
-        chosen = (made.known & on_scale(made.status))[layout.item]
+        chosen = made.measured[layout.item]
         errors, kind = errors_of(given)
         item = layout.item[chosen]
         whose = (made.labels[item], layout.max_score[item], layout.level[chosen])
@@ -165,14 +158,12 @@ def _prior_precisions(bank: Bank) -> Floats:
     """What the prior adds to the information on each threshold."""
     made, kept = bank.calibration, bank.evidence
     alpha = kept.prior_precision if made.layout.binary else kept.offset_precision
-    return alpha * fading(bank.evidence.information, on_scale(made.status)[made.layout.item], alpha)
+    return alpha * fading(bank.evidence.information, made.measured[made.layout.item], alpha)
 
 
 def _model_covariance(information: Floats, precision: Floats, weight: Floats, floating: Ints) -> Floats:
-    """Covariance of thresholds under the model, from the whole matrix, each `floating` part (-1: none) centered.
-
-    The scale has the mean location zero, so that a threshold counts by the `weight` one over those of its item.
-    """
+    """Covariance of thresholds under the model, each `floating` part (-1: none) centered: the mean of the locations is
+    zero, so that a threshold has the `weight` one over the number of its item's."""
     full = information + np.diag(precision)
     inverse = np.linalg.inv(full) if precision.any() else centered_inverse(full, floating)
     return centered_on_parts(np.asarray(inverse, dtype=float), weight, floating)

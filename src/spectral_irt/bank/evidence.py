@@ -1,15 +1,14 @@
 """What data said about thresholds, kept after the data are gone.
 
 Near thresholds beta the conditional log-likelihood of all answers seen is, as a function of the thresholds b,
-g' (b - beta) - (b - beta)' M (b - beta) / 2. M is their information. The whole matrix is kept where it is small enough,
-so that weak links between test forms stay as weak as they are; beyond, the items' blocks of it, which are right where
-answers link all items well. g is the score of the answers: zero without a prior, and where one holds the items it is
-just what the prior pulls with, so that the prior can be taken off, or another put on, without the data.
+g' (b - beta) - (b - beta)' M (b - beta) / 2. M is their information: the whole matrix where it is small enough, so that
+weak links between test forms stay weak; beyond, the items' blocks of it, which are right where answers link all items
+well. g is the score of the answers, which is zero without a prior, and minus the gradient of the prior with one: so the
+prior can be taken off, or another put on, without the data.
 
-The prior is that of every calibration (`chain.prior`), on the deviation of each location from those of the other items
-that its people met, and on the offsets of its thresholds. Here the other items count by the information that they share
-with it: d = E^-1 N delta, where N = B M B' adds up the thresholds of each item, so that its rows add to zero, and E is
-its diagonal. Where only blocks are kept, the mean of the others is kept too, one number an item: the prior's mean.
+The prior is that of every calibration (`chain.prior`). Here the other items that an item's people met count by the
+information that they share with it: d = E^-1 N delta, where N = B M B' adds up the thresholds of each item, so that its
+rows add to zero, and E is its diagonal. Where only blocks are kept, so is the mean of the others, the prior's mean.
 """
 
 from __future__ import annotations
@@ -46,19 +45,16 @@ class Evidence:
     Attributes
     ----------
     information : float array
-        What the answers tell about each threshold, the others given.
+        Of each threshold, the others given.
     prior_mean, prior_gradient : float arrays
-        For each threshold the mean location of the other items that its people met, in logits, and what the prior pulls
-        with, against the answers.
+        For each threshold the mean location of the other items that its people met, in logits, and the gradient of the
+        prior, against the answers.
     link_group : int array
-        Which items are on one scale: those of different groups are linked by no answers. 0 is the group whose items
-        have the status "ok".
+        Items of different groups are linked by no answers. 0 is the group whose items have the status "ok".
     prior_precision, offset_precision : float
-        Of the deviations of locations from that mean, and of thresholds from the offsets of all items, where answers
-        are few; 0 is no prior.
+        Of the deviations of locations from that mean, and of thresholds from the offsets of all items; 0 is no prior.
     matrix : float array or None
-        The whole information matrix, kept for up to 2,000 thresholds: what updates and links need where test forms are
-        connected by few items.
+        The whole information matrix, kept for up to 2,000 thresholds.
     blocks : float array, items x levels x levels, or None
         Of items with several thresholds, where there is no whole matrix: each item's block of it.
     """
@@ -88,8 +84,7 @@ class Evidence:
 
 def matrix_is_affordable(responses: Responses) -> bool:
     """Whether the whole information matrix of these responses is small enough to keep and quick enough to form."""
-    pairs = responses.pair_work
-    size = responses.thresholds.n_entries
+    pairs, size = responses.pair_work, responses.thresholds.n_entries
     return size <= MATRIX_SIZE and min(pairs, responses.n_persons * float(size) ** 2 / DENSE_GAIN) <= MATRIX_WORK
 
 
@@ -130,12 +125,9 @@ def own_information(point: Point) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """What all answers counted so far say near the thresholds beta; see the module's text.
-
-    `information` is M or its blocks, `gradient` is g; `level`, the mean of the others that each item's people met,
-    counts only beside blocks. `squares` are sums over people of their squared scores, the information if the model
-    holds: what variances are to the model's.
-    """
+    """What all answers counted so far say near the thresholds beta: M or its blocks, g, the mean `level` of the others
+    that each item's people met (used with blocks only), and sums over people of squared scores, which are the
+    information if the model holds."""
 
     beta: Floats
     information: Floats
@@ -203,16 +195,9 @@ class KeptLocations(LocationPrior):
 class Posterior:
     """Kept evidence, answers at hand if there are any, and a prior, at the thresholds beta.
 
-    Attributes
-    ----------
-    precisions : (float, float)
-        Of the prior of locations and of offsets.
-    tied : bool array
-        Thresholds that answers tie to the scale; for the others the prior does not fade.
-    fixed : bool array
-        Thresholds that do not move.
-    floating : int array
-        Which hang together without a fixed one among them, -1 for others: such a part keeps its mean.
+    `precisions` are those of the prior of locations and of offsets; for thresholds that answers do not link with the
+    scale (not `tied`) the prior does not fade; `fixed` ones do not move; `floating` numbers the parts without a fixed
+    one, which keep their mean (-1: others).
     """
 
     layout: Thresholds
@@ -226,7 +211,7 @@ class Posterior:
 
     @cached_property
     def data(self) -> Floats:
-        """What the answers tell about each threshold."""
+        """The information on each threshold."""
         own = diagonal_of(self.kept.information, self.layout)
         return own + (self.answers.information if self.answers else 0.0)
 
@@ -247,7 +232,6 @@ class Posterior:
         return Prior(self.layout, self.location, self.precisions[1], fade, True)
 
     def _informed(self, v: Floats) -> Floats:
-        """M v."""
         return self.kept.times(v, self.layout) + (self.answers @ v if self.answers else 0.0)
 
     def levels(self) -> Floats:
@@ -299,10 +283,8 @@ class Posterior:
         return Quadratic(beta, kept.information + new.own, gradient, level, squares)
 
     def renewed(self, low: Floats, high: Floats) -> tuple[float, float]:
-        """The precisions of the prior after a step of empirical Bayes, as calibrations take it.
-
-        `low` and `high` are the answers in the categories below and above each threshold.
-        """
+        """The precisions of the prior after a step of empirical Bayes; `low` and `high` are the answers in the
+        categories below and above each threshold."""
         layout, data = self.layout, self.data
         share = _over(high + self.gradient(), low + high)
         if layout.binary:

@@ -26,7 +26,7 @@ PRIORS = ("eap", "pv")  # ways to report people that need a population
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """People as columns, the population of "eap" or "pv", reliability (None on several scales), and what is odd."""
+    """People as columns, the population of "eap" or "pv", reliability (None on several scales), and findings."""
 
     persons: Columns
     population: Population | None

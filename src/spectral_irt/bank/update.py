@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.build import with_room
-from spectral_irt.bank.components import groups_of, numbered_from, on_scale, parts_before, parts_of
+from spectral_irt.bank.components import groups_of, numbered_from, parts_before, parts_of
 from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.likelihood import Likelihood
@@ -116,15 +116,15 @@ class _Job:
         self.part = numbered_from(self.scale, parts_of(answers, together))
         start = np.where(known[item], made.thresholds, made.difficulty[known].mean())
         level = np.where(known, made.layout.mean(kept.prior_mean), made.layout.mean(start))
+        self.kept_precisions = self.precisions = (kept.prior_precision, kept.offset_precision)
         self.before = Quadratic(start, information, kept.prior_gradient, level, np.zeros(len(start)))
         self.before = replace(self.before, squares=self._squares())
-        self.precisions = self._kept_precisions()
         if not all(self.precisions[: 1 if made.layout.binary else 2]):
-            found = self._renewed(self._before((1.0, 1.0)))
+            here = self._before((1.0, 1.0))
+            for _ in range(RENEWALS):
+                here = replace(here, precisions=here.renewed(self.low, self.high))
+            found = here.precisions
             self.precisions = (self.precisions[0] or found[0], self.precisions[1] or found[1])
-
-    def _kept_precisions(self) -> tuple[float, float]:
-        return self.bank.evidence.prior_precision, self.bank.evidence.offset_precision
 
     def _before(self, precisions: tuple[float, float]) -> Posterior:
         """The bank as it was."""
@@ -137,21 +137,16 @@ class _Job:
         return Posterior(self.layout, kept, new, beta, self.precisions, tied, fixed, self._floating())
 
     def _tied(self, of: Calibration | _Job) -> NDArray[np.bool_]:
-        """Thresholds that answers tie to the scale: of an item with an empty category those beside none."""
+        """Thresholds that answers link with the scale: of an item with an empty category those beside none."""
         counts = of.category_n
         seen = (counts[self.item, self.layout.level - 1] > 0) & (counts[self.item, self.layout.level] > 0)
-        return (on_scale(of.status)[self.item]) | ((of.status == "empty category")[self.item] & seen)
+        return np.isin(of.status, MEASURED)[self.item] | ((of.status == "empty category")[self.item] & seen)
 
     def _floating(self, before: bool = False) -> Ints:
-        """Parts with a mean that nothing says anything about; a diagonal alone holds every item where it is."""
+        """Parts whose mean nothing determines; with blocks alone every item stays where it is."""
         parts, anchored = self.old_part if before else self.part, self.made.anchored
         loose = self.free & ~np.isin(parts, parts[anchored]) & (self.bank.evidence.matrix is not None)
         return np.where(loose, parts, -1)[self.item]
-
-    def _renewed(self, here: Posterior) -> tuple[float, float]:
-        for _ in range(RENEWALS):
-            here = replace(here, precisions=here.renewed(self.low, self.high))
-        return here.precisions
 
     def solved(self) -> Quadratic:
         """Newton's steps on the new answers and what was known, until nothing moves; then the prior is settled."""
@@ -166,7 +161,7 @@ class _Job:
         return self._settled(here.after(step))
 
     def _settled(self, state: Quadratic) -> Quadratic:
-        """Under the prior that all deviations speak for; there is none where every item tells enough by itself."""
+        """Under the prior by empirical Bayes; there is none where every item has enough information of its own."""
         for _ in range(RENEWALS):
             here = self._with(state, None, state.beta)
             needed = here.prior.counts[~here.fixed].any()
@@ -228,7 +223,7 @@ class _Job:
 
     def _squares(self) -> Floats:
         """Squared scores of the bank's own answers, such that its standard errors come out."""
-        here = self._before(self._kept_precisions())
+        here = self._before(self.kept_precisions)
         if self.linked:  # what its errors have beyond the model's is the link's
             return here.data
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -245,7 +240,7 @@ class _Job:
         model, location = here.variance()
         after = model * here.ratio()
         if self.linked:  # answers do not lessen the link's error
-            before = self._before(self._kept_precisions()).variance()[0]
+            before = self._before(self.kept_precisions).variance()[0]
             added = np.where((self.known & self.free)[item], made.threshold_se**2 - before, np.nan)
             after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
         with np.errstate(divide="ignore", invalid="ignore"):
