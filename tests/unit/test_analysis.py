@@ -250,7 +250,7 @@ def test_nothing_is_written_over_somebody_elses_file(answers: str) -> None:
 def test_no_word_of_a_test_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     responses = si.datasets.load_lsat()
     for most, expected in ((5, True), (4, False)):
-        monkeypatch.setattr("spectral_irt.analysis.checks.TEST_ITEMS", most)
+        monkeypatch.setattr("spectral_irt.analysis.analysis.TEST_ITEMS", most)
         said: list[str] = []
         study = si.Analysis(si.SpectralRasch().fit(responses).calibration_, responses, progress=said.append)
         assert (study.quick_model_test() is not None) == expected

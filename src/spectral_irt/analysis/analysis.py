@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
-from spectral_irt.analysis.checks import Checks, compared_halves, measured_parameters, run_checks
+from spectral_irt.analysis.checks import TEST_ITEMS, TEST_RESPONSES, Checks, measured_parameters, run_checks
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, affordable, result_tables, write_results
 from spectral_irt.analysis.record import fit_record
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.errors import OptionError
+from spectral_irt.data.block import Ints
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.by_name import named
 from spectral_irt.estimators.linear_fit import Explained, explain_items
 from spectral_irt.estimators.marginal import is_adaptive
@@ -29,7 +28,7 @@ from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.cluster_errors import clustered
 from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differential
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
-from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, score_split
+from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, ability_split, score_split
 from spectral_irt.inference.items.classical import (
     ItemAnalysis,
     category_columns,
@@ -38,9 +37,7 @@ from spectral_irt.inference.items.classical import (
     reversed_findings,
 )
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
-from spectral_irt.inference.joint_errors import known_errors
-from spectral_irt.inference.ranks.items import DENSE_ITEMS, ranking_columns
-from spectral_irt.inference.scores.equating import Equating, equate_forms
+from spectral_irt.inference.ranks.items import ranking_columns
 from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns
 
@@ -92,14 +89,6 @@ class Analysis(AnalysisOfRatings):
         r = self.responses
         within = "" if self._layout.binary else f" in up to {self._layout.widest + 1} categories"
         return f"<Analysis: {r.n_persons:,} people, {r.n_items:,} items, {r.n_responses:,} responses{within}>"
-
-    def _right_or_wrong(self, what: str) -> None:
-        """An error where this is not computed for ordered answers."""
-        if not self._layout.binary:
-            raise OptionError(
-                f"{what} is for right and wrong answers, and these have up to {self._layout.widest + 1} categories; it "
-                "is not computed for them."
-            )
 
     def reliability(self, method: str | None = None) -> Reliability:
         """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`."""
@@ -228,9 +217,11 @@ class Analysis(AnalysisOfRatings):
     @once("options")
     def _distractors(self) -> Distractors:
         """`distractors` as arrays, with the options that may be the right ones."""
-        self._right_or_wrong("distractors")
+        if not self._layout.binary:
+            raise OptionError("distractors is for right and wrong answers, and these are in ordered categories.")
         return distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
 
+    @once()
     def _item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""
         found: tuple[Finding, ...] = ()
@@ -258,7 +249,12 @@ class Analysis(AnalysisOfRatings):
     @once()
     def quick_model_test(self) -> RaoTest | None:
         """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
-        return compared_halves(self)
+        if self.responses.n_items > TEST_ITEMS or self.responses.n_responses > TEST_RESPONSES:
+            return None
+        self._tell("less able against more able half")
+        with suppress(DesignError):
+            return ability_split(self.calibration, self.responses)
+        return None
 
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
@@ -350,19 +346,6 @@ class Analysis(AnalysisOfRatings):
 
     # ------------------------------------------------------------------------------------ ranks and scale
 
-    def covariance(self) -> Floats | None:
-        """Covariance of the difficulties where the calibration or its estimator kept it; None otherwise."""
-        if self.calibration.covariance is not None:
-            return self.calibration.covariance
-        form = getattr(self._estimator, "covariance", None) if self._layout.binary else None
-        few = int(np.isfinite(self.calibration.se).sum()) <= DENSE_ITEMS
-        if form is None or not (few or self.calibration.provenance.se_method == "dense"):
-            return None
-        try:
-            return self._cache.once(("covariance",), form)
-        except OptionError:  # none was kept
-            return None
-
     @of_items
     @tabled
     @once("ranks")
@@ -372,22 +355,6 @@ class Analysis(AnalysisOfRatings):
         By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
         """
         return ranking_columns(self.calibration, self.covariance(), by, top, seed=seed)
-
-    def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
-        """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
-
-        A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
-        """
-        made, layout, forms = self.calibration, self._layout, self.forms()
-        one, other = (
-            forms.items[forms.position(form)] if isinstance(form, str) else made.positions(form)
-            for form in (first, second)
-        )
-        names = (first if isinstance(first, str) else "A", second if isinstance(second, str) else "B")
-        joint = self.covariance() if layout.binary else None
-        errors = known_errors(made.thresholds, made.threshold_se, joint, layout.averaging())[0]
-        places, sizes = (layout.of_items(one), layout.of_items(other)), (layout.max_score[one], layout.max_score[other])
-        return equate_forms(made.thresholds, errors, *places, names, self.responses.frame_kind, sizes)
 
     def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:
         """The same analysis with standard errors that allow for clusters of people, such as classrooms.

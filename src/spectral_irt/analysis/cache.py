@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import threading
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -61,11 +62,10 @@ def content(value: Any) -> Hashable:
 
 def _hashable(value: Any) -> Hashable:
     """The value itself; what has no hash is of unknown content, and never found again."""
-    try:
+    with suppress(TypeError):
         hash(value)
-    except TypeError:
-        return object()
-    return value
+        return value
+    return object()
 
 
 def once(say: str = "") -> Callable[[Callable[Concatenate[Any, P], T]], Callable[Concatenate[Any, P], T]]:

@@ -18,12 +18,11 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, unseen_dependence
 from spectral_irt.inference.fit.causes import cause_findings
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.fit.person_fit import PersonMisfit, person_misfit
-from spectral_irt.inference.groups.model_tests import RaoTest, ability_split
+from spectral_irt.inference.groups.model_tests import RaoTest
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, p_value
@@ -39,21 +38,9 @@ WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 t
 
 @dataclass(frozen=True, eq=False)
 class Checks:
-    """What the checks found.
-
-    Attributes
-    ----------
-    columns : the fit of the items
-    halves : RaoTest or None
-        Less able against more able people; None where it would take long, or too few data allow it.
-    shared : Dimensionality or None
-        Dependent items and a second dimension; None with too few data.
-    people : PersonMisfit or None
-    limits : float array
-        How far off 1 the infit of each item must be to be found with 80% probability.
-    bootstrap : int
-    findings : tuple of Finding
-    """
+    """What the checks found: the fit of the items (`columns`), the less against the more able half, dependent items and
+    a second dimension (`shared`), people who misfit, each None where data are too few or too many; and how far off 1
+    the infit of each item must be to be found with 80% probability (`limits`)."""
 
     columns: Columns
     halves: RaoTest | None
@@ -70,7 +57,8 @@ class Checks:
 
     def sentence(self) -> str:
         """Everything in one line."""
-        parts = [self._items(), self._halves(), *self._shared(), self._people()]
+        people = "" if self.people is None else self.people.sentence
+        parts = [self._items(), self._halves(), *self._shared(), people]
         return "; ".join(part for part in parts if part)
 
     def _items(self) -> str:
@@ -81,8 +69,8 @@ class Checks:
         flagged = [found.sentence for found in self.findings if found.code == "misfitting_items"]
         if flagged:
             return flagged[0].rstrip(".")
-        unseen = blind_items(self.limits)
-        if mostly_blind(self.limits):
+        unseen = _blind_items(self.limits)
+        if 2 * len(unseen) > np.isfinite(self.limits).sum():
             return f"with {np.median(self.columns['n'][unseen]):,.0f} answers per item, misfit could not be seen"
         blind = len(unseen)
         text = f"no misfit of {'single ' if self.alarmed else ''}items seen"
@@ -127,11 +115,6 @@ class Checks:
         parts[-1] += some
         return parts
 
-    def _people(self) -> str:
-        if self.people is None:
-            return ""
-        return self.people.sentence
-
     def to_dict(self) -> dict[str, Any]:
         """The checks as data, but for the items and the halves, which have places of their own."""
         limits = self.limits[np.isfinite(self.limits)]
@@ -175,37 +158,20 @@ def measured_parameters(calibration: Calibration) -> Floats:
     return np.where(np.repeat(calibration.measured, calibration.layout.max_score), calibration.thresholds, np.nan)
 
 
-def compared_halves(study: Analysis) -> RaoTest | None:
-    """The less against the more able half; None where that takes more than a moment, or there are too few data."""
-    responses = study.responses
-    if responses.n_items > TEST_ITEMS or responses.n_responses > TEST_RESPONSES:
-        return None
-    study._tell("less able against more able half")
-    try:
-        return ability_split(study.calibration, responses)
-    except DesignError:
-        return None
-
-
-def blind_items(limits: Floats) -> Ints:
+def _blind_items(limits: Floats) -> Ints:
     """Items whose misfit would hardly be seen."""
     with np.errstate(invalid="ignore"):
         return np.flatnonzero(limits > VISIBLE)
 
 
-def mostly_blind(limits: Floats) -> bool:
-    """Whether half of the items or more are such."""
-    return 2 * len(blind_items(limits)) > np.isfinite(limits).sum()
-
-
 def _invisible(columns: Columns, limits: Floats) -> tuple[Finding, ...]:
     """A note on items whose misfit could not have been seen."""
-    blind = blind_items(limits)
+    blind, known = _blind_items(limits), int(np.isfinite(limits).sum())
     if not len(blind) or (columns["misfit"] != "").any():
         return ()
     answers, limit = float(np.median(columns["n"][blind])), float(np.median(limits[blind]))
     needed = float(np.median(columns["n"][blind] * (limits[blind] / WANTED) ** 2))
-    who = "" if mostly_blind(limits) else f" of {len(blind):,} of {int(np.isfinite(limits).sum()):,} items"
+    who = "" if 2 * len(blind) > known else f" of {len(blind):,} of {known:,} items"
     return (
         Finding(
             "misfit_not_visible",

@@ -107,11 +107,49 @@ class AnalysisOfRatings(AnalysisOfPeople):
 
     @once()
     def _facet_findings(self) -> list[Finding]:
-        return findings(self)
+        """What is odd about every facet."""
+        said = []
+        for name in self.facets:
+            said += facet_findings(self._facet_columns(name), name)
+            one = one_only(self.responses, name)
+            said += [] if one is None else [one]
+            found = self._interactions(name, None)
+            sure = np.flatnonzero(found["p_holm"] < CERTAIN)
+            if len(sure):
+                first = sure[0]
+                said.append(
+                    Finding(
+                        "interactions",
+                        "warning",
+                        f"{count(len(sure), 'combination')} of {name} and item of {len(found['p']):,} "
+                        f"{'is' if len(sure) == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} "
+                        f"{found[name][first]} on {found['item'][first]}, {found['bias'][first]:+.2f} logits.",
+                        f"A {name} is severe on some items only; look at how these are rated.",
+                    )
+                )
+        return said
 
     @once()
     def _facet_record(self) -> dict[str, Any] | None:
-        return record(self)
+        """Of fit.json: how well the levels of each facet are told apart, and how far they agree."""
+        found = {}
+        for name in self.facets:
+            table = self._facet_columns(name)
+            met = self._agreement(name)
+            pairs, shares, apart = met["pairs"].sum(), {}, separation(table["severity"], table["se"])
+            if pairs:
+                shares = {
+                    key: float(met["pairs"] @ np.nan_to_num(met[key]) / pairs) for key in ("agreement", "expected")
+                }
+            found[name] = {
+                "levels": len(table["n"]),
+                "subsets": int(table["subset"].max()),
+                "sd": float(np.std(table["severity"], ddof=1)) if len(table["n"]) > 1 else None,
+                **{key: value if np.isfinite(value) else None for key, value in apart.items()},
+                "pairs": int(pairs) // 2,
+                **shares,
+            }
+        return found or None
 
 
 def of_items(method: Callable[P, R]) -> Callable[P, R]:
@@ -148,50 +186,6 @@ def facet_tables(study: AnalysisOfRatings, parts: Parts, every: bool) -> dict[st
             key = f"{file_name(name)}_{file_name(column)}"
             tables[key] = study._interactions(name, list(labels))
     return tables
-
-
-def findings(study: AnalysisOfRatings) -> list[Finding]:
-    """What is odd about every facet."""
-    said = []
-    for name in study.facets:
-        said += facet_findings(study._facet_columns(name), name)
-        one = one_only(study.responses, name)
-        said += [] if one is None else [one]
-        found = study._interactions(name, None)
-        sure = np.flatnonzero(found["p_holm"] < CERTAIN)
-        if len(sure):
-            first = sure[0]
-            said.append(
-                Finding(
-                    "interactions",
-                    "warning",
-                    f"{count(len(sure), 'combination')} of {name} and item of {len(found['p']):,} "
-                    f"{'is' if len(sure) == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} "
-                    f"{found[name][first]} on {found['item'][first]}, {found['bias'][first]:+.2f} logits.",
-                    f"A {name} is severe on some items only; look at how these are rated.",
-                )
-            )
-    return said
-
-
-def record(study: AnalysisOfRatings) -> dict[str, Any] | None:
-    """Of fit.json: how well the levels of each facet are told apart, and how far they agree."""
-    found = {}
-    for name in study.facets:
-        table = study._facet_columns(name)
-        met = study._agreement(name)
-        pairs, shares, apart = met["pairs"].sum(), {}, separation(table["severity"], table["se"])
-        if pairs:
-            shares = {key: float(met["pairs"] @ np.nan_to_num(met[key]) / pairs) for key in ("agreement", "expected")}
-        found[name] = {
-            "levels": len(table["n"]),
-            "subsets": int(table["subset"].max()),
-            "sd": float(np.std(table["severity"], ddof=1)) if len(table["n"]) > 1 else None,
-            **{key: value if np.isfinite(value) else None for key, value in apart.items()},
-            "pairs": int(pairs) // 2,
-            **shares,
-        }
-    return found or None
 
 
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:

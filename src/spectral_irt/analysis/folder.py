@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
-PEOPLE = "persons"
 OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
 MORE = ("forms", "unexpected", "item_fit", "curves", "item_analysis", "distractors")  # files that must be asked for
 OF_FIT = (
@@ -34,7 +33,7 @@ OF_FIT = (
     *("outfit_conditional", "outfit_conditional_z", "point_measure"),
 )  # what of the fit is among the items, before `item_rest` and `misfit`
 TABLES = (
-    *("items", "thresholds", PEOPLE, *OF_PEOPLE, "groups", "cuts"),
+    *("items", "thresholds", "persons", *OF_PEOPLE, "groups", "cuts"),
     *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
     "ranking",
 )
@@ -45,19 +44,9 @@ RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet"
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
 LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes minutes and must be asked for
 
-TOO_LONG = Finding(
-    "fit_left_out",
-    "note",
-    "The fit of the items was left out, because with so many answers per person it takes long.",
-    "Say `fit=True` to have it all the same.",
-)
-
-NOT_GIVEN_SCORES = Finding(
-    "fit_left_out",
-    "note",
-    "The fit of the items was left out: it looks at answers given the scores, and these answers chose the items.",
-    "Say `fit=True` to have it all the same.",
-)
+NO_FIT, ANYWAY = "The fit of the items was left out", "Say `fit=True` to have it all the same."
+TOO_LONG = Finding("fit_left_out", "note", f"{NO_FIT}: with so many answers per person it takes long.", ANYWAY)
+CHOSEN = Finding("fit_left_out", "note", f"{NO_FIT}: it goes by scores, and these answers chose the items.", ANYWAY)
 
 
 @dataclass(frozen=True)
@@ -71,20 +60,16 @@ class Parts:
         items, and with a key who chose which option.
     bootstrap, sample : int, int or None
         Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
-    top : int, optional
-        Items by rank, with the chance of being among so many hardest.
-    rank_by : str
-        Their order: by "difficulty", or by the "lower" end of its interval.
-    groups : mapping
-        Names of groupings to the group of every person.
+    top, rank_by : int or None, str
+        Items by rank, with the chance of being among so many hardest; by "difficulty", or by the "lower" end.
+    groups, described : mappings
+        Names of groupings to the group of every person: to compare items, and for mean abilities.
     draws, seed : int
-        Of plausible values, where the analysis reports them ("pv"): for each person, and how they are drawn.
+        Of plausible values ("pv"): for each person, and how they are drawn.
     populations : labels, optional
         The population that each person is from, where there are several.
     scores : bool
         Tables from raw score to ability, and unexpected answers: where persons are written.
-    described : mapping
-        Names of groupings to the group of every person, for the mean ability of each group.
     cuts, cut_raw : tuple of float, bool
         Where people are divided into classes, on the scale of report, or in raw scores.
     covariates : optional
@@ -131,7 +116,7 @@ def affordable(
     if fit is None:
         fit = by_default
         if fit and adaptive:
-            fit, notes = False, (NOT_GIVEN_SCORES,)
+            fit, notes = False, (CHOSEN,)
         elif fit and responses.pair_work > LONG:
             fit, notes = False, (TOO_LONG,)
     persons = by_default if persons is None else persons

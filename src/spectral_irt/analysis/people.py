@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,8 +17,11 @@ from spectral_irt.data.labels import column_of
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.grouping import group_columns
+from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ranks.intervals import person_ranks
+from spectral_irt.inference.ranks.items import DENSE_ITEMS
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
+from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import Abilities, abilities, with_thresholds
 from spectral_irt.persons.align import Coded, align, align_categories
@@ -150,9 +154,7 @@ class AnalysisOfPeople:
     def populations(self) -> list[dict[str, Any]] | None:
         """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""
         table: Columns | None = getattr(self._estimator, "population_", None)
-        if table is None:
-            return None
-        return rows_of(table)
+        return None if table is None else rows_of(table)
 
     @once()
     def _marginal(self) -> Marginal | None:
@@ -220,9 +222,33 @@ class AnalysisOfPeople:
     def _scores(self) -> Columns:
         return score_columns(self._test_form(), self.forms(), self.abilities())
 
-    def score_table(self, items: Any = None) -> Any:
-        """From raw score to ability on a form of these items; see `Calibration.score_table`."""
-        return self.calibration.score_table(items)
+    def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
+        """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
+
+        A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
+        """
+        made, layout, forms = self.calibration, self._layout, self.forms()
+        one, other = (
+            forms.items[forms.position(form)] if isinstance(form, str) else made.positions(form)
+            for form in (first, second)
+        )
+        names = (first if isinstance(first, str) else "A", second if isinstance(second, str) else "B")
+        joint = self.covariance() if layout.binary else None
+        errors = known_errors(made.thresholds, made.threshold_se, joint, layout.averaging())[0]
+        places, sizes = (layout.of_items(one), layout.of_items(other)), (layout.max_score[one], layout.max_score[other])
+        return equate_forms(made.thresholds, errors, *places, names, self.responses.frame_kind, sizes)
+
+    def covariance(self) -> Floats | None:
+        """Covariance of the difficulties where the calibration or its estimator kept it; None otherwise."""
+        if self.calibration.covariance is not None:
+            return self.calibration.covariance
+        form = getattr(self._estimator, "covariance", None) if self._layout.binary else None
+        few = int(np.isfinite(self.calibration.se).sum()) <= DENSE_ITEMS
+        if form is None or not (few or self.calibration.provenance.se_method == "dense"):
+            return None
+        with suppress(OptionError):  # none was kept
+            return self._cache.once(("covariance",), form)
+        return None
 
     def _test_form(self) -> Form:
         """The form with all items: what its total scores say."""

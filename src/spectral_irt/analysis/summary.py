@@ -41,14 +41,10 @@ SHOWN = 12  # groups, or classes, that are shown; the files have all
 
 # Findings that the lines say already.
 GROUPS = (
-    "differential_items",
-    "no_differential_items",
-    "differences_by_slope",
-    "nonuniform_items",
-    "nonuniform_not_tested",
+    *("differential_items", "no_differential_items", "differences_by_slope"),
+    *("nonuniform_items", "nonuniform_not_tested"),
 )
 SAID = ("regularization", "misfitting_items", *GROUPS)
-
 RANKED = 1_000  # people who are ranked on the terminal, where they are fewer than the items: within a second
 
 
@@ -63,11 +59,11 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
     """Items (and people, where they are the fewer), a line for each part, how it was done, and the findings."""
     show_source(out, study.responses)
     if parts.persons and study.responses.n_persons < min(study.responses.n_items, RANKED):
-        _show_people(out, study)
-    if study.calibration.facets is None:
-        _show_items(out, study, parts)
-    else:
-        _show_facets(out, study)
+        say(out, Text(PEOPLE, style="dim"))
+        word = one(study.responses.words[0])
+        say(out, person_table(columns_of(study.person_ranking), out.width, name=word, whole=out.whole))
+        say(out)
+    _show_items(out, study, parts)
     lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
@@ -82,34 +78,18 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
         show_findings(out, shown)
 
 
-def _show_people(out: Screen, study: Analysis) -> None:
-    persons, word = columns_of(study.person_ranking), one(study.responses.words[0])
-    say(out, Text(PEOPLE, style="dim"))
-    say(out, person_table(persons, out.width, name=word, whole=out.whole))
-    say(out)
-
-
 def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
-    fit = study.checks(parts).columns if parts.fit else None
-    items = study.responses.words[1]
-    how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
-    say(out, Text(DIRECTION if fit is None else f"{DIRECTION}; {FIT}", style="dim"))
-    if not study.responses.thresholds.binary:
-        ends = np.cumsum(study.responses.thresholds.max_score)[:-1]
-        how["thresholds"] = [each.tolist() for each in np.split(study.calibration.thresholds, ends)]
-    say(out, item_table(study.calibration.item_columns(), out.width, fit, name=one(items), **how))
-    say(out)
-
-
-def _show_facets(out: Screen, study: Analysis) -> None:
     """The items, and the levels of every facet from the most severe down."""
+    facets = study.calibration.facets
+    made = study.calibration if facets is None else facets.items
+    columns = made.item_columns() if facets is None else study._rated_items()
+    fit = study.checks(parts).columns if parts.fit else None
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
-    assert study.calibration.facets is not None
-    items = study.calibration.facets.items
-    if not items.layout.binary:
-        how["thresholds"] = [each.tolist() for each in np.split(items.thresholds, items.layout.first[1:])]
-    say(out, Text(DIRECTION, style="dim"))
-    say(out, item_table(study._rated_items(), out.width, None, name="item", **how))
+    if not made.layout.binary:
+        how["thresholds"] = [each.tolist() for each in np.split(made.thresholds, made.layout.first[1:])]
+    say(out, Text(DIRECTION if fit is None else f"{DIRECTION}; {FIT}", style="dim"))
+    word = "item" if facets is not None else one(study.responses.words[1])
+    say(out, item_table(columns, out.width, fit, name=word, **how))
     say(out)
     for name in study.facets:
         table = study._facet_columns(name)
