@@ -78,6 +78,9 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _roles(table: Table, layout: Long | Wide) -> list[str]:
     """What each column was taken for."""
+    import polars as pl
+
+    from spectral_irt.data.labels import one_spelling
     from spectral_irt.reading.columns import Long
     from spectral_irt.reading.item_columns import CATEGORIES, says_attribute, words_of
 
@@ -94,42 +97,25 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
     for k, name in enumerate(table.columns):
         words = set(words_of(name))
         category = says_attribute(name) and words & CATEGORIES
-        likely = roles[k] == UNUSED and not words & BOOKLETS and (category or _is_text(table, k))
-        if likely and _makes_groups(table, k, people, isinstance(layout, Long)):
-            roles[k] = GROUP
+        if roles[k] == UNUSED and not words & BOOKLETS:
+            text = one_spelling(table.head(k)).cast(pl.Float64, strict=False).count() == 0
+            if (category or text) and _makes_groups(table, k, people if isinstance(layout, Long) else None):
+                roles[k] = GROUP
     return roles
 
 
-def _is_text(table: Table, column: int) -> bool:
+def _makes_groups(table: Table, column: int, people: int | None) -> bool:
+    """Whether the people fall into a few groups by this column, all large enough to be compared. Where a row is an
+    answer, each person counts once: `people` is their column."""
     import polars as pl
 
     from spectral_irt.data.labels import one_spelling
 
-    return one_spelling(table.head(column)).cast(pl.Float64, strict=False).count() == 0
-
-
-def _makes_groups(table: Table, column: int, people: int | None, long: bool) -> bool:
-    """Whether the people fall into a few groups by this column, all large enough to be compared."""
-    import polars as pl
-
-    from spectral_irt.data.labels import one_spelling
-
-    positions = [column, people] if long and people is not None else [column]
-    counts: dict[str, int] = {}
-    seen: set[tuple[Any, ...]] = set()
-    for piece, _ in table.pieces(positions):
-        piece = piece.with_columns(one_spelling(piece.to_series(0)).alias("0")).filter(pl.col("0").is_not_null())
-        if len(positions) == 2:  # a row is an answer: each person counts once
-            new = [row for row in piece.unique().iter_rows() if row not in seen]
-            seen.update(new)
-            values = pl.Series([row[0] for row in new], dtype=pl.String)
-        else:
-            values = piece.to_series(0)
-        for value, count in values.value_counts().iter_rows():
-            counts[value] = counts.get(value, 0) + count
-        if len(counts) > MOST_GROUPS:
-            return False
-    return len(counts) >= 2 and min(counts.values()) >= FEWEST_PEOPLE
+    positions = [column] if people is None else [column, people]
+    parts = [piece.with_columns(one_spelling(piece.to_series(0)).alias("0")) for piece, _ in table.pieces(positions)]
+    rows = pl.concat([part if people is None else part.unique() for part in parts]).filter(pl.col("0").is_not_null())
+    sizes = (rows if people is None else rows.unique())["0"].value_counts()["count"].to_list()
+    return 2 <= len(sizes) <= MOST_GROUPS and min(sizes) >= FEWEST_PEOPLE
 
 
 def _values(table: Table, column: int) -> list[str]:

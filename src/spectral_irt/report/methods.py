@@ -10,7 +10,6 @@ from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any
 
-from spectral_irt.analysis.facets import file_name
 from spectral_irt.analysis.summary import LIKELIHOOD
 from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
@@ -38,22 +37,6 @@ OF_GROUPS = (
 )
 
 
-# How the tables of a report are had in Python, by the names of their files.
-IN_PYTHON = {
-    "items": "study.calibration.items()",
-    "thresholds": "study.calibration.threshold_table()",
-    "categories": "study.categories()",
-    "persons": "study.persons()",
-    "scores": "study.scores()",
-    "item_fit": "study.item_fit()",
-    "item_analysis": "study.item_analysis()",
-    "distractors": "study.distractors()",
-    "dif": "study.dif({}).table()",
-    "dif_thresholds": "study.dif({}).thresholds()",
-    "groups": "study.group_means({})",
-}
-
-
 def methods(data: ReportData) -> Section:
     """The paragraph and its references; how the calibration was made, and how to do it again."""
     record = data.record
@@ -69,7 +52,6 @@ def methods(data: ReportData) -> Section:
             Table("How the calibration was made", ("", "Value"), tuple(made_rows(data))),
             *command,
             Lines(python_lines(record), "The same in Python", program=True),
-            Table("The tables of this report", ("Table", "File of -o DIR", "Python"), tuple(table_rows(data))),
         )
     )
 
@@ -107,29 +89,6 @@ def _method(record: Mapping[str, Any]) -> str:
     if anchored:
         text += f", anchored to {count(anchored, 'item')}"
     return f"{text}; {count(record.get('iterations') or 0, 'pass', 'passes')} over the data"
-
-
-def table_rows(data: ReportData) -> list[tuple[str, str, str]]:
-    """The tables, the files that `fit -o DIR` writes them to, and the lines of Python that give them."""
-    compared = groupings(data.record)
-    column = str(compared[0].get("column")) if compared else next(iter(data.parts.described), "")
-    asked = of_groups(data.record, column)
-    if data.study.facets:
-        how = {"items": "study.calibration.facets.items.items()", "persons": "study.persons()"}
-        how["thresholds"] = "study.calibration.facets.items.threshold_table()"
-        for facet in data.study.facets:
-            how |= {file_name(facet): f"study.facet({facet!r})"}
-            how |= {f"{file_name(facet)}_interactions": f"study.interactions({facet!r})"}
-            for group in data.parts.groups:
-                by = of_groups(data.record, group)
-                how[f"{file_name(facet)}_{file_name(group)}"] = f"study.interactions({facet!r}, groups={by})"
-    else:
-        how = IN_PYTHON
-    return [
-        (name.replace("_", " "), f"{name}.csv" if name in data.tables else "–", python.format(asked))
-        for name, python in how.items()
-        if name in data.tables or (name == "categories" and not data.binary)
-    ]
 
 
 def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
@@ -321,12 +280,6 @@ def _maker(record: Mapping[str, Any]) -> str:
         place = PurePath(str(anchors)).name
         return f"si.AnchoredRasch({', '.join([repr(place), *([given] if given else [])])})"
     return f"si.{(method or METHODS['spectral']).where.partition(':')[2]}({given})"
-
-
-def of_groups(record: Mapping[str, Any], named: str) -> str:
-    """How a method asks of the groups of a column: by its name where the column was read with the answers."""
-    known = within(record, "input", "reading", "people") or within(record, "input", "people", "columns") or []
-    return repr(named) if named in known else "groups"
 
 
 def made(record: Mapping[str, Any]) -> Method | None:

@@ -109,21 +109,11 @@ def rendered(title: str, sections: Sequence[Section], version: str, author: str 
     """Sections as a whole page; what no file can hold (half a character) is replaced."""
     tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
     program, style = own_text(HERE / "page.js"), own_text(HERE / "page.css")
-    text = (
-        templates(HERE)
-        .get_template("page.html")
-        .render(
-            mark=MARK,
-            title=printable(title),
-            byline=", ".join(filter(None, [printable(author), today()])),
-            policy=policy(program, style),
-            style=style,
-            program=program,
-            data=data_text(tables),
-            sections=sections,
-            version=version,
-        )
-    )
+    text = templates(HERE).get_template("page.html").render(
+        mark=MARK, title=printable(title), byline=", ".join(filter(None, [printable(author), today()])),
+        policy=policy(program, style), style=style, program=program, data=data_text(tables), sections=sections,
+        version=version,
+    )  # fmt: skip
     return text.strip().encode("utf-8", "replace").decode("utf-8") + "\n"
 
 

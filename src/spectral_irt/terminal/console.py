@@ -23,13 +23,9 @@ COLORS = {"note": "cyan", "warning": "yellow", "error": "bold red"}
 
 
 class Screen(Console):
-    """A console that prints texts as they are.
+    """A console that prints texts as they are."""
 
-    `whole`: nobody said how wide it is, as where the output goes into a file. Text is then folded at 80 columns, and
-    tables are as wide as their labels need.
-    """
-
-    whole = False
+    whole = False  # nobody said how wide it is, as in a file: text is folded at 80 columns, tables are not
 
     def on_broken_pipe(self) -> NoReturn:
         """Rich would end the process with code 1; what a reader who goes away means is for the command to say."""
@@ -39,8 +35,7 @@ class Screen(Console):
 def console() -> Screen:
     out = Screen(highlight=False, markup=False, emoji=False)
     out.whole = not out.is_terminal and not os.environ.get("COLUMNS")
-    if out.width < NARROWEST:  # the terminal may fold the lines; tables without their numbers help nobody
-        out.width = NARROWEST
+    out.width = max(out.width, NARROWEST)  # the terminal may fold the lines; tables without numbers help nobody
     return out
 
 

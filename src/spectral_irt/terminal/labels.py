@@ -114,8 +114,9 @@ def _ways(wide: Sequence[Characters], room: int, cut: str) -> Iterable[Callable[
             yield lambda text: "".join(text[: len(text) - end]) + cut + _last(text, before)
         if not (start and after >= 0) and not (end and before >= 0) and core <= room - len(cut):
             yield lambda text: cut + _first(text[start:], room - len(cut)) + cut
-    for head in sorted(range(max(room, 1) + 1), key=lambda head: abs(2 * head - max(room, 1))):
-        yield partial(_middle, head=head, tail=max(room, 1) - head, cut=cut)
+    rest = max(room, 1)
+    for head in sorted(range(rest + 1), key=lambda head: abs(2 * head - rest)):
+        yield partial(lambda head, text: _first(text, head) + cut + _last(text, rest - head), head)
 
 
 def _alike(texts: Sequence[Sequence[tuple[str, ...]]]) -> int:
@@ -126,7 +127,3 @@ def _alike(texts: Sequence[Sequence[tuple[str, ...]]]) -> int:
 def _kind(character: str) -> str:
     """The same for neighbors that may not be parted: 10 and 11 are not 0 and 1."""
     return "digit" if character[0].isdigit() else "letter" if character[0].isalpha() else character
-
-
-def _middle(text: Characters, head: int, tail: int, cut: str) -> str:
-    return _first(text, head) + cut + _last(text, tail)

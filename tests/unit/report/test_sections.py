@@ -21,8 +21,7 @@ from spectral_irt.report import blocks, methods, people
 from spectral_irt.report.blocks import Column, DataTable, ReportData
 from spectral_irt.report.items import item_table
 from spectral_irt.report.methods import fit_command, python_lines
-from spectral_irt.report.page import data_text, sections_of
-from undrawn import without_pictures
+from spectral_irt.report.page import data_text
 
 
 def objects(*values: Any) -> np.ndarray:
@@ -73,17 +72,6 @@ def test_options_of_an_item_are_in_its_row(lsat: ReportData) -> None:
     }  # from the hardest down: item3, item2, item4, item5, item1
 
 
-def test_classical_statistics_join_the_items(lsat: ReportData) -> None:
-    classical = {"item": lsat.tables["items"]["item"], "item_rest": np.array([0.1, 0.2, 0.3, 0.4, 0.5])}
-    table = next(
-        block for block in item_table(with_tables(lsat, item_analysis=classical)).content if block.kind == "data"
-    )
-    columns = {column["name"]: column for column in table.data()["columns"]}
-    assert columns["item"]["values"] == ["item3", "item2", "item4", "item5", "item1"]  # from the hardest down
-    assert columns["item_rest"]["values"] == [0.3, 0.2, 0.4, 0.5, 0.1]
-    assert columns["status"]["closed"]  # all of them are ok, which says nothing
-
-
 def test_scores_of_forms_come_before_those_of_all_items(lsat: ReportData) -> None:
     section = people.scores(lsat)
     expected = (
@@ -122,20 +110,6 @@ def test_groups_and_classes(lsat: ReportData) -> None:
     assert means.rows[1] == ("sex: m", "2", "2.00", "2.00", "2.00")
     assert [row[0] for row in classes.rows] == ["class 1", "class 2", "all classes"]
     assert classes.rows[1][1] == "0.50"
-
-
-def test_every_table_says_how_it_is_had_and_the_python_runs(study: Analysis, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_pictures(monkeypatch)
-    half = ["a", "b"] * (study.responses.n_persons // 2)
-    parts = study.parts(writing=True, groups={"half": half}, described={"half": half})
-    data = ReportData.of(study, parts)
-    found = sections_of(data)
-    shown = {block.name for section in found for block in section.content if isinstance(block, DataTable)}
-    assert ("categories" in shown, "dif_thresholds" in shown) == ((not data.binary,) * 2)
-    rows = methods.table_rows(data)
-    assert shown <= {name.replace(" ", "_") for name, _, _ in rows}
-    for _, _, python in rows:
-        assert eval(python, {"study": study, "groups": half}) is not None
 
 
 def test_without_forms_scores_are_those_of_all_items(study: Analysis) -> None:
