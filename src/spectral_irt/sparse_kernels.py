@@ -30,19 +30,18 @@ def _found() -> Any:
     return _sparsetools if whole else None
 
 
-_ones = np.ones(0)  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
+_ones: dict[Any, Any] = {}  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
 _bare = sparse.csr_array((1, 1), dtype=np.float64)
 _loops = _found()
 
 
-def shared_ones(size: int) -> Floats:
+def shared_ones(size: int, dtype: Any = np.float64) -> Any:
     """So many ones, for reading only: the values of a 0/1 pattern."""
-    global _ones
-    ones = _ones  # read once: another thread may put a shorter array there in the meantime
-    if len(ones) < size:
-        ones = np.ones(size)
+    ones = _ones.get(dtype)  # read once: another thread may put a shorter array there in the meantime
+    if ones is None or len(ones) < size:
+        ones = np.ones(size, dtype=dtype)
         ones.setflags(write=False)
-        _ones = ones
+        _ones[dtype] = ones
     return ones[:size]
 
 
@@ -62,7 +61,7 @@ def row_sums(cells: Cells, values: Floats, v: Floats) -> Floats:
     people, indptr, items = cells
     if _loops is None:
         return sparse.csr_array((values, items, indptr), shape=(people, len(v))) @ v
-    total = np.zeros(people)
+    total = np.zeros(people, dtype=v.dtype)
     _loops.csr_matvec(people, len(v), indptr, items, values, v, total)
     return total
 

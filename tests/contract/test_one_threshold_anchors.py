@@ -105,7 +105,8 @@ def test_people_of_little_weight_are_not_too_regular():
     table = data.responses.to_dense()
     table[300:, :6] = np.nan  # these items are answered by people of little weight alone
     responses = Responses.from_wide(table)
-    prior = Prior.of_items(responses.thresholds, LocationPrior(Neighbors(responses), 1.0, np.ones(12), False))
+    near = LocationPrior(Neighbors(responses), 1.0, np.ones(12), False)
+    prior = Prior(responses.thresholds, near, 0.0, np.zeros(0), False)
     start = data.difficulty - data.difficulty.mean()
     found = newton(Likelihood(responses, start, weights=weights), start, prior=prior)
     lacking = too_regular(found, found.point.score_gram().diagonal()) / np.asarray(found.noise)

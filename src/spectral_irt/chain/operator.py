@@ -1,20 +1,28 @@
 """The Markov chain on thresholds, matrix-free: what flows into each and what flows out, one pass over the responses.
 
-Where answers are right or wrong an item has one threshold, and the chain is on items. With c_li = sqrt(w_l) a_li the
-rates are Y_ij = sum_l c_li X_li c_lj (1 - X_lj), that is Y = R^T W where R holds c on the right answers and W on the
-wrong ones. A pass is two sparse products; Y, which has m x m cells, is never formed.
+With c_li = sqrt(w_l) a_li the rates are Y_ij = sum_l c_li X_li c_lj (1 - X_lj), that is Y = R^T W with c on the right
+answers in R and on the wrong ones in W. A pass is two sparse products; Y, which has m x m cells, is never formed.
 
 Answers in categories: for items i != j the odds of (X_i = k, X_j = k' - 1) against (X_i = k - 1, X_j = k') are
 pi_jk' / pi_ik whatever the ability, so the rates are the same, with the threshold passed last for a right answer and
-the next one for a wrong answer. Two thresholds of one item say nothing about each other in one answer; the only such
-move is from a threshold to the next, so one number for each threshold takes it out:
+the next one for a wrong answer. The only move within an item is from a threshold to the next, and is taken out:
 
     same_c = sum of w_l a_lc a_l,c-1 over the people who passed c - 1 and failed c, thresholds of the same item.
+
+Standard errors of log pi by the sandwich: person l adds g_li = w_l a_li [(1 - X_li) S_l - X_li pi_i Z_l] to the balance
+of flows, S_l = sum of a_lj pi_j over the right and Z_l = sum of a_lj over the wrong answers. With F_ij = pi_i Y_ij,
+
+    J = diag(F 1) - F^T,    Omega = sum_l g_l g_l^T,    Cov(beta) = J^+ Omega J^+T.
+
+A prior of precision alpha adds alpha to the diagonals of both (times the scale of the item's flow, and its square). Its
+pull sets outflow and inflow of an item apart; where flows are in units of information, J between items with a prior is
+even: diag(F 1 + F^T 1) / 2 - (F + F^T) / 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,11 +32,12 @@ from scipy import sparse
 from spectral_irt.chain.weights import PERSONS, Moments, Weighting
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram
-from spectral_irt.sparse_kernels import onto_items
+from spectral_irt.numerics import centered_inverse, gram
+from spectral_irt.sparse_kernels import csr, onto_items
 
 NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
 
@@ -46,10 +55,8 @@ class Chain(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One block made ready: the weight of each person, and the factors a on right and wrong answers.
-
-    `inverse_t` (1 / t_l of each person) and `at` (pi) are what the factors were taken at; no `inverse_t`: they are 1.
-    """
+    """One block made ready: people's weights, the factors a on right and wrong answers, and 1 / t_l and pi (`at`) that
+    these were taken at; without `inverse_t` they are 1."""
 
     block: Block
     weight: Floats
@@ -185,10 +192,7 @@ class ItemChain:
     def under(
         cls, responses: Responses, weighting: Weighting, beta: Floats | None = None, old: ItemChain | None = None
     ) -> ItemChain:
-        """The chain under a weighting, taken at the difficulties `beta` if it moves with them.
-
-        An old one of the same weighting gives its memory and is used up.
-        """
+        """The chain under a weighting, at the difficulties `beta` if it moves with them; `old` gives its memory."""
         thresholds = responses.thresholds
         beta = np.zeros(thresholds.n_entries) if beta is None else beta
         moments = Moments.at(thresholds, beta) if weighting.moving else None
@@ -232,10 +236,9 @@ class ItemChain:
 
 
 class TiedChain:
-    """A chain whose items are also tied to one more state, the virtual item of average difficulty.
+    """A chain with one more state, the last: the virtual item of average difficulty.
 
-    Item i and the virtual item exchange at the rate `tie[i]` each way, so whatever the data, every state reaches every
-    other. The virtual item is the last state.
+    Item i and it exchange at the rate `tie[i]` each way, so whatever the data, every state reaches every other.
     """
 
     def __init__(self, chain: Chain, tie: Floats) -> None:
@@ -248,3 +251,132 @@ class TiedChain:
         tie = self.tie if items.ndim == 1 else self.tie[:, None]
         # Sums, not dot products: on short vectors the threads of a matrix library cost more than the work.
         return np.concatenate([self.chain.inflow(items) + tie * virtual, np.sum(tie * items, axis=0, keepdims=True)])
+
+
+# ------------------------------------------------------------------------------------- standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """A solved chain, ready for its sandwich.
+
+    `data` gives the persons' contributions; `chain` is what was solved without its prior: `data`, or the same with the
+    paper's nu added. `precision` and `meat` are what the prior adds to the diagonals of J and Omega. `in_information`:
+    flows are in units of information (ability weights), where Omega and J agree under the model.
+    """
+
+    data: ItemChain
+    chain: Any
+    pi: Floats
+    precision: Floats
+    meat: Floats
+    in_information: bool = False
+
+    @cached_property
+    def even(self) -> Mask:
+        """Items between which J is the mean of the two that outflow and inflow give."""
+        return self.in_information & (self.meat > 0)
+
+    @cached_property
+    def through(self) -> Floats:
+        """What flows through each item; under ability weights, the information that its answers carry."""
+        out = self.pi * self.chain.rates
+        return np.where(self.even, (out + self.chain.inflow(self.pi)) / 2, out) if self.even.any() else out
+
+    @property
+    def diagonal(self) -> Floats:
+        """J_ii."""
+        return self.through + self.precision
+
+    def inverse(self) -> Floats:
+        """The pseudo-inverse of J."""
+        m, alpha = len(self.pi), self.precision
+        flows = self.pi[:, None] * self.chain.matrix()
+        jacobian = -flows.T
+        if self.even.any():
+            jacobian = np.where(np.outer(self.even, self.even), -(flows + flows.T) / 2, jacobian)
+        jacobian[np.diag_indices(m)] = self.diagonal
+        if alpha.any():
+            jacobian -= np.outer(alpha, alpha) / alpha.sum()
+        return centered_inverse(jacobian)
+
+    def prior_meat(self, omega: Floats) -> Floats:
+        """What is added to the diagonal `omega` of Omega under a prior: its own part; and where an item's people all
+        answered alike, far too regular to judge by, as much as makes Omega as large as J, its expectation."""
+        return self.meat + np.where(self.even, np.maximum(self.through - omega, 0), 0.0)
+
+
+def covariance(balance: Balance) -> Floats:
+    """The whole covariance matrix J^-1 Omega J^-T; m x m, for moderate m."""
+    inverse, data = balance.inverse(), balance.data
+    omega = data.parts.sum(products_of_persons, balance.pi, data.thresholds)
+    omega[np.diag_indices(len(omega))] += balance.prior_meat(np.diag(omega))
+    cov = inverse @ omega @ inverse.T
+    return (cov + cov.T) / 2
+
+
+def one_pass(balance: Balance) -> tuple[Floats, Floats]:
+    """Standard errors of the thresholds and of the items' locations, whose mean is zero, without the whole matrix.
+
+    J is taken for its diagonal, so that Var_i = sum_l (g_li / J_ii + u_l)^2 with u_l = -mean of g_l / J_ii; the prior
+    adds its own term alike. A location adds the products of neighbors, since one answer has at most two entries.
+    """
+    thresholds, diagonal = balance.data.thresholds, balance.diagonal
+    scale = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
+    shift = -scale * thresholds.averaging()
+    omega, cross, common, beside = balance.data.parts.sum(spread_of_persons, balance.pi, shift, thresholds)
+    meat = balance.prior_meat(omega)
+    omega, cross, common = omega + meat, cross + meat * shift, common + meat @ shift**2
+    variance = omega * scale**2 + 2 * scale * cross + common
+    within = omega * scale**2
+    within[1:] += 2 * beside[1:] * scale[1:] * scale[:-1]  # `beside` is 0 for the first threshold of an item
+    location = thresholds.mean(within) / thresholds.max_score + 2 * thresholds.mean(scale * cross) + common
+    return np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0))
+
+
+def contributions(part: Part, pi: Floats, thresholds: Thresholds) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """g_l on the thresholds failed next, and on those passed last, people x thresholds.
+
+    w_l S_l a_li and -w_l Z_l a_li pi_i, without the item's own threshold in S_l and Z_l.
+    """
+    n, m = part.right.shape
+    won, lost = part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(m))
+    halves = []
+    for half, total, side in ((part.wrong, won, -1), (part.right, lost, 1)):
+        here, value = half.indices, np.repeat(total, np.diff(half.indptr))
+        if not thresholds.binary:
+            person = np.repeat(np.arange(n, dtype=np.int32), np.diff(half.indptr))
+            below = thresholds.below[here] if side < 0 else np.append(thresholds.below, False)[1:][here]
+            beside = np.flatnonzero(below)
+            who, which = person[beside], here[beside] + side
+            own = part.factor(who, which) * part.weight[who]
+            value[beside] -= own * pi[which] if side < 0 else own
+        value *= half.data
+        if side > 0:
+            value *= -pi.take(here)
+        halves.append(csr(half.indptr, here, value, m))
+    return halves[0], halves[1]
+
+
+def products_of_persons(part: Part, pi: Floats, thresholds: Thresholds) -> Floats:
+    failed, passed = contributions(part, pi, thresholds)
+    return gram(sparse.csr_array(failed + passed))
+
+
+def spread_of_persons(
+    part: Part, pi: Floats, shift: Floats, thresholds: Thresholds
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Sums over people of g_li^2, of g_li u_l and of u_l^2, u_l = sum of shift_i g_li; and of g_l,c-1 g_lc."""
+    halves = contributions(part, pi, thresholds)
+    common = halves[0] @ shift + halves[1] @ shift
+    squares, cross, beside = np.zeros((3, len(pi)))
+    for half in halves:
+        squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
+        cross += half.T @ common
+    if not thresholds.binary:
+        inside, person, here = part.inside(thresholds)  # who failed c next has passed c - 1 last
+        lost = part.weight * (part.wrong @ np.ones(len(pi)))
+        others = lost[person] - part.weight[person] * part.wrong.data[inside]
+        one = -part.factor(person, here - 1) * pi[here - 1] * others
+        beside += np.bincount(here, weights=halves[0].data[inside] * one, minlength=len(pi))
+    return squares, cross, np.array(common @ common), beside

@@ -152,9 +152,6 @@ def _power(y: Any, d: Floats, beta_range: float | None, tol: float, max_iter: in
     return PaperFit(beta - beta.mean(), original, pi, d, n_iter, residual)
 
 
-# ------------------------------------------------------------------------------------------- pair counts
-
-
 def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool | None = None) -> Pairs:
     """Y: for every pair, the (weighted) number of people who answered the first right and the second wrong.
 

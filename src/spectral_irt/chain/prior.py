@@ -1,30 +1,19 @@
 """The prior: an item is like the other items that its own people met, up to a deviation.
 
-The level of the items that an item's own people met is an average over the people of the item, then over their items,
-each person and each item counting by 1 / n_i:
+W_ij = sum_{l answered i and j} (1 / n_i) (1 / n_j) / z_l, z_l = sum_{k answered by l} 1 / n_k, is symmetric, with rows
+that add to 1: (W beta)_i is the level of the items that item i's people met, and L beta = beta - W beta. In linked
+forms the direction in which forms shift against each other hardly moves L beta, so such a prior leaves it to the data,
+where one around a single mean would flatten a vertical scale. Items that nobody who answered two answered are alone.
 
-    W_ij = sum_{l answered i and j} (1 / n_i) (1 / n_j) / z_l,    z_l = sum_{k answered by l} 1 / n_k,
+d = D^-1 L beta with D = diag(1 - W_ii) is how far an item lies from the *other* items that its people met, and the
+prior is d ~ N(0, 1 / alpha). It fades where the answers know better (`fading`): item i counts s_i, from 1 to 0. The
+penalty's matrix is P = alpha L D^-1 S D^-1 L; its pull has the covariance alpha L D^-1 S^2 D^-1 L where deviations are
+drawn from the prior.
 
-symmetric, with rows that add to 1. (W beta)_i is the level that item i's people met, and (L beta)_i = beta_i -
-(W beta)_i how far the item lies from it. A prior on these deviations is, on complete data where W is 1 / m everywhere,
-a normal prior around the mean. In linked forms the direction in which forms shift against each other hardly moves
-L beta, so such a prior leaves it to the data, where one around a single mean would flatten a vertical scale.
-
-People with a single answer met nothing else and are left out. Items that nobody who answered two answered are alone:
-their row of L is zero.
-
-With this L, (L beta)_i / (1 - W_ii) is how far item i lies from the level of the *other* items that its
-people met: d = D^-1 L beta with D = diag(1 - W_ii), so that an item that few met does not make its own level. The prior
-is d ~ N(0, 1 / alpha). It fades where the answers know better (`fading`): item i counts s_i, from 1 to 0. The penalty
-is alpha / 2 sum_i s_i d_i^2, its matrix P = alpha L D^-1 S D^-1 L; and where deviations are drawn from the prior, its
-pull P beta has the covariance alpha L D^-1 S^2 D^-1 L.
-
-Thresholds are beta_ik = delta_i + t_ik, a location and offsets from it that add to zero. The locations have the prior
-above; with one threshold an item that is all. The offsets of an item differ from the mean offsets of the items with as
-many categories by a normal deviation of a precision of its own, which fades with the information on the threshold. The
-mean offsets are those of the items and of one more with equal thresholds, so that an item that is alone with its number
-of categories has a prior too: with Q = (I - 1/K) (I - rho M), M the mean over those items and rho = n / (n + 1), the
-deviations are Q beta and the penalty is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
+Thresholds are beta_ik = delta_i + t_ik, a location, with the prior above, and offsets that add to zero. Offsets differ
+from the mean offsets of the items with as many categories, and of one more with equal thresholds, by a normal deviation
+of a precision of its own: with Q = (I - 1/K) (I - rho M), M the mean over those items and rho = n / (n + 1), the
+penalty is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
 """
 
 from __future__ import annotations
@@ -40,7 +29,7 @@ from scipy import sparse
 
 from spectral_irt.chain.regularization import IMAGINARY, fading, least_precision, precision_of, renewed_precision
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.numerics import gram
@@ -48,9 +37,6 @@ from spectral_irt.sparse_kernels import csr, shared_ones
 
 PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
 MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy
-
-
-# ------------------------------------------------------------------------- items of the same people
 
 
 class Neighbors:
@@ -83,8 +69,7 @@ class Neighbors:
         return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums))
 
     def around(self, chosen: Mask) -> Neighbors:
-        """As these, but with the people of the chosen items only: the same L v on these items, for every v, and the
-        same L v everywhere for a v that is zero on the others."""
+        """With the people of the chosen items only: the same L v on these, and for a v that is zero on the others."""
         key = chosen.tobytes()
         if key not in self._around:
             fewer = copy(self)
@@ -104,19 +89,6 @@ class Neighbors:
         """L itself, m x m."""
         w = self.rows.sum(_pairs, self.share)
         return np.diag((~self.alone).astype(float)) - w
-
-    def parts(self) -> Ints:
-        """Which items hang together through people who answered two: numbered from 0 by falling size."""
-        from scipy.sparse.csgraph import connected_components
-
-        trees: list[Ints] = list(self.rows.map(_forest))
-        here, there = (np.concatenate([tree[k] for tree in trees]) for k in (0, 1))
-        graph = sparse.coo_array((np.ones(len(here), dtype=np.int8), (here, there)), shape=(self.n_items,) * 2)
-        _, labels = connected_components(graph, directed=False)
-        order = np.argsort(-np.bincount(labels), kind="stable")
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        return rank[labels]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,24 +134,6 @@ def _inverse_sums(rows: _Rows) -> Floats:
 def _pairs(rows: _Rows, share: Floats) -> Floats:
     scale = sparse.diags_array(1 / np.sqrt(rows.matrix @ share))
     return gram(sparse.csr_array(scale @ rows.matrix @ sparse.diags_array(share)))
-
-
-def _forest(rows: _Rows) -> tuple[Ints, Ints]:
-    """Pairs of items, few, that hang together in this block just as all its pairs do."""
-    from scipy.sparse.csgraph import connected_components
-
-    n, m = rows.matrix.shape
-    person = np.repeat(np.arange(n), np.diff(rows.matrix.indptr))
-    graph = sparse.coo_array(
-        (np.ones(len(person), dtype=np.int8), (m + person, rows.matrix.indices)), shape=(m + n, m + n)
-    )
-    labels = connected_components(graph, directed=False)[1][:m]
-    first = np.full(labels.max(initial=0) + 1, m)
-    np.minimum.at(first, labels, np.arange(m))
-    return np.arange(m), first[labels]
-
-
-# ----------------------------------------------------------------------------------- locations
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +182,7 @@ class LocationPrior:
     def diagonal(self) -> Floats:
         """P_ii, about: alpha s_i, and what the deviations of others add: much, where many rare items met a popular one.
 
-        That part is sum_j G_ji^2 over the others with G = sqrt(S) D^-1 L, the mean square of G' signs for random
-        signs: known to a quarter of itself, which is enough for a conditioner and for the errors of thin items.
+        That is sum_j G_ji^2 with G = sqrt(S) D^-1 L, by random signs: known to a quarter of itself, which is enough.
         """
         own = self.fade * (self._per_other > 0)
         return self.alpha * np.maximum(own, self._near.mean_squares(np.sqrt(self.fade) * self._per_other))
@@ -248,23 +201,17 @@ class LocationPrior:
         """With the precision that the deviations at these difficulties speak for (one step of empirical Bayes).
 
         alpha = (sum_i g_i + 2) / (sum_i d_i^2 + 2) with g_i = 1 - alpha (E d_i^2 - d_i^2), the share of each deviation
-        that the answers determine (MacKay 1992): the fixed point of alpha = 1 / mean E d^2, reached in fewer steps. The
-        twos are two imaginary items of spread 1: a handful of items that happen to look alike must not pass for proof
-        that all are. As in `prior_precision`, 1 / alpha is bounded by what answers can show.
+        that the answers determine (MacKay 1992); the twos and a bound of 1 / alpha are those of `prior_precision`.
         """
         if not self.estimated:
             return self
         return replace(self, alpha=renewed_precision(self.deviation(beta), information, share, self.alpha))
 
 
-# ------------------------------------------------------------------------------------------- thresholds
-
-
 def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Floats) -> tuple[Floats, Floats]:
     """How much the prior counts for each location, and for each threshold's offset, where thresholds lie about here.
 
-    What the answers tell about a location is taken for the sum over its thresholds: of one that nobody passed the prior
-    of the offsets knows where it lies beside the others.
+    What the answers tell about a location is taken for the sum over its thresholds.
     """
     told, ties = layout.mean(information) * layout.max_score, layout.mean(tied.astype(np.float64))
     away = Prior(layout, None, 1.0, np.ones(layout.n_entries), True).deviation(beta)
@@ -274,22 +221,13 @@ def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Fl
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The prior of the locations; the precision of the offsets, and how much that counts for each threshold.
-
-    With one threshold an item there are no offsets. Where only thresholds are thin, no location has a prior, and its
-    passes over the answers are saved.
-    """
+    """The prior of the locations, if any; the precision of the offsets, and how much it counts for each threshold."""
 
     layout: Thresholds
     location: LocationPrior | None
     alpha: float
     fade: Floats
     estimated: bool
-
-    @classmethod
-    def of_items(cls, layout: Thresholds, location: LocationPrior) -> Prior:
-        """Of items with one threshold each."""
-        return cls(layout, location, 0.0, np.zeros(0), location.estimated)
 
     @property
     def precisions(self) -> Floats:
@@ -389,8 +327,7 @@ class Prior:
     def renewed(self, beta: Floats, own: Floats, share: Floats) -> Prior:
         """With the precisions that the deviations at these thresholds speak for, as `LocationPrior.renewed`.
 
-        `own` are the items' blocks of the information, `share` is the share of people who pass each threshold. With
-        several thresholds what is known of a deviation is taken for normal.
+        `own` are the items' blocks of the information, `share` is the share of people who pass each threshold.
         """
         layout, location = self.layout, self.location
         if layout.binary and location:

@@ -16,8 +16,9 @@ from scipy import sparse
 
 from spectral_irt.chain.weights import COUNTED, weighting_named
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import Design, Mask, describe_split
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
 
@@ -37,9 +38,8 @@ SETTLING = 10  # steps of empirical Bayes: it is wanted to a few per cent
 _NODES = np.linspace(-8, 8, 81)  # in standard deviations of the normal approximation
 IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
 
-# The prior is for items of information 25 or less: about a hundred answers where the item is on target. A hundred
-# answers tell at most that an item lies log(100) logits from its people, where one answer of the other kind is to be
-# expected; that it lies still farther is nothing that they can show.
+# The prior is for items of information 25 or less, about a hundred answers where the item is on target: these tell at
+# most that an item lies log(100) logits from its people.
 REACH = float(np.log(4 * ENOUGH_INFORMATION))
 
 
@@ -49,13 +49,10 @@ class Regularization:
 
     `kind` is "none"; "neighbors" (each item is like the items of its own people, precision `alpha`, chosen by empirical
     Bayes when `estimated`); "virtual item" (the chain alone: every item meets one of average difficulty); or "pairs"
-    (the paper's `nu` with its `rule`).
-
-    Of the neighbors' prior: its standard deviation `sd` in logits, on how many (`items`) of how many (`of`) it acts,
-    how many of these have no finite difficulty without it (`alone`), and how far it moves the one of the others that it
-    moves most (`shift`, about, in logits; `moved` is its name). Of items with several thresholds it acts on thresholds,
-    with precision `offsets` and standard deviation `offset_sd` around their mean offsets; `alpha` and `sd` are those of
-    the locations, of which `located` have a prior.
+    (the paper's `nu` with its `rule`). The neighbors' prior has the standard deviation `sd` in logits and acts on
+    `items` of so many (`of`), of which `alone` have no finite difficulty without it; it moves the item `moved` most, by
+    about `shift` logits. Of items with several thresholds it acts on thresholds, with precision `offsets` and standard
+    deviation `offset_sd`; `alpha` and `sd` are those of the locations, of which `located` have a prior.
     """
 
     kind: str
@@ -126,11 +123,9 @@ def acted(
     """The plan with what its prior did.
 
     `acts` is what it acts on, `own` what has a finite estimate without it, `step` where Newton's method leads without
-    it, item by item and everything else as it is; `counts` are answers of the lower and of the higher kind. Newton's
-    step is too short for an item far out, whose answers tell less the farther it goes. So all its people are taken for
-    of one ability: with the share q of the higher kind, and p where the prior holds it, the step is
-    (p - q) / (p (1 - p)), which gives p, and the whole way is logit p - logit q. That is the difference between a fit
-    with and one without the prior to 15%.
+    it, item by item; `counts` are answers of the lower and of the higher kind. The step is too short for an item far
+    out. So all its people are taken for of one ability: with the share q of the higher kind, and p where the prior
+    holds it, the step is (p - q) / (p (1 - p)), which gives p, and the way is logit p - logit q, to 15%.
     """
     low, high = counts
     there = np.flatnonzero(acts & own & (low > 0) & (high > 0))
@@ -183,24 +178,16 @@ def enough_is_known(information: Floats, noun: str = "item") -> Regularization:
 
 
 def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
-    """One empirical-Bayes step for the precision of the difficulties.
+    """One empirical-Bayes step for the precision of the difficulties (docs/explanation/newton.md).
 
     alpha = (sum_i gamma_i + 2) / (sum_i beta_i^2 + 2) with gamma_i = information_i / (information_i + alpha), the share
-    of each estimate that the data determine (MacKay 1992). But for the twos it has the fixed point of the EM step
-    1 / mean(beta^2 + variance), and reaches it in a few steps where EM needs dozens. The twos are two imaginary items
-    of spread 1: a handful of items that happen to look alike must not pass for proof that all items are alike.
+    of each estimate that the data determine (MacKay 1992). The twos are two imaginary items of spread 1: a handful of
+    items that happen to look alike must not pass for proof that all items are alike.
 
-    What is known of an item with few answers is not normal: its mean lies beyond the estimate, which is its mode, and
-    it spreads wider. E(beta^2) therefore has further terms, from the third and fourth derivative of the log-likelihood
-    (`third`, `fourth`), which follow from how information falls off with distance from the people: as a normal density
-    of variance 2.89 + 1, for people who spread by 1. Without them alpha would be a fifth too large with ten answers an
-    item. Items that everybody got right or wrong belong in: without the outermost the rest look more alike than all.
-
-    Where hardly an item was answered both right and wrong, no spread is too wide for the answers: a wider prior moves
-    the estimates farther out, which asks for a wider one. So 1 / alpha is at most the mean square of the difficulties
-    that were measured (each counts I / (I + 1): fully where its standard error is well below a logit) plus the square
-    of the farthest that answers reach beyond them (`REACH`). A measured one counts as no farther out than that either:
-    the hub of a star is carried off by its leaves. Ordinary thin data stay far from this bound.
+    What is known of an item with few answers is not normal, so E(beta^2) has terms from the third and fourth derivative
+    of the log-likelihood, with information that falls off with distance from the people as a normal density of variance
+    2.89 + 1: without them alpha would be a fifth too large with ten answers an item. Items that everybody got right or
+    wrong belong in: without the outermost the rest look more alike than all.
     """
     variance = 1 / (information + alpha)
     far = beta / (LOGISTIC_VARIANCE + 1)
@@ -213,7 +200,12 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
 
 
 def least_precision(beta: Floats, information: Floats) -> float:
-    """The smallest precision that answers can speak for; see `prior_precision`."""
+    """The smallest precision that answers can speak for.
+
+    Where hardly an item was answered both right and wrong, a wider prior moves the estimates farther out, which asks
+    for a wider one. So 1 / alpha is at most the mean square of the difficulties that were measured (each counts
+    I / (I + 1), and as no farther out than `REACH`) plus the square of the farthest that answers reach beyond them.
+    """
     counts = information / (information + 1)
     near = np.minimum(beta**2, REACH**2)
     measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
@@ -228,11 +220,10 @@ def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: floa
 
 
 def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -> Floats:
-    """E d^2 of each deviation under the prior and its answers, of which d is the most likely value.
+    """E d^2 of each deviation under the prior and its answers, of which d is the most likely value; integrated.
 
-    With few answers it is far from normal, so it is integrated. An item's answers are taken for those of as many people
-    of one ability as have its information at its share of right answers: log-likelihood r x - n log(1 + exp(x)) with x
-    their distance from the item. r is such that d is the most likely value.
+    An item's answers are taken for those of people of one ability: log-likelihood r x - n log(1 + exp(x)) with x their
+    distance from the item, n by its information, and r such that d is the most likely value.
     """
     p = np.clip(share, 1e-3, 1 - 1e-3)
     n = information / (p * (1 - p))
@@ -248,12 +239,9 @@ def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -
 def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
     """How much the prior counts for items with this information: in full up to a limit, not at all from twice that on.
 
-    The limit is 3, where the error of a difficulty (0.6 logits) is of the order of the spread of difficulties: above,
-    a prior gains next to nothing and flattens a test of fifty people. Where the typical item is not told from the
-    others, though (its information is less than the prior's, alpha: reliability below one half), items far out
-    are mostly noise, and the limit is 25; from twice alpha on it is 3, and in between in between.
-
-    Where the data alone do not tie an item to the others it counts in full: nothing else gives a finite difficulty.
+    The limit is 3, where the error of a difficulty (0.6 logits) is of the order of the spread of difficulties. Where
+    the typical item is not told from the others (its information is below alpha), items far out are mostly noise, and
+    it is 25; from twice alpha on it is 3. It counts in full where the data alone do not tie an item to the others.
     """
     known = information[information > 0]
     thin = np.clip(2 - np.median(known) / alpha, 0.0, 1.0) if alpha > 0 and len(known) else 0.0
@@ -290,21 +278,30 @@ def check_regularization(regularization: str | float, nu: float, rule: str, weig
         raise OptionError("give `nu` (pairs) or `regularization` (virtual item), not both.")
 
 
-def met_groups(responses: Responses, rule: str) -> Ints:
-    """Which group of items, tied directly or through others, each one belongs to; -1 for those that met no other."""
+def linked_items(responses: Responses, mixed: bool = False) -> tuple[Ints, Mask]:
+    """Which group each item is in, linked by people who answered two, numbered from 0 by falling size; and which of
+    them such people answered. With a `mixed` score only, where the others say nothing."""
     from scipy.sparse.csgraph import connected_components
 
-    m, n = responses.n_items, responses.n_persons
-    scores, counts = responses.scores, responses.counts
-    live = (scores > 0) & (scores < counts) if rule == "differed" else counts > 1
-    person, item, _ = responses.answers()
-    person, item = person[live[person]], item[live[person]]
-    graph = sparse.coo_array((np.ones(len(person), dtype=np.int8), (m + person, item)), shape=(m + n, m + n))
-    labels = connected_components(graph, directed=False)[1][:m]
-    groups = np.full(m, -1)
-    met = np.bincount(item, minlength=m) > 0
-    groups[met] = np.unique(labels[met], return_inverse=True)[1]
-    return groups
+    links = responses.entries.sum(_links, responses.thresholds, mixed)
+    _, labels = connected_components(links, directed=False)
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[labels], np.diff(sparse.csr_array(links).indptr) > 0
+
+
+def _links(block: Block, layout: Thresholds, mixed: bool) -> sparse.csr_array:
+    """Items x items: an entry for each item that was answered and the first of its group, by people of this block."""
+    from scipy.sparse.csgraph import connected_components
+
+    rows, m = rows_of(block, layout), layout.n_items
+    some = rows.take(np.flatnonzero(rows.informative if mixed else rows.counts > 1))
+    other = np.repeat(some.items[some.indptr[:-1]], some.counts)
+    graph = sparse.csr_array((np.ones(len(other), dtype=np.int32), (some.items, other)), shape=(m, m))
+    labels = connected_components(graph, directed=False)[1]
+    first, met = np.unique(labels, return_index=True)[1], np.unique(some.items)
+    return sparse.csr_array((np.ones(len(met), dtype=np.int32), (met, first[labels[met]])), shape=(m, m))
 
 
 def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
@@ -313,15 +310,10 @@ def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
     They must be connected, directly or through others; if not, the error says how they fall apart.
     """
     responses = design.responses
-    groups = met_groups(responses, rule)
-    met = groups >= 0
-    groups = groups[met]
-    sizes = np.bincount(groups)
-    if len(sizes) > 1:
-        order = np.empty(len(sizes), dtype=int)
-        order[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    groups, met = linked_items(responses, mixed=rule == "differed")
+    if groups[met].any():
         raise DesignError(
-            f"{responses.source}: {describe_split(responses.take_items(met), order[groups])} `nu` cannot tie them. "
+            f"{responses.source}: {describe_split(responses.take_items(met), groups[met])} `nu` cannot tie them. "
             f"Use {LARGEST_COMPONENT}, or `regularization='auto'` without `nu`."
         )
     return met

@@ -1,13 +1,9 @@
 """The stationary distribution of a chain: pi with sum_j pi_j Y_ji = pi_i d_i; and rounds of it.
 
-The row-normalized iteration (the paper's accelerated chain) gains a factor of about 30 a pass on ordinary data.
-Anderson's acceleration makes it a little faster still; test forms linked in a line mix slowly, which is measured, and
-then an Arnoldi method takes over. Small chains are solved exactly by elimination.
-
-What the weights and the prior need to know is taken from the round before. Weights that do not move with the
-difficulties need one solve. Ability weights start from "persons" and take abilities at the difficulties of the round
-before; the second round moves nothing by a tenth of its standard error. Under a prior the ties to the virtual item, and
-its precision, are settled within each round.
+The row-normalized iteration (the paper's accelerated chain) gains a factor of about 30 a pass on ordinary data, a
+little more with Anderson's acceleration. Test forms linked in a line mix slowly, which is measured, and then an Arnoldi
+method takes over. Small chains are solved exactly by elimination. Ability weights are taken at the difficulties of the
+round before, first "persons"; the second round moves nothing by a tenth of its standard error.
 """
 
 from __future__ import annotations
@@ -19,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.errors import Balance
-from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
+from spectral_irt.chain.operator import Balance, Chain, ItemChain, TiedChain
 from spectral_irt.chain.paper import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, prior_precision
-from spectral_irt.chain.weights import Weighting, weighting_named
-from spectral_irt.data import Responses
+from spectral_irt.chain.weights import PERSONS, Weighting, weighting_named
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import ConvergenceWarning, stopped
+from spectral_irt.data.design import Mask, across
+from spectral_irt.errors import ConvergenceWarning, listed, stopped
 from spectral_irt.numerics import Anderson, inner
 
 SMALL = 32  # up to here the explicit matrix costs no more than a few passes
@@ -39,24 +35,19 @@ ROUGH = 1e-4  # residual of solves whose result is only the start of the next
 STEADY = 0.15  # each round moves about this share of the one before, where data rule; under a strong prior more
 MANY = 100_000  # answers from which on a rough start saves memory
 SETTLED = 0.05  # rounds end when the next would move no item by more than this many standard errors
+WEAK = 0.9  # contraction above which a link is reported
+FEW_PEOPLE, THIN = 50, 0.97  # people below, contraction above which it is a warning: a grade that links forms is sound
+PASSES = 60
+ENOUGH = 0.5  # a decay faster than this, seen over a few passes, cannot hide a weak link
+MIXED = 0.05  # a side smaller than this share of the items is a few odd items, not a form
 
 
 @dataclass(frozen=True, eq=False)
 class Stationary:
-    """What the solver found.
+    """What the solver found: `pi` adds to 1; residual = sum_i |inflow_i - pi_i d_i| / sum_i pi_i d_i.
 
-    Attributes
-    ----------
-    pi : float array
-        Stationary distribution of the chain with a common rate; adds to 1.
-    passes : int
-        Passes over the data.
-    residual : float
-        sum_i |inflow_i - pi_i d_i| / sum_i pi_i d_i.
-    contraction : float
-        Factor by which one row-normalized pass shrinks the slowest error seen (an estimate from below); near 1 means
-        weak links between items.
-    method : "elimination", "anderson" or "arnoldi"
+    `contraction` is the factor by which one row-normalized pass shrinks the slowest error seen (an estimate from
+    below); near 1 means weak links between items. `method` is "elimination", "anderson" or "arnoldi".
     """
 
     pi: Floats
@@ -85,9 +76,6 @@ def stationary(
             stacklevel=2,
         )
     return found
-
-
-# ------------------------------------------------------------------ the row-normalized iteration
 
 
 def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Stationary:
@@ -130,9 +118,6 @@ def _ritz(history: Anderson) -> float:
     return float(min(np.abs(np.linalg.eigvals(small)).max(), 1.0))
 
 
-# ------------------------------------------------------------------------------ slow mixing
-
-
 def _arnoldi(chain: Chain, found: Stationary, tol: float, max_passes: int) -> Stationary:
     """The dominant eigenvector of the row-normalized chain by the implicitly restarted Arnoldi method."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
@@ -157,31 +142,21 @@ def _arnoldi(chain: Chain, found: Stationary, tol: float, max_passes: int) -> St
             vectors = short.eigenvectors
         if vectors.size:
             flow = np.abs(vectors[:, 0].real)
-            polished = _polish(chain, flow / flow.sum(), found.contraction, step)
-            if polished.residual < best.residual:
-                best = polished
+            for _ in range(2):  # plain passes: they make every entry positive and accurate in itself
+                image = step(flow)
+                residual = float(np.abs(image - flow).sum() / flow.sum())
+                flow = image / image.sum()
+            if residual < best.residual:
+                pi = flow / rates
+                best = replace(best, pi=pi / pi.sum(), residual=residual)
         size *= 2
-    return Stationary(best.pi, passes, best.residual, best.contraction, "arnoldi")
-
-
-def _polish(chain: Chain, flow: Floats, contraction: float, step: Callable[[Floats], Floats]) -> Stationary:
-    """Two plain passes: they make every entry positive and accurate in itself, and give the residual."""
-    for _ in range(2):
-        image = step(flow)
-        residual = float(np.abs(image - flow).sum() / flow.sum())
-        flow = image / image.sum()
-    pi = flow / chain.rates
-    return Stationary(pi / pi.sum(), 0, residual, contraction, "arnoldi")
-
-
-# ------------------------------------------------------------------------------ small chains
+    return replace(best, passes=passes, method="arnoldi")
 
 
 def gth(rates: Floats) -> Floats:
     """Stationary distribution of a chain with these transition rates (diagonal ignored), by elimination of states.
 
-    The method of Grassmann, Taksar & Heyman (1985): no subtraction, so every entry is accurate to a few units in the
-    last place however small it is.
+    Grassmann, Taksar & Heyman (1985): no subtraction, so every entry is accurate to a few units in the last place.
     """
     y = np.array(rates, dtype=float)
     m = len(y)
@@ -202,12 +177,8 @@ def _eliminate(chain: Chain) -> Stationary:
     np.fill_diagonal(y, 0)
     pi = gth(y)
     error = pi @ y - pi * rates
-    return Stationary(pi, 1, float(np.abs(error).sum() / (pi @ rates)), _contraction(y / rates[:, None]), "elimination")
-
-
-def _contraction(normal: Floats) -> float:
-    """The second largest modulus among the eigenvalues of the row-normalized chain."""
-    return float(min(np.sort(np.abs(np.linalg.eigvals(normal)))[-2], 1.0))
+    second = np.sort(np.abs(np.linalg.eigvals(y / rates[:, None])))[-2]  # of the row-normalized chain
+    return Stationary(pi, 1, float(np.abs(error).sum() / (pi @ rates)), float(min(second, 1.0)), "elimination")
 
 
 # ------------------------------------------------------------------------------ rounds
@@ -216,16 +187,9 @@ def _contraction(normal: Floats) -> float:
 class Rounds:
     """Solve the chain of these responses; `beta`, `plan` (with its alpha), `passes` and `balance()` hold the result.
 
-    Parameters
-    ----------
-    information : float array
-        Rough information of each threshold (`Design.information`), which sets the scale of the prior.
-    tell : callable
-        Told what goes on, for progress.
-    rough : bool
-        One round of weights will do: the result is a place to start from.
-    chain : ItemChain, optional
-        The chain of these responses under a weighting that does not move, where somebody has it.
+    `information` is the rough one of each threshold (`Design.information`), which sets the scale of the prior. `rough`:
+    one round of weights will do, for a place to start from. `chain`: the one under a weighting that does not move,
+    where somebody has it.
     """
 
     def __init__(
@@ -263,10 +227,9 @@ class Rounds:
         return self._settle()
 
     def _settle(self) -> Stationary:
-        """Solve until nothing moves any more, with ties and ability weights taken anew each time.
+        """Solve until nothing moves any more, with ties and ability weights taken anew at the same difficulties.
 
-        Ties and ability weights are taken at the same difficulties. To settle the ties within fixed ability weights
-        would set data and prior of one moment against each other at two, and items that live by the prior would swing.
+        To settle the ties within fixed ability weights would make items that live by the prior swing.
         """
         move = np.inf
         for k in range(1, self.most_rounds + 1):
@@ -337,3 +300,62 @@ class Rounds:
             meat=alpha * pull**2,
             in_information=self.current.in_information,
         )
+
+
+# ------------------------------------------------------------------------------ weak links
+
+
+def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
+    """A finding that names the two sides of the weakest link, if it is weak; None otherwise.
+
+    The slowest error of the row-normalized chain is nearly constant on each side of it: a few passes bring it out of a
+    random start, its sign names the sides, and its rate of decay says how weak the link is. The items must be in one
+    strongly connected component (`Responses.largest_component`).
+    """
+    m = responses.n_items
+    if m < 4:
+        return None
+    chain, of_items = ItemChain.under(responses, PERSONS), responses.thresholds
+    rates = of_items.sum(chain.rates)
+
+    def inflow(flow: Floats) -> Floats:
+        """Between items: what flows between all their thresholds."""
+        return of_items.sum(chain.inflow(flow[of_items.item]))
+
+    rng = np.random.default_rng(seed)
+    flow = rates / rates.sum()
+    error = rng.standard_normal(m) * np.sqrt(flow)
+    rate = 0.0
+    for k in range(PASSES):
+        error -= flow * error.sum()
+        error /= np.abs(error).sum()
+        flow = inflow(flow / rates)  # goes along to its limit, so that the error is freed of it
+        flow /= flow.sum()
+        moved = inflow(error / rates)
+        moved -= flow * moved.sum()
+        rate = float(np.abs(moved).sum() / np.abs(error).sum())
+        error = moved
+        if k >= 5 and rate < ENOUGH:
+            return None
+    if rate <= WEAK:
+        return None
+    side = error / flow > 0
+    if min(side.mean(), 1 - side.mean()) < MIXED:
+        return None
+    return _finding(responses, side, rate)
+
+
+def _finding(responses: Responses, side: Mask, rate: float) -> Finding:
+    layout = responses.thresholds
+    links = responses.entries.sum(across, side[layout.item].astype(np.int64), True, layout)
+    one, other = responses.items[side], responses.items[~side]
+    few = links < FEW_PEOPLE or rate > THIN
+    return Finding(
+        "weak_links",
+        "warning" if few else "note",
+        f"{'Only ' if few else ''}{links:,} of {responses.n_persons:,} people link two groups of {len(one):,} and "
+        f"{len(other):,} items ({listed(one)} | {listed(other)}).",
+        "Differences between the groups are less sure than within them; the standard errors say how much."
+        + (" Add common items, or people who take several forms." if few else ""),
+        tuple((one if len(one) < len(other) else other).tolist()),
+    )

@@ -27,7 +27,7 @@ from spectral_irt.data.packing import BINARY, CACHED, person_chunks
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import check_option
 from spectral_irt.model import prox
-from spectral_irt.sparse_kernels import csr, fill_scaled
+from spectral_irt.sparse_kernels import csr, fill_scaled, row_sums, shared_ones
 
 Halves = tuple[sparse.csr_array, sparse.csr_array]
 
@@ -39,24 +39,13 @@ LONGEST = 1.5  # logits of such a step
 LEAST = 1e-12
 
 
-# ------------------------------------------------------------------------------------------ the table
-
-
 @dataclass(frozen=True)
 class Weighting:
-    """Each person counts w_l, whatever the items: a_li = 1.
+    """Each person counts w_l, by the items answered (`weight`), whatever the items: a_li = 1.
 
     The flow of such a chain has a unit of its own. What the answers push an item with does not fade as the item gets
-    harder, so the prior's pull must grow, or an item that nobody got right would run away: it is 2 sinh(beta / 2).
-
-    Attributes
-    ----------
-    weight : callable
-        w_l of every person, by the items answered; those with the lowest or highest score are left out afterwards.
-    moving : bool
-        Whether weights are taken at difficulties: the chain is then solved in rounds, which start from `first`.
-    in_information : bool
-        Whether the flow through an item is the information on it, so that Omega and J agree under the model.
+    harder, so the prior's pull must grow: it is 2 sinh(beta / 2). Where weights are `moving`, taken at difficulties,
+    the chain is solved in rounds from `first` on; `in_information`: the flow through an item is the information on it.
     """
 
     name: str
@@ -200,10 +189,9 @@ def count_weights(block: Block, weighting: str) -> Floats:
 
 
 def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) -> Floats:
-    """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l).
+    """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l); 0 for extreme scores.
 
-    Mean and variance are over the thresholds of the items that l answered, s_l is the total score and n_l the largest
-    it could be: all that weights may depend on. 0 for persons at the ends of the scale (their ability is not needed).
+    Mean and variance are over the thresholds of the items that l answered, n_l is the highest possible score.
     """
     rows = rows_of(block, thresholds)
     most = np.maximum(rows.max_scores, 1)
@@ -211,8 +199,8 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
         right, wrong = block.halves(len(beta))
         mean, square = ((right @ values + wrong @ values) / most for values in (beta, beta**2))
     else:
-        sums = (thresholds.sum(values) for values in (beta, beta**2))
-        mean, square = (rows.sums(of_item[rows.items]) / most for of_item in sums)
+        cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), rows.items), shared_ones(len(rows.items))
+        mean, square = (row_sums(cells, ones, thresholds.sum(values)) / most for values in (beta, beta**2))
     variance = np.maximum(square - mean**2, 0)
     ok = rows.informative
     odds = np.divide(rows.scores, rows.max_scores - rows.scores, out=np.ones(rows.n_persons), where=ok)
@@ -220,10 +208,7 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
 
 
 def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
-    """Write p = 1 / (1 + pi / t) for every answer; return sum of p (1 - p) over each person's.
-
-    Memory costs more than arithmetic here: a few thousand answers at a time go through all steps while in the cache.
-    """
+    """Write p = 1 / (1 + pi / t) for every answer, a few thousand at a time; return each person's sum of p (1 - p)."""
     sums = np.zeros(half.shape[0])
     inverse_t, pi = inverse_t.astype(p.dtype, copy=False), pi.astype(p.dtype, copy=False)
     for start, stop in person_chunks(half.indptr, CACHED):
@@ -242,10 +227,8 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean and variance of the answer to each item on a grid of abilities, and what its thresholds tell one by one.
-
-    Items x abilities, flattened.
-    """
+    """Mean and variance of the answer to each item on a grid of abilities, items x abilities, flattened; and what its
+    thresholds tell one by one."""
 
     grid: Floats
     mean: Floats
@@ -283,8 +266,7 @@ class Moments:
     def abilities(self, rows: Rows, theta: Floats) -> tuple[Floats, Floats]:
         """About the abilities at which the expected total scores are the observed ones, and V_l there.
 
-        Two Newton steps from the closed form `theta` for people with an item of several thresholds, with the moments of
-        items tabulated on a grid, so that a step costs two look-ups an answer. V_l is for these people only.
+        Two Newton steps from the closed form `theta`, for people with an item of several thresholds only.
         """
         several = (rows.max_scores > rows.counts) & rows.informative
         place = rows.items.astype(np.int64) * len(self.grid)

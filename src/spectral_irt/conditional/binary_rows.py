@@ -1,12 +1,9 @@
 """The score of the conditional likelihood of right and wrong answers, person by person: the fast path.
 
-For every answer, P(X = 1 | score) - X, and the c of the matched information (see `information`). People with much
-information take the series of `series_binary`, at a fixed cost an answer; the others are `exact`.
-
-People who share their set of items are a row for every set and score (`SharedRows`): P(X = 1 | score) and c are those
-of any person of the row; answers and scores are sums over its people, of whom nothing else is needed. What the standard
-errors need, the products of single people's scores, follows from how many answered two items right: with R the right
-answers of the N people of a row, sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'.
+For every answer, P(X = 1 | score) - X, and the c of the matched information. People with much information take the
+series of `series_binary`, at a fixed cost an answer; the others are `exact`. People who share their set of items are a
+row for every set and score (`SharedRows`); with R the right answers of the N people of a row, the products of their
+scores are sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from spectral_irt.conditional.given_score import (
     spans,
 )
 from spectral_irt.conditional.information import Levels, PeopleRows, Point
-from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
+from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints
 from spectral_irt.data.packing import person_chunks
@@ -38,7 +35,6 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.sparse_kernels import add_columns, row_sums
 
-ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 SERIES_ERROR = 6e-4  # times V^-4: the error of the series for a person of information V (benchmarks/newton.py)
 IN_PLACE = 0.05  # share of answers without the series up to which computing it for nothing is cheaper than a copy
 PIECE = 131_072  # answers at a time in a sum over what is kept: their doubles fit the cache of a core
@@ -47,10 +43,7 @@ LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information be
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The informative people of one block, with rough abilities and the information of their answers.
-
-    `weight` says how much each counts, where they do not all count the same.
-    """
+    """The informative people of one block, with rough abilities and the information of their answers."""
 
     places: Ints  # in the block
     block: Block  # with everybody
@@ -69,13 +62,10 @@ class People:
 class Rows(PeopleRows):
     """The people of one block, to be evaluated at difficulties.
 
-    `score` and `factor` hold P - X and c of every answer at the difficulties of the last evaluation, times the person's
-    weight and its root where people have weights; there is nothing in them before the first. They are as precise as
-    what is computed, and sums of them are double.
-
-    The first `n_long` people take the series, except those whose `theta` is NaN: they are `exact`, or all right or all
-    wrong, with `silent` answers. So, where nearly all take it, people stay where they are and no answer is copied.
-    Elsewhere the exact ones come last.
+    `score` and `factor` hold P - X and c of every answer at the last evaluation, times the person's weight and its
+    root. The first `n_long` people take the series, except those whose `theta` is NaN: they are `exact`, or have an
+    extreme score and `silent` answers. So, where nearly all take it, people stay where they are and no answer is
+    copied; elsewhere the exact ones come last.
     """
 
     block: Block
@@ -120,10 +110,7 @@ class Rows(PeopleRows):
         return self.block.indptr.astype(np.int32)
 
     def pieces(self, *values: Floats) -> Iterator[tuple[Any, ...]]:
-        """Some people at a time: (how many, where their answers begin, their items), and their values in double.
-
-        Few enough for the cache, where the doubles are read several times.
-        """
+        """Some people at a time: (how many, where their answers begin, their items), and their values in double."""
         indptr, items = self.indptr, np.asarray(self.block.items)
         for start, stop in person_chunks(self.block.indptr, PIECE):
             low, high = indptr[start], indptr[stop]
@@ -185,10 +172,7 @@ class Rows(PeopleRows):
 
 @dataclass(frozen=True, eq=False)
 class SharedRows(Rows):
-    """Rows of whole groups of people: for each set its scores from 1 to k - 1.
-
-    `weight` says how many people a row has, `right` how many of them answered each item right.
-    """
+    """A row for each score from 1 to k - 1 of each set: `weight` people, of whom `right` answered each item right."""
 
     right: Floats = field(default_factory=lambda: np.empty(0))
     sets: tuple[SharedSet, ...] = ()
@@ -255,9 +239,6 @@ class SharedRows(Rows):
         return np.diag(whole)[:, None, None].copy(), whole @ v
 
 
-# ------------------------------------------------------------------------------------- all people
-
-
 def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
     """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`."""
     people = responses.prepare(People.of, beta, persons=(weights,))
@@ -271,10 +252,7 @@ def _by_information(people: People) -> Floats:
 
 
 def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
-    """The rows at other difficulties (their memory is used again), and three sums over people for every item.
-
-    These are P - X, the score of a difficulty; c times the sum of the person's c; and c^2.
-    """
+    """The rows at other difficulties (their memory is used again), and sums of P - X, c C 1 and c^2 for every item."""
     rows = rows.filled(beta)
     probability, factor, counts = rows.score, rows.factor, rows.block.counts
     if rows.weight is not None:

@@ -3,20 +3,11 @@
 H is the matched information plus the prior's matrix, M the sum over people of their scores' squares plus the covariance
 of the prior's pull: H^-1 M H^-1 is the mean squared distance from thresholds whose deviations were drawn from the
 prior, and the classical robust covariance where there is none. With a design beta = A eta it is
-(A' H A)^-1 A' M A (A' H A)^-1 of the parameters. Locations are means of an item's thresholds.
+(A' H A)^-1 A' M A (A' H A)^-1. Three ways to its diagonal: "dense" forms the matrices; "one-pass" takes H for the
+blocks of its items and a common shift, right where the chain mixes fast; "multiplier" corrects that by random solves.
 
-Three ways to its diagonal, as for the chain alone: "dense" forms the matrices; "one-pass" takes H for the blocks of its
-items and a common shift, right where the chain mixes fast; "multiplier" corrects that by solves for random right-hand
-sides.
-
-The displacement of an anchored item is how far it is from where the data would put it, if it alone were set free.
-With all others held, moving item a by delta multiplies every person's odds of category c, given the score, by
-exp(-c delta): so sum_l ( E_la(delta) - X_la ) = 0 is solved exactly, person by person, in a few passes. When a is set
-free the free items follow it. What comes back to it by way of them, `follow`, is taken from the matrices at the anchor
-and grows with the square of the item's information, as what ties the item does.
-
-Slope and noise of the item's equation, and hence its standard error, are taken where it would lie, not at the anchor:
-off by three logits the slope at the anchor is many times too small or too large.
+The displacement of an anchored item is how far it is from where the data would put it if it alone were set free, with
+slope and noise of its equation at that place: off by three logits, those at the anchor are many times wrong.
 """
 
 from __future__ import annotations
@@ -45,15 +36,9 @@ FARTHEST = 30.0  # logits: farther is nowhere
 NOTHING = 1e-9  # of a score: the threshold was passed, or failed, for sure
 
 
-# ------------------------------------------------------------------------------------------- all of it
-
-
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """H and M, thresholds x thresholds, and the inverse of H on the free ones, 0 elsewhere.
-
-    Good to `single` precision, or double.
-    """
+    """H and M, thresholds x thresholds, and the inverse of H on the free ones, 0 elsewhere; in `single` precision."""
 
     bread: Floats
     meat: Floats
@@ -62,11 +47,7 @@ class Matrices:
 
     @classmethod
     def of(cls, found: Newton, *, single: bool = False) -> Matrices:
-        """`single` precision will do where items mix well (see `estimators.spectral_errors.SLUGGISH`).
-
-        H is good to 1e-6 of each entry then, with rows that add to zero; M to 1e-7 of its size, which its weakest
-        direction feels.
-        """
+        """`single` precision will do where items mix well: its weakest direction feels M, good to 1e-7 of its size."""
         assert found.design is None  # see `parameter_covariance`
         single = single and found.layout.binary
         bread, meat = found.point.dense(single=single), found.point.score_gram(single=single)
@@ -105,11 +86,10 @@ def free_inverse(found: Newton, bread: Floats) -> Floats:
 
 
 def steadied(told: Floats, squares: Floats, people: Floats, group: Ints) -> Floats:
-    """By what to multiply each parameter's scores, of which few people tell how they spread.
+    """By what to multiply each parameter's scores, where few people show how they spread.
 
-    Its sum of squares M over the information H is known to about sqrt(2 / people): of a rater who met a dozen, too
-    badly to judge by. So these ratios are drawn towards their mean over the parameters of a group, the more the less
-    they differ beyond what chance alone makes of them.
+    M / H is known to about sqrt(2 / people), too badly for a rater who met a dozen: so these ratios are drawn towards
+    their mean over a group, the more the less they differ beyond chance.
     """
     factor = np.ones(len(told))
     good = (told > 0) & (squares > 0) & (people > 1)
@@ -127,10 +107,7 @@ def steadied(told: Floats, squares: Floats, people: Floats, group: Ints) -> Floa
 def parameter_covariance(
     found: Newton, robust: bool = True, information: Floats | None = None, factor: Floats | None = None
 ) -> Floats:
-    """The covariance of the parameters of a design: the sandwich, or the inverse of their information.
-
-    `factor` multiplies the scores: see `steadied`.
-    """
+    """The covariance of the parameters of a design, scores times `factor`; or the inverse of their information."""
     inverse = found.dense_inverse if information is None else found.inverse_of(information)
     if not robust:
         return symmetric(inverse)
@@ -145,10 +122,9 @@ def parameter_covariance(
 def parameter_variance(
     found: Newton, contrasts: Callable[[Floats], Floats], squares: Floats, factor: Floats, seed: int = 0
 ) -> Floats:
-    """Its diagonal where there are many parameters, after `contrasts` (a linear map of their columns).
+    """Its diagonal where there are many parameters, after `contrasts` (a linear map of columns), by random solves.
 
-    What the diagonal of the matrix gives, corrected by what random b with covariance M show. `squares` is the diagonal
-    of M, `factor` as above.
+    `squares` is the diagonal of M.
     """
     assert found.design is not None
     told, rough = found.diagonal > 0, np.zeros(len(found.eta))
@@ -168,9 +144,8 @@ def parameter_variance(
 def too_regular(found: Newton, omega: Floats) -> Floats:
     """The share of each threshold's information by which its people's answers are too regular to judge by.
 
-    Where one has few answers, and all alike, its sum of squared scores `omega` is far below its expectation, the
-    information (times the `noise` of weights). What is missing is made up for as far as the prior counts, by as much of
-    the information itself, which leaves the weak links of a design as weak as they are.
+    With few answers, all alike, its sum of squared scores `omega` is far below its expectation, the information (times
+    the `noise` of weights). What is missing is made up for as far as the prior counts.
     """
     assert found.prior is not None
     told = found.information * found.noise
@@ -186,15 +161,8 @@ def location_variance(layout: Thresholds, covariance: Floats) -> Floats:
     return np.maximum(layout.sum(rows) / layout.max_score**2, 0)
 
 
-# --------------------------------------------------------------------------------- without the matrices
-
-
 def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: int = 0) -> tuple[Floats, Floats]:
-    """Standard error of every threshold, and of the locations, whose mean is zero, by one of the three ways.
-
-    Without the matrices: what a rough inverse of H gives, corrected by what random b with covariance M show. Where the
-    chain's `contraction` is small fewer of these will do.
-    """
+    """Standard error of every threshold, and of the locations, whose mean is zero, by one of the three ways."""
     layout, prior = found.layout, found.prior
     if method == "dense":
         matrix = Matrices.of(found).covariance()
@@ -222,8 +190,7 @@ def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: 
 def _common_shift(found: Newton) -> tuple[Floats, Floats]:
     """`shift` of the rough inverse delta = R b + (shift' b) u, each item by itself, then all free ones together; and u.
 
-    It takes the mean location away; or, beside fixed ones, against which all free ones move together much more easily
-    than any of them against the others, it is the c for which b - H (R b + c u) adds to zero over the free ones.
+    It takes the mean location away; or, beside fixed ones, b - H (R b + c u) adds to zero over the free ones.
     """
     layout, inverse = found.layout, found.inverse
     free = (from_levels(layout, np.einsum("ikk->ik", inverse)) > 0).astype(float)
@@ -255,10 +222,7 @@ def _probed(
 
 
 def variance_from_anchors(found: Newton, variance: Floats, seed: int = 0) -> Floats:
-    """The diagonal of `Matrices.from_anchors` without the matrices: by solves for random errors, independent.
-
-    That is where there are thousands of items, of whose anchors nothing is known but standard errors.
-    """
+    """The diagonal of `Matrices.from_anchors` without the matrices: by solves for random errors, independent."""
     assert found.fixed is not None
     noise = np.random.default_rng(seed).standard_normal((len(variance), PROBES))
     v = np.where(found.fixed, np.sqrt(np.nan_to_num(variance)), 0.0)[:, None] * noise
@@ -272,24 +236,12 @@ def variance_from_anchors(found: Newton, variance: Floats, seed: int = 0) -> Flo
 def anchored_finding(n: int, errors: bool) -> Finding:
     """What a calibration with anchors says of their errors."""
     items = "1 item is anchored" if n == 1 else f"{n:,} items are anchored"
-    said = (
-        "the anchors' standard errors are passed on to the other items"
-        if errors
-        else "the anchors came without standard errors and count as exact"
-    )
+    passed_on = "the anchors' standard errors are passed on to the other items"
+    said = passed_on if errors else "the anchors came without standard errors and count as exact"
     return Finding("anchored", "note", f"{items}; {said}.")
 
 
 # ------------------------------------------------------------------------------------ displacement of anchors
-
-
-@dataclass(frozen=True, eq=False)
-class _Equation:
-    """What an item's equation lacks, its slope and its squared noise, for every item at its delta."""
-
-    missing: Floats
-    slope: Floats
-    noise: Floats
 
 
 def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Floats]:
@@ -303,50 +255,38 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
     if fixed.sum() < 2:
         return np.full(m, np.nan), np.full(m, np.nan)
     answers = found.point.scored.prepare(_Answers.of, found.point.tables)
-
-    def at(delta: Floats) -> _Equation:
-        return _Equation(*answers.sum(_Answers.equation, delta))
-
-    here = at(np.zeros(m))
     delta = np.zeros(m)
-    there = here
+    here, slope, _ = missing, steep, noise = answers.sum(_Answers.equation, delta)
     for _ in range(STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.where(fixed & (there.slope > 0), np.clip(there.missing / there.slope, -LONGEST, LONGEST), 0.0)
+            step = np.where(fixed & (steep > 0), np.clip(missing / steep, -LONGEST, LONGEST), 0.0)
         delta = np.clip(delta + step, -FARTHEST, FARTHEST)
-        there = at(delta)
+        missing, steep, noise = answers.sum(_Answers.equation, delta)
         if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
             break
-    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(found.layout, fixed, matrices, here)
+    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(found.layout, fixed, matrices, slope)
     with np.errstate(divide="ignore", invalid="ignore"):
-        secant = np.where(delta == 0, here.slope, here.missing / delta)
-        displacement = np.clip(delta / _left(back, secant / here.slope), -FARTHEST, FARTHEST)
-        noise = np.maximum(there.noise + extra, 0)
-        se = np.sqrt(noise) / (there.slope * _left(back, there.slope / here.slope))
-    measured = fixed & (np.abs(delta) < FARTHEST) & np.isfinite(displacement) & (there.slope > 0)
+        secant = np.where(delta == 0, slope, here / delta)
+        # What comes back to an item by way of the others grows as its information does.
+        left, left_there = (np.maximum(1 - back * one / slope, 0.05) for one in (secant, steep))
+        displacement = np.clip(delta / left, -FARTHEST, FARTHEST)
+        se = np.sqrt(np.maximum(noise + extra, 0)) / (steep * left_there)
+    measured = fixed & (np.abs(delta) < FARTHEST) & np.isfinite(displacement) & (steep > 0)
     return np.where(measured, displacement, np.nan), np.where(measured, se, np.nan)
 
 
-def _left(back: Floats, growth: Floats) -> Floats:
-    """The share of an item's slope that is left of it when some comes back, which grows as the information does."""
-    return np.maximum(1 - back * growth, 0.05)
-
-
-def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, here: _Equation) -> tuple[Floats, Floats]:
+def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, slope: Floats) -> tuple[Floats, Floats]:
     """The share of each fixed item's slope that comes back by way of the free items; what they add to its noise.
 
-    With T = H_AF H_FF^-1 the free ones answer to a change of fixed item a, whose own equation then has the slope
-    H_aa - T_a H_Fa and the noise g_a - T_a g_F. What an item has several thresholds for is added up over these.
+    With T = H_AF H_FF^-1, fixed item a set free has the slope H_aa - T_a H_Fa and the noise g_a - T_a g_F.
     """
     back, extra = np.zeros(layout.n_items), np.zeros(layout.n_items)
     bread, meat = (
         one[fixed] if layout.binary else np.add.reduceat(one, layout.first, axis=0)[fixed]
         for one in (matrices.bread, matrices.meat)
     )
-    lever = bread @ matrices.inverse
-    comes_back = np.einsum("af,af->a", lever, bread)
-    slope = here.slope[fixed]
-    back[fixed] = np.divide(comes_back, slope, out=np.zeros(len(slope)), where=slope > 0)
+    lever, slope = bread @ matrices.inverse, slope[fixed]
+    back[fixed] = np.divide(np.einsum("af,af->a", lever, bread), slope, out=np.zeros(len(slope)), where=slope > 0)
     extra[fixed] = np.einsum("af,af->a", lever, lever @ matrices.meat - 2 * meat)
     return np.clip(back, 0, 1), extra
 
@@ -362,7 +302,7 @@ class _Answers:
 
     @classmethod
     def of(cls, rows: PeopleRows, tables: Any) -> _Answers:
-        """From people's scores P(X >= k | s) - 1{X >= k}: those below zero are of thresholds that were passed.
+        """From people's scores P(X >= k | s) - 1{X >= k}, below zero where a threshold was passed.
 
         Where the score is zero the threshold was passed, or failed, for sure: passed if a higher one is open.
         """
@@ -376,7 +316,10 @@ class _Answers:
         return cls(scores.items, passed.sum(axis=0), np.maximum(higher[:-1] - higher[1:], 0), weight)
 
     def equation(self, delta: Floats) -> tuple[Floats, ...]:
-        """Sums for `_Equation`."""
+        """For every item at its delta: what sum_l (E_la(delta) - X_la) = 0 lacks, its slope, its squared noise.
+
+        Moving item a by delta multiplies every person's odds of category c, given the score, by exp(-c delta).
+        """
         category = np.arange(len(self.p))
         p = self.p * np.exp(-category[:, None] * delta)[:, self.items]
         p /= p.sum(axis=0)

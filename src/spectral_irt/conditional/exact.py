@@ -1,58 +1,32 @@
 """Answers given the score, exactly: a sum over points of the unit circle, a recursion, a tree.
 
-Given the score s, the answers x_i of a person to n items no longer depend on ability:
+Given the score s, P(x | s) = exp(-sum_i sum_{v <= x_i} beta_iv) / gamma_s does not depend on ability. gamma_s has up to
+10^400 terms, so it is tilted: with p_ic = P(X_i = c) at an ability where the score S has about the mean s, gamma_s is
+P(S = s) / (exp(s theta) prod p_i0), and P(S = s) is of order one over its standard deviation.
 
-    P(x | s) = exp(-sum_i sum_{v <= x_i} beta_iv) / gamma_s,
+The contour sum: with g_i(z) = sum_c p_ic z^c and points z_k = exp(i u_k), u_k = pi (2k + 1) / N, k < N / 2,
 
-with gamma_s a symmetric function of the thresholds: the elementary one in exp(-beta_i) where answers are right or
-wrong. It has up to 10^400 terms, so it is tilted: with p_ic = P(X_i = c) at an ability theta, gamma_s is P(S = s) /
-(exp(s theta) prod p_i0), where S adds independent answers. theta is chosen so that S has about the mean s: then
-P(S = s) is of order one over its standard deviation, and nothing overflows or underflows.
-
-The contour sum, at any length. P(S = s) is a coefficient of prod_i g_i(z), g_i(z) = sum_c p_ic z^c, an average over
-points z_k of the unit circle:
-
-    P(S = s) = (2 / N) Re sum_k z_k^-s prod_i g_i(z_k),    z_k = exp(i u_k), u_k = pi (2k + 1) / N, k < N / 2.
-
-Exact for N beyond the scores on either side of s. Where scores spread wider than that, the aliases s +- N are below
-rounding at some nine standard deviations (Bernstein's inequality). For right and wrong answers the product also falls
-like exp(-2 V sin^2(u / 2)), V the variance of S: 13 to 28 points do for any number of answers, where the recursion
-takes n min(s, n - s) steps. So the cost is linear in the number of answers, and the error stays near 1e-15. Dropping
-item i from the product is a division, and the same points give its probabilities and pairs:
-
-    P(X_i = c | s) = Re sum_k w_k p_ic z_k^c / g_i(z_k),
+    P(S = s) = (2 / N) Re sum_k z_k^-s prod_i g_i(z_k),    P(X_i = c | s) = Re sum_k w_k p_ic z_k^c / g_i(z_k),
 
     P(X_i >= c, X_j >= c' | s) = Re sum_k w_k a_ick a_jc'k,   a_ick = sum_{v >= c} p_iv z_k^v / g_i(z_k).
 
-With an even N no point is z = -1, the only place where the factor of a right or wrong answer can vanish. One of more
-categories may vanish elsewhere; it is kept at 1e-30 there, which adds nothing, and divided by the same number
-afterwards.
+Exact for N beyond the scores on either side of s; where scores spread wider, the aliases s +- N are below rounding at
+some nine standard deviations (Bernstein's inequality). For right and wrong answers the product also falls like
+exp(-2 V sin^2(u / 2)), V the variance of S: 13 to 28 points do for any number of answers. With an even N no point is
+z = -1, where the factor of a right or wrong answer can vanish; one of more categories is kept at 1e-30 at least.
 
-The classical recursion and its adjoint, for few steps up or down. F_k(j) is the chance of a score of j on the first k
-items, and B_k(j) the chance that the rest makes up the score s:
-
-    F_k(j) = sum_c p_kc F_{k-1}(j - c),       B_{k-1}(j) = sum_c p_kc B_k(j + c),
-
-    P(X_k = c | s) = p_kc sum_j F_{k-1}(j - c) B_k(j) / F_n(s).
-
-All terms are positive, so nothing cancels; the cost is n times the score, so steps down from the top are counted
-instead of steps up where they are fewer. For many answers and middling scores the contour sum is cheaper.
-
-All scores of one set of items at once come from a tree. With f the distribution of the score, and f_i that of the
-answers other than i,
-
-    P(X_i = c | s) = p_ic f_i(s - c) / f(s).
-
-The f_i come from halves: what is outside of a half of the items is what is outside of the whole, and the other half. So
-all of them cost k^2 log k multiplications for a highest score of k; terms are positive, and nothing cancels.
+The recursion, for few steps up or down, F_k(j) the chance of a score of j on the first k items and B_k(j) that the rest
+makes up the score: F_k(j) = sum_c p_kc F_{k-1}(j - c), B_{k-1}(j) = sum_c p_kc B_k(j + c), and P(X_k = c | s) =
+p_kc sum_j F_{k-1}(j - c) B_k(j) / F_n(s). The tree, for all scores of one set of items: P(X_i = c | s) =
+p_ic f_i(s - c) / f(s) with f_i the distribution of the score on the others, from halves of the items in k^2 log k
+multiplications. In both all terms are positive, and nothing cancels.
 
 Arrays are categories x items x people (or patterns). `cumulated` has the sums of thresholds up to the categories 1, 2,
 ...; +inf where an item has fewer, and for padding.
 
 References
 ----------
-Fischer & Molenaar (1995), Rasch Models, ch. 3 and 8 (the functions and recursions); Hong (2013), CSDA 59 (the
-Fourier form of the Poisson-binomial distribution).
+Fischer & Molenaar (1995), Rasch Models, ch. 3 and 8; Hong (2013), CSDA 59 (the Fourier form).
 """
 
 from __future__ import annotations
@@ -104,10 +78,7 @@ def score_moments(p: Floats) -> tuple[Floats, Floats]:
 
 
 def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
-    """An ability near the one where the score has the mean s, and bounds of that one.
-
-    The bounds are where every step up from a category is less (or more) likely than in binomial answers with mean s.
-    """
+    """An ability near the one where the score has the mean s, and bounds of that one by binomial answers."""
     with np.errstate(invalid="ignore"):
         beta = np.diff(cumulated, axis=0, prepend=0.0) if len(cumulated) > 1 else cumulated
     inside = beta < np.inf
@@ -153,16 +124,9 @@ def n_points(variance: Floats, widest: int, scores: Ints, most: Ints) -> tuple[I
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the score says about the answers of some columns.
+    """What the score says about the answers of some columns: `p` is P(X_i = c | s) for c = 1, 2, ...
 
-    Attributes
-    ----------
-    p : categories x items x people
-        P(X_i = c | s) for c = 1, 2, ...
-    probability : people
-        P(S = s) at the abilities `theta`.
-    lowest : items x people
-        P(X_i = 0) at these.
+    `probability` is P(S = s) at the abilities `theta`, `lowest` P(X_i = 0) there, items x people.
     """
 
     p: Floats
@@ -189,16 +153,9 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Contour:
-    """The contour sum of some columns.
+    """The contour sum of some columns: chances `p` and P(S = s) at the tilting ability `theta`.
 
-    Attributes
-    ----------
-    p : categories x items x people
-        Chances at the tilting ability.
-    angle, weight : points x people
-        u_k, and the weight of the point in a mean given the score.
-    probability, theta, scores : people
-        P(S = s) at the tilting ability, that ability, and s.
+    `angle` and `weight` are u_k, and the weight of the point in a mean given the score, points x people.
     """
 
     p: Floats
@@ -269,10 +226,7 @@ class Contour:
         return np.clip(total, 0.0, 1.0, out=total)
 
     def pair_factors(self) -> tuple[Floats, Floats]:
-        """B and C with P(X_i >= c, X_j >= c' | s) = sum_k B_ick B_jc'k - C_ick C_jc'k for two items i and j.
-
-        People x items x thresholds x points.
-        """
+        """B and C with P(X_i >= c, X_j >= c' | s) = sum_k B_ick B_jc'k - C_ick C_jc'k; people x items x c x points."""
         categories, items, people = self.p.shape
         factors = np.empty((len(self.angle), categories - 1, items, people), dtype=np.complex128)
         real, imaginary = np.empty((2, items, people))
@@ -299,16 +253,8 @@ def factor_at(p: Floats, u: Floats, real: Floats, imaginary: Floats) -> None:
         real[(np.abs(real) < LEAST_FACTOR) & (np.abs(imaginary) < LEAST_FACTOR)] = LEAST_FACTOR
 
 
-# ------------------------------------------------------------------------------------ few steps up or down
-
-
 def by_recursion(p: Floats, scores: Ints) -> tuple[Floats, Floats]:
-    """P(X = c | s) for c = 1, 2, ..., and P(S = s); p at an ability of which the score is not too unlikely.
-
-    >>> p = np.full((2, 3, 1), 0.5)
-    >>> by_recursion(p, np.array([1]))[0].ravel().round(4).tolist()
-    [0.3333, 0.3333, 0.3333]
-    """
+    """P(X = c | s) for c = 1, 2, ..., and P(S = s); p at an ability of which the score is not too unlikely."""
     categories, n, people = p.shape
     top = int(scores.max())
     forward = np.zeros((n + 1, top + 1, people))
@@ -357,20 +303,8 @@ def _turned(values: Floats, down: Ints) -> Floats:
     return np.where(down >= 0, np.take_along_axis(values, np.maximum(down, 0), 0), 0.0)
 
 
-# ---------------------------------------------------------------------------- all scores of one set of items
-
-
 def given_every_score(cumulated: Floats) -> Given:
-    """What each score from 1 to the highest but one says about the answers: a column each.
-
-    Parameters
-    ----------
-    cumulated : categories x items
-        Sums of thresholds up to the categories 1, 2, ...; +inf where an item has fewer.
-
-    >>> given_every_score(np.zeros((1, 3))).p.round(4).tolist()
-    [[[0.3333, 0.6667], [0.3333, 0.6667], [0.3333, 0.6667]]]
-    """
+    """What each score from 1 to the highest but one says about the answers, a column each; of categories x items."""
     tops = (cumulated < np.inf).sum(axis=0)
     most = int(tops.sum())
     theta = np.full(most - 1, cumulated[tops - 1, np.arange(len(tops))].sum() / most)  # the mean of all thresholds

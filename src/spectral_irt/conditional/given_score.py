@@ -2,18 +2,13 @@
 
 People whose answers carry much information take a series (`series_binary`, `series_tables`); the others are `exact`:
 few steps up or down take the recursion, all scores of one set of items the tree, everything else the contour sum.
-
-The conditional likelihood sees a person only through the set of items answered and the score. People who agree in both
-have one pattern and share one computation: on complete data there are fewer patterns than scores, however many people
-took the test. People or patterns of like length and score are laid out in tiles, rectangles that numpy runs through
-without a loop over people, and that fit the cache of one core. How they are laid out depends on the patterns alone,
-never on the number of threads: results have the same bits.
+People who agree in items and score have one pattern and share one computation. Patterns of like length and score are
+laid out in tiles that fit the cache of a core, by the patterns alone: results do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +42,6 @@ SEVERAL = 8  # patterns of a set that are a tile of their own, with so many of i
 TREE_CELLS = 2_000_000  # thresholds x scores of such a set, at most
 
 
-# ------------------------------------------------------------------------------------ tiles of patterns
-
-
 def spans(starts: Ints, counts: Ints) -> Ints:
     """The positions start, start + 1, ... of each run, one run after the other."""
     ends = np.cumsum(counts)
@@ -74,9 +66,9 @@ def by_order(counts: Ints, scores: Ints, most: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class PatternPart:
-    """Patterns of like length and score, or many scores of one set: items padded with one that has no thresholds.
+    """Patterns of like length and score, or many scores of one set: `which` of all patterns they are.
 
-    `which` says which of all patterns they are.
+    Items are padded with one that has no thresholds.
     """
 
     which: Ints
@@ -153,29 +145,12 @@ def columns_of(part: PatternPart, cumulated: Floats, some: slice = slice(None)) 
     return cumulated.T[1:, part.items[some].T]
 
 
-# --------------------------------------------------------------------------------------- one tile
-
-
 def given_score(
     cumulated: Floats, scores: Ints, most: Ints, theta: Floats | None = None, *, one_set: bool = False
 ) -> Given:
-    """Answers of one tile of people (or patterns) given the score, exactly.
+    """Answers of one tile of people (or patterns) given the score, exactly; `most` is the highest possible one.
 
-    Parameters
-    ----------
-    cumulated : categories x items x people
-        Sums of thresholds up to the categories 1, 2, ...; +inf where an item has fewer, and for padding.
-    scores, most : people
-        The score, neither 0 nor the highest possible one; and that.
-    theta : people, optional
-        Abilities of which the scores are not too unlikely.
-    one_set : bool
-        Whether all have the same items, without padding.
-
-    >>> found = given_score(np.array([[[-1.0], [0.0], [1.0]]]), np.array([1]), np.array([3]))
-    >>> weight = np.exp([1.0, 0.0, -1.0])
-    >>> bool(np.allclose(found.p[0, :, 0], weight / weight.sum()))
-    True
+    `theta` are abilities of which the scores are not too unlikely; `one_set`: all have the same items, without padding.
     """
     width, n, people = cumulated.shape
     if one_set and people >= MOST_SCORES * (most[0] - 1):
@@ -195,10 +170,8 @@ def part_given(part: PatternPart, cumulated: Floats) -> Given:
 
 
 def part_passed(part: PatternPart, cumulated: Floats, series_from: float = np.inf) -> tuple[Floats, Floats]:
-    """P(X_i >= k | s), levels x items x patterns, and log gamma; by the series where all have so many equal answers.
-
-    Then without log gamma.
-    """
+    """P(X_i >= k | s), levels x items x patterns, and log gamma; by the series, without it, where all have so many
+    equal answers."""
     columns = columns_of(part, cumulated)
     if series_from < np.inf and not part.one_set:
         _, p, variance = tilt(columns, part.scores, part.max_scores)
@@ -211,14 +184,8 @@ def part_passed(part: PatternPart, cumulated: Floats, series_from: float = np.in
     return found.passed, found.log_gamma
 
 
-# ------------------------------------------------------------------------ people who are to be exact
-
-
 def matched_factors(variance: Floats, counts: Ints) -> Floats:
-    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, column by column.
-
-    Five rounds settle it to a per cent or better.
-    """
+    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, by column; to a per cent or better."""
     inside = np.arange(len(variance))[:, None] < counts
     total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
     c = np.broadcast_to(total / counts, variance.shape)
@@ -239,14 +206,11 @@ class Exact:
 
     def fill(self, beta: Floats, probability: Floats, factor: Floats) -> None:
         """Write P and c of their answers where these stand."""
-        if not self.block.n_persons:
-            return
-        if isinstance(self.where, slice):
-            self._fill(beta, probability[self.where], factor[self.where])
-            return
-        p, c = np.empty((2, self.block.n_responses))
+        here = isinstance(self.where, slice)
+        p, c = (one[self.where] if here else np.empty(self.block.n_responses) for one in (probability, factor))
         self._fill(beta, p, c)
-        probability[self.where], factor[self.where] = p, c
+        if not here:
+            probability[self.where], factor[self.where] = p, c
 
     def _fill(self, beta: Floats, probability: Floats, factor: Floats) -> None:
         block = self.block
@@ -267,9 +231,6 @@ class Exact:
             start = stop
 
 
-# ------------------------------------------------------------------------------ who may take a series
-
-
 def answers_above(limits: Floats, values: Floats, counts: Ints) -> Floats:
     """Answers of people whose value lies above each of the limits, and below the next."""
     place = np.searchsorted(limits, values, side="right") - 1
@@ -280,11 +241,10 @@ def answers_above(limits: Floats, values: Floats, counts: Ints) -> Floats:
 def series_limit(
     answers: Floats, limits: Floats, error: Floats, item_counts: Ints, allowed: float
 ) -> tuple[float, float]:
-    """The limit from which on a series moves no item by more than `allowed` standard errors.
+    """The limit from which on a series moves no item by more than `allowed` standard errors; the share below it.
 
-    A series with such an `error` of an answer for people above each limit, on average with sign, moves an item of n
-    answers of information .18 each by sqrt(n / .18) times as many standard errors; that with most answers is looked at.
-    Also the share of these answers that lie below.
+    An `error` of an answer, on average with sign, moves an item of n answers of information .18 each by sqrt(n / .18)
+    times as many standard errors; the item with most answers is looked at.
     """
     total = max(answers.sum(), 1)
     off = answers * error * np.sqrt(item_counts.max(initial=0) / 0.18) / total
@@ -292,14 +252,8 @@ def series_limit(
     return float(limit), float(answers[limits < limit].sum() / total)
 
 
-# --------------------------------------------------------------------------------- blocks of people
-
-
 def rough_ability(block: Block, places: Ints, beta: Floats) -> tuple[Floats, Floats]:
-    """PROX abilities of people who are neither all right nor all wrong, and the information of their answers.
-
-    With theta = mean + k logit(s / n), k = sqrt(1 + var / 2.89), the information ds / dtheta is s (n - s) / (n k).
-    """
+    """PROX abilities of informative people, theta = mean + k logit(s / n), and their information s (n - s) / (n k)."""
     rows = csr(block.indptr.astype(np.int32), np.asarray(block.items), shared_ones(block.n_responses), len(beta))
     n, s = block.counts[places], block.scores[places]
     mean = (rows @ beta)[places] / n
@@ -314,51 +268,32 @@ def conditional_probabilities(
     """P(X_li = 1 | s_l) of every response, in the order of `block.items`; its conditional variance is P (1 - P).
 
     People with all answers right have 1, with all wrong 0. An item whose difficulty is not finite counts as not
-    answered: the score leaves it out, and its P is NaN.
-
-    Parameters
-    ----------
-    difficulty : float array, one an item
-    series_from : number
-        People whose answers carry so much information take the series of `series_binary`; by default none do.
-    precision : float64 or float32
-        What the series is computed in.
+    answered: the score leaves it out, and its P is NaN. People with information of `series_from` take the series.
 
     >>> from spectral_irt.data import Responses
     >>> block = Responses.from_wide([[1, 0, 0], [1, 1, 1]]).blocks[0]
     >>> conditional_probabilities(block, np.zeros(3)).round(3).tolist()
     [0.333, 0.333, 0.333, 1.0, 1.0, 1.0]
     """
-    known = np.isfinite(difficulty)[block.items]
+    finite = np.isfinite(difficulty)
+    known = finite[block.items]
     if not known.all():
         out = np.full(block.n_responses, np.nan)
-        finite = np.isfinite(difficulty)
-        code = np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int32)
-        rest = block.keep_items(code)
-        options: Any = {"series_from": series_from, "precision": precision}
-        out[known] = conditional_probabilities(rest, difficulty[finite], **options)
+        rest = block.keep_items(np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int32))
+        out[known] = conditional_probabilities(rest, difficulty[finite], series_from=series_from, precision=precision)
         return out
     out = np.repeat((block.scores > 0).astype(np.float64), block.counts)
     people = np.flatnonzero(block.informative)
     theta, information = rough_ability(block, people, difficulty)
     long = information >= series_from
     if long.any():
-        _fill_by_series(block, people[long], theta[long], difficulty, out, precision)
+        some = block.take(people[long])
+        p, indptr = np.empty(some.n_responses), some.indptr.astype(np.int32)
+        fill_given_score(indptr, np.asarray(some.items), some.scores, theta[long], difficulty, p, None, precision)
+        out[spans(block.indptr[:-1][people[long]], some.counts)] = p
     if not long.all():
         _fill_by_patterns(block, people[~long], difficulty, out)
     return out
-
-
-def _fill_by_series(
-    block: Block, people: Ints, theta: Floats, difficulty: Floats, out: Floats, precision: Precision
-) -> None:
-    every = len(people) == block.n_persons
-    chosen = block if every else block.take(people)
-    p = out if every else np.empty(chosen.n_responses)
-    indptr, items = chosen.indptr.astype(np.int32), np.asarray(chosen.items)
-    fill_given_score(indptr, items, chosen.scores, theta, difficulty, p, None, precision)
-    if not every:
-        out[spans(block.indptr[:-1][people], chosen.counts)] = p
 
 
 def _fill_by_patterns(block: Block, people: Ints, difficulty: Floats, out: Floats) -> None:

@@ -48,14 +48,8 @@ EXACT_PAIRS = 5e7  # pairs of items, summed over patterns, that it may have: a f
 class Likelihood:
     """The conditional likelihood of these responses, for thresholds near `beta`.
 
-    Parameters
-    ----------
-    weights : float array, optional
-        How much each person counts; by default all count 1.
-    shared : SharedSets, optional
-        What people on shared sets of items told, `responses.shared`, to be used in the place of their answers.
-    fine : bool
-        As accurate as where answers are few, whatever their number.
+    `weights` say how much each person counts; `shared` is `responses.shared`, to be used in the place of the answers of
+    people on shared sets of items; `fine`: as accurate as where answers are few, whatever their number.
     """
 
     def __init__(
@@ -83,9 +77,8 @@ class Likelihood:
         elif self.few or single.n_responses > FEW_PEOPLE * self.layout.n_items:
             self.rows, self.tables = table_people(responses, beta, allowed, weights)
         else:
-            n = responses.n_responses / (
-                self.layout.n_items if responses.facets is None else len(responses.facets.items)
-            )
+            facets = responses.facets
+            n = responses.n_responses / (self.layout.n_items if facets is None else len(facets.items))
             least = float((np.sqrt(n / 0.18) * SERIES_ERROR / allowed) ** (1 / 3))
             self.rows = responses.entries.prepare(people_by_series, self.layout, least, persons=(weights,))
 
@@ -110,10 +103,8 @@ class Likelihood:
     @cached_property
     def _of_items(self) -> tuple[Floats, Floats]:
         """Sums of the weights, and of their squares, of the people without an extreme score who answered each item."""
-        sums: tuple[Floats, Floats] = self.responses.entries.sum(
-            _weights_of_items, self.layout, persons=(self.weights,)
-        )
-        return sums
+        sums, squares = self.responses.entries.sum(_weights_of_items, self.layout, persons=(self.weights,))
+        return sums, squares
 
     def share(self, point: Point) -> Floats:
         """The share of an item's people who are expected to pass it; nothing where items have several thresholds."""
@@ -123,16 +114,11 @@ class Likelihood:
 
     @cached_property
     def noise(self) -> Floats | float:
-        """What the sum of squared scores of each threshold is to its information if the model holds: 1 without weights.
-
-        People of weight w add w^2 to the one and w to the other.
-        """
-        layout = self.layout
+        """What squared scores of each threshold are to its information if the model holds: 1 without weights."""
         if self.weights is None:
             return 1.0
-        sums = self._of_items
-        ratio = np.divide(sums[1], sums[0], out=np.ones(layout.n_items), where=sums[0] > 0)
-        return ratio[layout.item]
+        sums, squares = self._of_items
+        return np.divide(squares, sums, out=np.ones(len(sums)), where=sums > 0)[self.layout.item]
 
 
 def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
@@ -157,9 +143,6 @@ def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -
     sums = np.bincount(rows.items, weights=each, minlength=layout.n_items).astype(np.float64)
     squares = sums if weight is None else np.bincount(rows.items, weights=each**2, minlength=layout.n_items)
     return sums, squares.astype(np.float64)
-
-
-# ------------------------------------------------------------------------------------------------- exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +183,7 @@ class ExactLikelihood:
         """Whether the exact information costs no more than so many multiplications."""
         if self.layout.binary and work is None:
             return bool(self.parts.sum(exact_work) <= EXACT_PAIRS)
-        needed = self.parts.sum(_exact_work, padded(self.layout, np.zeros(self.layout.n_entries)))
+        needed = self.parts.sum(_multiplications, self.layout.widest)
         return bool(needed <= (EXACT_WORK if work is None else work))
 
     def information(self, beta: Floats, *, exact: bool) -> Floats:
@@ -214,7 +197,6 @@ def _alone(part: PatternPart, layout: Thresholds) -> PatternRows:
     return PatternRows.of_patterns([part], layout)
 
 
-def _exact_work(part: PatternPart, cumulated: Floats) -> float:
-    width = cumulated.shape[1] - 1
+def _multiplications(part: PatternPart, width: int) -> float:
     points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max()
     return float(np.sum((part.counts * width) ** 2.0) * points)

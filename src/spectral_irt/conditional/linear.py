@@ -1,9 +1,8 @@
 """Linear designs beta = A eta: what the answers leave open, and a prior on the parameters.
 
-A direction u of the parameters is not identified when A u is constant on every part of the thresholds that people link:
-the conditional likelihood does not change along it. With items and raters there are two such directions in an ordinary
-design: all items against all people, and all raters against all items. More of them are what Facets calls disjoint
-subsets. Two levels of a facet can be compared when no such direction moves them apart.
+A direction u of the parameters is not identified when A u is constant on every part of the thresholds that people link.
+With items and raters there are two in an ordinary design: all items against all people, and all raters against all
+items. More are what Facets calls disjoint subsets: levels of a facet that such a direction moves apart.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.regularization import fading, prior_precision
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
-from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import OptionError
 
 MOST_COLUMNS = 3000  # of a design beside its largest term
@@ -26,50 +23,13 @@ ROWS = 20_000  # at a time
 ZERO = 1e-9  # of an eigenvalue, to the largest; of a direction, to its length
 
 
-# ------------------------------------------------------------------------------- what is linked by people
-
-
-def linked_parts(responses: Responses) -> Ints:
-    """Which part each item belongs to: items that people without an extreme score answered both are in one."""
-    from scipy.sparse.csgraph import connected_components
-
-    links = responses.entries.sum(_links, responses.thresholds)
-    return connected_components(links, directed=False)[1].astype(np.int64)
-
-
-def _links(block: Block, layout: Thresholds) -> sparse.csr_array:
-    """Items x items: an entry for each item and another of its part, by the people of this block."""
-    from scipy.sparse.csgraph import connected_components
-
-    rows, m = rows_of(block, layout), layout.n_items
-    who = np.flatnonzero(rows.informative)
-    some = rows.take(who)
-    other = np.repeat(some.items[some.indptr[:-1]], some.counts)
-    graph = sparse.csr_array((np.ones(len(other), dtype=np.int32), (some.items, other)), shape=(m, m))
-    labels = connected_components(graph, directed=False)[1]
-    first = np.zeros(labels.max(initial=-1) + 1, dtype=np.int64)
-    first[labels[::-1]] = np.arange(m)[::-1]
-    return sparse.csr_array((np.ones(m, dtype=np.int32), (np.arange(m), first[labels])), shape=(m, m))
-
-
-# ---------------------------------------------------------------------------- what is left open
-
-
 def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = None, term: slice | None = None) -> Floats:
     """Orthonormal directions of the free parameters along which all thresholds of a part move alike, as columns.
 
-    Parameters
-    ----------
-    design : sparse matrix, thresholds x parameters
-    parts : int array
-        Which thresholds are linked.
-    fixed : bool array, optional
-        Parameters that do not move.
-    term : slice, optional
-        Columns of which every row has a single one, its value 1: the largest facet. Where there is one, all others are
-        to be few: a parameter u_b of it and the level p_c of a part are the nodes of a graph with an edge for each row,
-        u_b + a x = p_c, so that along a tree everything follows from the other parameters x, and the edges that are
-        left are equations in these alone.
+    `term` are columns of which every row has a single one, its value 1: the largest facet, beside which all others are
+    to be few. A parameter u_b of it and the level p_c of a part are the nodes of a graph with an edge for each row,
+    u_b + a x = p_c, so that along a tree everything follows from the other parameters x, and the edges that are left
+    are equations in these alone.
     """
     n, size = design.shape
     free = np.ones(size, dtype=bool) if fixed is None else ~fixed
@@ -175,18 +135,9 @@ def subsets(directions: Floats) -> Ints:
 class Ridge:
     """A normal prior on the parameters of a design, each around the mean of its group: raters, thresholds of a level.
 
-    Attributes
-    ----------
-    group : int array
-        Of every parameter; those of -1 have no prior.
-    tied : bool array
-        Parameters that the data alone tie to the others.
-    alpha : float array
-        The precision of each group, by empirical Bayes where `estimated`.
-    fade : float array
-        How much the prior counts for each parameter (`chain.prior.fading`).
-    weight : float array
-        Of each parameter in the mean of its group.
+    Parameters of group -1 have none; `tied` are those that the data alone tie to the others; `alpha` is the precision
+    of each group, by empirical Bayes where `estimated`, `fade` how much it counts for each parameter, and `weight` that
+    of each in the mean of its group.
     """
 
     group: Ints
@@ -234,9 +185,8 @@ class Ridge:
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
-        return self._back(
-            np.sqrt(self.precision * self.fade)[:, None] * noise.standard_normal((len(self.group), columns))
-        )
+        normal = noise.standard_normal((len(self.group), columns))
+        return self._back(np.sqrt(self.precision * self.fade)[:, None] * normal)
 
     def renewed(self, eta: Floats, information: Floats) -> Ridge:
         """With the precisions that these parameters speak for, and as much of the prior as they need."""

@@ -1,15 +1,12 @@
 """Newton steps on the conditional likelihood, for thresholds of a linear form beta = A eta.
 
-Under the model the chain and conditional maximum likelihood (CML) agree to a fraction of a standard error. On data that
-do not follow the model they need not, and on complete data it is CML that orders items as their shares of right answers
-do. So the chain's estimate, which exists without a start and at a few passes, is where Newton's method begins:
+From the chain's estimate, which exists without a start and at a few passes, they lead to
 
     A' ( sum_l ( P(X_li >= k | s_l) - 1{X_li >= k} ) - (P beta)_ik ) = 0,     P the prior's matrix, or 0.
 
-The matrix is H + P with H the matched information of `information`; it is known by its products, and conjugate
-gradients take the blocks of the items for a conditioner, whose thresholds move together. A is the identity for the
-Rasch and the partial credit model; some eta may be fixed: anchors. With a design (locations and common offsets of the
-rating scale; items and raters) the matrix is A' H A, formed, but sparse: raters whom no person met both have a zero.
+The matrix is H + P with H the matched information of `information`, known by its products; conjugate gradients take the
+blocks of the items for a conditioner. A is the identity for the Rasch and the partial credit model; some eta may be
+fixed: anchors. With a design (rating scale; items and raters) the matrix is A' H A, formed, but sparse.
 """
 
 from __future__ import annotations
@@ -17,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.prior import Prior
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.linear import Ridge, unidentified
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
@@ -39,54 +36,23 @@ SETTLING = 10  # evaluations after which it stays as it is
 STEADY = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
 LONGEST = 2.0  # logits at once for one threshold: one with few answers may point much too far
 SOLVED, MAX_ITERATIONS = 1e-3, 1000  # of each linear system
+ROUGHLY = 0.05  # where several steps are taken, and each mends what the last one left
 CERTAIN = 1e12  # information on a threshold that is given
 DENSE_PARAMETERS = 2000  # of a design: up to here its systems are solved directly
 SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
 
 
-class AnyLikelihood(Protocol):
-    """What `newton` needs of `likelihood.Likelihood` and `likelihood.ExactLikelihood`."""
-
-    layout: Thresholds
-    fine: bool
-
-    @property
-    def noise(self) -> Floats | float: ...
-
-    def at(self, beta: Floats) -> Point: ...
-
-    def share(self, point: Point) -> Floats: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Newton:
     """Where the steps ended, and Newton's matrix there.
 
-    Attributes
-    ----------
-    beta : float array
-        Thresholds; without fixed ones they have mean zero within each part.
-    eta : float array
-        The parameters, beta = A eta; the thresholds themselves without a design.
-    point : Point
-        The likelihood at the last evaluation, a step before `beta`.
-    design : sparse matrix, thresholds x parameters, optional
-        A.
-    prior : Prior or None
-    fixed : bool array or None
-        Parameters that are given.
-    floating : int array
-        Which thresholds are linked without a fixed one among them: each such part has a mean of its own. -1 for others.
-    levels : float array, parameters x directions, optional
-        With a design: the directions, orthonormal, that move all thresholds of a part alike (`unidentified`).
-    ridge : Ridge, optional
-        With a design: a prior on its parameters.
-    noise : float array
-        What squared scores are to the information under the model (`Likelihood.noise`).
-    evaluations : int
-    move : float
-        How far, in standard errors, another step would have moved the parameter that moves most.
+    `eta` are the parameters, beta = A eta, with the `design` A, or the thresholds themselves; `fixed` ones are given.
+    `point` is the likelihood at the last evaluation, a step before `beta`. `floating` says which thresholds are
+    linked without a fixed one among them, each part with a mean of its own, or -1. With a design, `levels` are the
+    directions, orthonormal, that move all thresholds of a part alike (`unidentified`), and `ridge` is a prior on its
+    parameters. `noise` is what squared scores are to the information under the model (`Likelihood.noise`), `move` how
+    far, in standard errors, another step would have moved the parameter that moves most.
     """
 
     beta: Floats
@@ -192,10 +158,7 @@ class Newton:
         return (scale if b.ndim == 1 else scale[:, None]) * b
 
     def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
-        """The matrix's solution for b, or for its columns; what b says about the level of a floating part is ignored.
-
-        Exactly it says nothing, but probabilities by a series do not quite add up to the score.
-        """
+        """The matrix's solution for b, or for its columns; what b says about the level of a part is ignored."""
         if self.design is not None and len(b) <= DENSE_PARAMETERS:
             return self.dense_inverse @ b
         centered = self.fixed is None and self.design is None
@@ -235,7 +198,7 @@ def parameters(design: sparse.csr_array, beta: Floats) -> Floats:
 
 
 def newton(
-    likelihood: AnyLikelihood,
+    likelihood: Likelihood | ExactLikelihood,
     start: Floats,
     *,
     design: sparse.csr_array | None = None,
@@ -250,25 +213,10 @@ def newton(
 ) -> Newton:
     """Newton steps on the penalized conditional likelihood from the parameters `start`.
 
-    Parameters
-    ----------
-    likelihood : Likelihood or ExactLikelihood
-    start : float array
-        eta: the thresholds, or with a design its parameters.
-    design : sparse matrix, thresholds x parameters, optional
-        A of beta = A eta; the identity by default.
-    prior : Prior, optional
-        On the thresholds.
-    fixed : bool array, optional
-        Parameters that keep their value; they give the scale.
-    parts : int array, optional
-        Which thresholds are linked; by default all are.
-    levels : float array, optional
-        With a design: its `unidentified` directions, where they are known already.
-    ridge : Ridge, optional
-        With a design: a prior on its parameters.
-    tol : float, optional
-        Largest derivative by a parameter at which to stop, instead of the next step in standard errors.
+    `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds, `fixed` are
+    parameters that keep their value and give the scale, `parts` says which thresholds are linked (default: all), and
+    `levels` are the design's `unidentified` directions, where they are known. `tol` is the largest derivative by a
+    parameter at which to stop, instead of the next step in standard errors.
     """
     layout = likelihood.layout
     floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
@@ -287,7 +235,7 @@ def newton(
     for k in range(1, max_evaluations + 1):
         point = likelihood.at(eta if design is None else design @ eta)
         here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, ridge, noise, k)
-        if tol is not None and _size(here) <= tol:
+        if tol is not None and np.abs(here.leveled(here.pull())).max() <= tol:
             return here
         here, full, gain = _aimed(here, likelihood)
         prior, ridge = here.prior, here.ridge
@@ -302,8 +250,8 @@ def newton(
         move = float(np.max(np.abs(step) * np.sqrt(here.diagonal), initial=0.0))
         share = min(max(move / last_move, STEADY), 1.0) if last_move < np.inf else STEADY
         eta, last_move = eta + step, move
-        if k == 1 and prior and fixed is None and design is None and not likelihood.fine:
-            eta = point.beyond_thin(eta, prior)
+        if k == 1 and fixed is None and design is None and not likelihood.fine:
+            eta = point.far_items(eta, step, prior)
         tell(f"conditional likelihood: Newton step {k}, {move:.2f} SE at most")
         if tol is None and move * share < close:
             break
@@ -316,11 +264,6 @@ def newton(
     return replace(here, beta=eta if design is None else design @ eta, eta=eta, move=move * share)
 
 
-def _size(here: Newton) -> float:
-    """The largest derivative by a free parameter."""
-    return float(np.abs(here.leveled(here.pull())).max())
-
-
 def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Floats) -> bool:
     """Whether the step was too long: the likelihood fell; or, where that is not known, what is to be gained grew."""
     now, before = here.point.loglik, accepted[0].point.loglik
@@ -329,31 +272,25 @@ def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Fl
     return gain > 2 * accepted[1] and bool(np.abs(step).max() > 1e-3)
 
 
-def _aimed(here: Newton, likelihood: AnyLikelihood) -> tuple[Newton, Floats, float]:
+def _aimed(here: Newton, likelihood: Likelihood | ExactLikelihood) -> tuple[Newton, Floats, float]:
     """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
     point = here.point
     if here.ridge and here.evaluations < SETTLING:
         here = replace(here, ridge=here.ridge.renewed(here.eta, here.matrix.diagonal()))
     for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
         pulled = here.pull()
-        step = here.solve(pulled)
+        step = here.solve(pulled, SOLVED if likelihood.fine or here.layout.binary else ROUGHLY)
         if here.prior is None or not here.prior.estimated or here.evaluations >= SETTLING:
             break
         there = point.beta + np.clip(step, -LONGEST, LONGEST)
-        renewed = here.prior.renewed(there, _known(here), likelihood.share(point))
+        own = point.own
+        if here.fixed is not None and here.design is None:  # what is fixed is certain
+            own, layout = own.copy(), here.layout
+            item, level = layout.item[here.fixed], layout.level[here.fixed] - 1
+            own[item, level, level] = CERTAIN
+        renewed = here.prior.renewed(there, own, likelihood.share(point))
         change = np.abs(np.log(renewed.precisions / here.prior.precisions)).max()
         if change < STEADY_PRIOR:
             break
         here = replace(here, prior=renewed)
     return here, step, float(pulled @ step)
-
-
-def _known(here: Newton) -> Floats:
-    """The items' blocks of the information; what is fixed is certain."""
-    own = here.point.own
-    if here.fixed is None or here.design is not None:
-        return own
-    own, layout = own.copy(), here.layout
-    item, level = layout.item[here.fixed], layout.level[here.fixed] - 1
-    own[item, level, level] = CERTAIN
-    return own

@@ -29,7 +29,7 @@ from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
-from spectral_irt.sparse_kernels import csr
+from spectral_irt.sparse_kernels import csr, onto_items
 
 CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
 SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, above, pattern by pattern
@@ -38,24 +38,11 @@ NOBODY: Any = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class PatternRows(PeopleRows):
-    """Patterns of items and score, and the people who have them.
+    """Patterns of items and score, and the people who have them, who count by their weights.
 
-    Attributes
-    ----------
-    patterns : list of PatternPart
-        The patterns, some at a time; their `people` count by their weights.
-    indptr, items : int32 arrays
-        The items of each pattern.
-    expected, factor : Levels
-        P(X >= k | s); and c, times the root of how many people have the pattern.
-    of_person : int array
-        The pattern of each.
-    category : int array
-        Of each answer, by person and item.
-    weight : float array, optional
-        How much each person counts.
-    series_from : float
-        People whose answers count as so many equal ones have a series; nobody by default.
+    `expected` is P(X >= k | s), `factor` c, times the root of how many people have the pattern; `of_person` is the
+    pattern of each person, `category` that of each answer, by person and item. People whose answers count as
+    `series_from` equal ones have a series; nobody by default.
     """
 
     layout: Thresholds
@@ -80,6 +67,8 @@ class PatternRows(PeopleRows):
     @classmethod
     def of(cls, rows: Rows, weight: Floats | None, layout: Thresholds) -> PatternRows:
         """People without extreme scores."""
+        if not rows.n_persons:
+            return replace(cls.of_patterns([], layout), of_person=NOBODY, category=rows.category, weight=weight)
         rows, _ = by_item(rows)
         found = same_rows(rows, layout)
         count = found.count if weight is None else np.bincount(found.of_person, weights=weight)
@@ -91,13 +80,12 @@ class PatternRows(PeopleRows):
         return replace(made, of_person=rank[found.of_person], category=rows.category, weight=weight)
 
     def evaluated(self, cumulated: Floats) -> tuple[PatternRows, tuple[Any, ...]]:
-        """At other thresholds; and sums over people.
-
-        These are log gamma; the number of people who are expected to pass each threshold; D and c c' of every item,
-        levels x levels; and C' C 1.
-        """
+        """At other thresholds; and sums of log gamma, P(X >= k | s), D and c c' of every item, and C' C 1."""
         layout = self.layout
-        nothing = np.empty((layout.widest, 0))
+        nothing, blocks = np.empty((layout.widest, 0)), (layout.n_items, layout.widest, layout.widest)
+        if not self.patterns:
+            empty, none = Levels(self.indptr, self.items, nothing, layout), np.zeros(layout.n_entries)
+            return replace(self, expected=empty, factor=empty), (0.0, none, np.zeros(blocks), np.zeros(blocks), none)
         pieces = [_given(part, cumulated, self.series_from) for part in self.patterns]
         passed, c = (np.concatenate([nothing, *(piece[k] for piece in pieces)], axis=1) for k in (0, 1))
         people = np.concatenate([np.empty(0), *(part.people for part in self.patterns)])
@@ -105,7 +93,13 @@ class PatternRows(PeopleRows):
         c *= np.sqrt(each)
         expected, factor = (Levels(self.indptr, self.items, values, layout) for values in (passed, c))
         log_gamma, around = float(sum(piece[2] for piece in pieces)), factor.twice(np.ones(layout.n_entries))
-        sums = (log_gamma, expected.back(people), expected.squares(each * (1 - passed)), factor.squares(), around)
+        sums = (
+            log_gamma,
+            onto_items(expected.matrix, people),
+            expected.squares(each * (1 - passed)),
+            factor.squares(),
+            around,
+        )
         return replace(self, expected=expected, factor=factor), sums
 
     def scores(self, tables: Any = None) -> Levels:
@@ -140,7 +134,7 @@ def people_given(block: Block, layout: Thresholds, beta: Floats) -> PatternRows:
 def residuals(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:
     """1{X >= k} - P(X >= k | s), people x thresholds, in the order of the block; nothing for extreme scores."""
     who = np.flatnonzero(rows_of(block, layout).informative)
-    scores = people_given(block, layout, beta).scores().matrix()
+    scores = people_given(block, layout, beta).scores().matrix
     indptr = np.zeros(block.n_persons + 1, dtype=np.int32)
     indptr[who + 1] = np.diff(scores.indptr)
     return csr(np.cumsum(indptr, dtype=np.int32), scores.indices, -scores.data, layout.n_entries)
@@ -159,9 +153,6 @@ def _given(part: PatternPart, cumulated: Floats, series_from: float) -> tuple[Fl
     c = w * np.divide(1.0, rest, out=np.zeros_like(rest), where=(rest > 0) & (variance > 0))
     inside = part.inside
     return passed.swapaxes(1, 2)[:, inside], c.swapaxes(1, 2)[:, inside], float(part.people @ log_gamma)
-
-
-# ---------------------------------------------------------------- the exact information, from pairs of items
 
 
 def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Contour]]:

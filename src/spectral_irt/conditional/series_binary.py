@@ -32,6 +32,7 @@ from spectral_irt.sparse_kernels import fill_scaled
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
 NODES = 6  # Chebyshev's points at which the ratio is computed
+ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 NEAR = 0.3  # standard deviations of the score within which the ability is left as it is
 TRIES = 30  # of bringing an ability there
 
@@ -54,18 +55,8 @@ def fill_given_score(
 ) -> Floats:
     """Write P(X = 1 | s) and the c of the matched information (unless `factor` is None) for every answer.
 
-    Returns the abilities that were used.
-
-    Parameters
-    ----------
-    indptr, items : int32 arrays
-        The items of each person.
-    scores : int array
-        Right answers of each person: at least one, and not all.
-    theta : float array
-        Abilities, rough ones will do. NaN for people whom the series is not for: then what is written for them is.
-    precision : float64 or float32
-        What to compute in; single precision adds about 1e-7 to the error of the series.
+    Returns the abilities that were used. Those of `theta` may be rough; NaN for people whom the series is not for: then
+    what is written for them is. Single precision adds about 1e-7 to the error of the series.
     """
     pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
     span = SPAN // precision.itemsize
@@ -109,10 +100,8 @@ def _fill_factors(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -
 def _settle(
     rows: NDArray[np.int32], items: NDArray[np.int32], pi: Floats, scores: Ints, theta: Floats, p: Floats, v: Floats
 ) -> tuple[Floats, Floats]:
-    """Write p and p q of every answer, at abilities that put the expected score near the true one (mended in place).
-
-    Returns what is missing to each score, and V = sum of p q.
-    """
+    """Write p and p q of every answer, at abilities that put the expected score near the true one (mended in place);
+    return what is missing to each score, and V = sum of p q."""
     for _ in range(TRIES):
         fill_scaled(rows, items, np.exp(-theta), pi, v)
         np.add(v, 1, out=p)
@@ -152,10 +141,9 @@ def _series(rows: NDArray[np.int32], distance: Floats, total: Floats, v: Floats,
 
 
 def _log_series(l3: Floats, l4: Floats, l5: Floats, l6: Floats) -> tuple[Floats, ...]:
-    """Coefficients of z, ..., z^6 in the logarithm of what the Edgeworth series multiplies the normal density by.
+    """Coefficients of z, ..., z^6 in the logarithm of 1 + l3 He3 / 6 + (l4 He4 / 24 + l3^2 He6 / 72) + ...
 
-    The logarithm of 1 + l3 He3 / 6 + (l4 He4 / 24 + l3^2 He6 / 72) + ..., to fourth order: powers cancel, and of the
-    Hermite polynomials up to He12 a polynomial of degree 6 remains. It cannot turn negative, as the series itself can.
+    To fourth order a polynomial of degree 6 remains. It cannot turn negative, as the Edgeworth series itself can.
     """
     l33, l34, l35, l44 = l3 * l3, l3 * l4, l3 * l5, l4 * l4
     l333, l334, l3333 = l33 * l3, l33 * l4, l33 * l33

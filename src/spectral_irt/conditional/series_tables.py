@@ -1,4 +1,4 @@
-"""Answers given the score of people with many answers, in any number of categories: a series, and tables for it.
+"""Answers given the score in any number of categories: the series of people with many answers, and tables for it.
 
 With phi_S the characteristic function of the total score S at any ability theta, and h(theta) the mean of h(X_i) there,
 
@@ -6,20 +6,14 @@ With phi_S the characteristic function of the total score S at any ability theta
 
     u_r = (1 / r!) int (it)^r phi_S(t) e^{-its} dt / int phi_S(t) e^{-its} dt:
 
-derivatives by ability that depend on the item alone, times numbers that depend on the person alone. No answer of a
-person has to be taken out of the sum, and no number has to be formed for an answer: sums over people are sums of u_r.
+derivatives by ability that depend on the item alone, times numbers that depend on the person alone. At the ability
+where S has the mean s, phi_S is a normal one times the Edgeworth series with the cumulants of S, which are the sums of
+those of the answers, and those are the derivatives of the mean answer. The error of P(X >= k | s) falls with the third
+power of N, for people whose answers count as N equal ones (tests/unit/conditional/test_likelihood.py).
 
-At the ability where S has the mean s, phi_S is a normal one times the Edgeworth series with the cumulants of S, which
-are the sums of those of the answers, and those are the derivatives of the mean answer. The items' derivatives are
-tabulated on a grid of abilities; u for an ability beside the grid is that of a shift.
-
-The error of P(X >= k | s) falls with the third power of N, for people whose answers count as N equal ones;
-tests/unit/conditional/test_likelihood.py compares it with exact sums.
-
-So what people with many answers add to a sum depends on the item and their ability alone, times numbers of their own.
-A pass collects these numbers for every ability of the grid and every item, and the rest is
-arithmetic on a table that has nothing to do with how many people there are. A cell is an ability and an item, abilities
-first: `cell = ability * n_items + item`.
+The items' derivatives are tabulated on a grid of abilities; u for an ability beside the grid is that of a shift. A pass
+collects u for every cell, an ability and an item (`cell = ability * n_items + item`); the rest is arithmetic on tables,
+whatever the number of people (`table_rows`).
 
 References
 ----------
@@ -28,103 +22,74 @@ Kolassa (2006), Series Approximation Methods in Statistics, ch. 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from math import comb, factorial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.conditional.information import to_levels
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.thresholds import Rows, Thresholds
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
 SHIFTS = 3  # Newton steps for the ability at which the mean is the score
 APART = 0.25  # logits between abilities of the grid; a person lies half of that from one
 WIDE = 1.5  # standard deviations of an answer from which on abilities are closer: derivatives grow with them
 MARGIN = 1.0  # logits that the grid goes beyond the people
+CACHED = 4096  # cells at a time: their derivatives fit the second cache of a core
 
 
-@dataclass(frozen=True)
-class Terms:
-    """How many terms of the series are used, for probabilities and for the factors of the information.
-
-    Its properties say where sums are kept: u_0 to u_order, u_1^2, products of factors, and factors times C 1.
-    """
-
-    order: int = ORDER
-    n_factors: int = 3
-
-    @property
-    def square(self) -> int:
-        return self.order + 1
-
-    @property
-    def factors(self) -> slice:
-        return slice(self.order + 2, self.order + 2 + self.n_factors)
-
-    @property
-    def around(self) -> slice:
-        return slice(self.factors.stop, self.size)
-
-    @property
-    def size(self) -> int:
-        return self.order + 2 + 2 * self.n_factors
+# ------------------------------------------------------------------------------------------ tables of items
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Tables at these thresholds.
+    """Tables at these thresholds, for a series of this order.
 
-    Attributes
-    ----------
-    tails : list of float arrays, levels x cells
-        Derivatives 0, 1, ... by ability of P(X >= k); 0 for levels that the item does not have.
-    moments : float array, (order + 3) x cells
-        The mean of the answer, its cumulants from the second on, and the square of its variance.
+    `tails` are the derivatives 0, 1, ... by ability of P(X >= k), levels x cells; 0 for levels that the item does not
+    have. `moments` are the mean of the answer, its cumulants from the second on, and the square of its variance, as
+    precise as what is summed over people. `factor` is dP(X >= k) / dtheta times a number for each threshold: what the c
+    of the information are made of.
     """
 
     layout: Thresholds
     grid: Floats
-    terms: Terms
+    order: int
     tails: list[Floats]
     moments: Floats
+    factor: Floats
 
     @classmethod
-    def at(cls, layout: Thresholds, beta: Floats, grid: Floats, terms: Terms) -> Tables:
-        order, width = terms.order, layout.widest
-        cumulated = np.ascontiguousarray(layout.cumulated(beta).T)  # categories x items
-        k = np.arange(width + 1, dtype=float)
-        p = (grid[None, :, None] * k[:, None, None] - cumulated[:, None, :]).reshape(width + 1, -1)
-        p -= p.max(axis=0)
-        np.exp(p, out=p)
-        p /= p.sum(axis=0)
-        return cls(layout, grid, terms, *derivatives(p, order))
+    def at(cls, layout: Thresholds, beta: Floats, grid: Floats, order: int, precision: Any = np.float64) -> Tables:
+        width, m = layout.widest, layout.n_items
+        cumulated = np.ascontiguousarray(layout.cumulated(beta).T)[:, None, :]  # categories x abilities x items
+        k = np.arange(width + 1, dtype=float)[:, None, None]
+        tails = [np.empty((width, len(grid) * m)) for _ in range(order + 1)]
+        moments = np.empty((order + 3, len(grid) * m), dtype=precision)
+        some = max(CACHED // max(m, 1), 1)
+        for start in range(0, len(grid), some):
+            p = (grid[start : start + some, None] * k - cumulated).reshape(width + 1, -1)
+            p -= p.max(axis=0)
+            np.exp(p, out=p)
+            p /= p.sum(axis=0)
+            span = slice(start * m, start * m + p.shape[1])
+            found, moments[:, span] = derivatives(p, order)
+            for tail, one in zip(tails, found, strict=True):
+                tail[:, span] = one
+        return cls(layout, grid, order, tails, moments, tails[min(1, order)])
+
+    def scaled(self, by: Floats) -> Tables:
+        """With the factor of each threshold times a number."""
+        own, shape = to_levels(self.layout, by)[:, None], (self.layout.widest, len(self.grid), -1)
+        return replace(self, factor=(self.factor.reshape(shape) * own).reshape(self.factor.shape))
 
     @property
     def apart(self) -> float:
         return float(self.grid[1] - self.grid[0])
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.grid) * self.layout.n_items
-
-    @cached_property
-    def _level_item(self) -> tuple[Any, Any]:
-        return self.layout.level - 1, self.layout.item
-
-    def levels(self, tables: list[Floats], collected: Floats) -> Floats:
-        """Levels x items: sums over abilities and r of tables_r times what was collected, r x cells."""
-        shape = (len(self.grid), self.layout.n_items)
-        total = np.zeros((self.layout.widest, self.layout.n_items))
-        for table, values in zip(tables, collected, strict=False):
-            total += np.einsum("kgi,gi->ki", table.reshape(-1, *shape), values.reshape(shape))
-        return total
-
-    def contract(self, tables: list[Floats], collected: Floats) -> Floats:
-        """`levels` as a number for each threshold."""
-        return self.levels(tables, collected)[self._level_item]
 
     def by_item(self, table: Floats) -> Floats:
         """Items x levels x abilities."""
@@ -134,22 +99,32 @@ class Tables:
         """Items x levels x levels: sums over abilities of left_k right_k' weight; left and right are `by_item`."""
         return (left * weight.reshape(len(self.grid), -1).T[:, None, :]) @ right.transpose(0, 2, 1)
 
-    @property
-    def factors(self) -> list[Floats]:
-        """w = dP(X >= k) / dtheta, w' and w'', or the first of them: what the c of the information are made of."""
-        return self.tails[1 : 1 + self.terms.n_factors]
+    def levels(self, tables: Sequence[Floats], collected: Any) -> Floats:
+        """Levels x items: sums over abilities and r of tables_r times what was collected, r x cells."""
+        shape = (len(self.grid), self.layout.n_items)
+        total = np.zeros((self.layout.widest, shape[1]))
+        for table, values in zip(tables, collected, strict=False):
+            total += np.einsum("kgi,gi->ki", table.reshape(-1, *shape), values.reshape(shape))
+        return total
 
-    def weighted(self, tables: list[Floats], v: Floats) -> Floats:
-        """sum over k of v_k table_k in every cell, tables x cells; a third axis for the columns of a matrix v."""
-        shape = (self.layout.widest, self.layout.n_items, *v.shape[1:])
-        levels = np.zeros(shape)
-        levels[self._level_item] = v
-        cells = (self.layout.widest, len(self.grid), self.layout.n_items)
-        made = [np.einsum("kgi,ki...->...gi", table.reshape(cells), levels) for table in tables]
-        return np.stack(made).reshape(len(tables), *v.shape[1:], -1)
+    def contract(self, tables: Sequence[Floats], collected: Any) -> Floats:
+        """`levels` as a number for each threshold."""
+        return self.levels(tables, collected)[self.layout.level - 1, self.layout.item]
+
+    def weighted(self, table: Floats, v: Floats) -> Floats:
+        """sum over k of v_k table_k in every cell; a first axis for the columns of a matrix v."""
+        own, shape = to_levels(self.layout, v), (self.layout.widest, len(self.grid), -1)
+        made = np.einsum("kgi,ki...->...gi", table.reshape(shape), own)
+        return made.reshape(*v.shape[1:], -1).astype(self.moments.dtype, copy=False)
 
     def nearest(self, theta: Floats) -> NDArray[np.int32]:
         return np.clip(np.rint((theta - self.grid[0]) / self.apart), 0, len(self.grid) - 1).astype(np.int32)
+
+    def cells(self, rows: Rows, at: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The cell of every answer."""
+        cells = np.repeat((at * self.layout.n_items).astype(np.int32), rows.counts)
+        cells += rows.items
+        return cells
 
 
 def derivatives(p: Floats, order: int) -> tuple[list[Floats], Floats]:
@@ -167,7 +142,11 @@ def derivatives(p: Floats, order: int) -> tuple[list[Floats], Floats]:
         found.append(new)
         moments[r] = k @ new
     moments[order + 2] = moments[1] ** 2
-    return [np.cumsum(one[:0:-1], axis=0)[::-1] for one in found[: order + 1]], moments
+    tails = [one[1:].copy() for one in found[: order + 1]]
+    for tail in tails:
+        for level in range(len(tail) - 2, -1, -1):
+            tail[level] += tail[level + 1]
+    return tails, moments
 
 
 def passed_by_series(p: Floats, scores: Ints) -> Floats:
@@ -196,16 +175,10 @@ def grid_over(low: float, high: float, layout: Thresholds) -> Floats:
 
 
 def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
-    """u_0, ..., u_ORDER of every person, one below the other.
+    """u_0, ..., u_order of every person, one below the other.
 
-    Parameters
-    ----------
-    missing : people
-        The total score less its mean at the ability of the grid.
-    cumulants : (ORDER + 1) x people
-        Of the total score, from the second on; there are as many orders as there are of these, less one.
-    reach : float
-        The farthest shift that the derivatives stand for.
+    `missing` is the total score less its mean at the ability of the grid, `cumulants` are those of the total score from
+    the second on, order + 1 of them, and `reach` is the farthest shift that the derivatives stand for.
     """
     order = len(cumulants) - 1
     shift = _shift(missing, cumulants, reach)
@@ -215,23 +188,16 @@ def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
     for r in range(1, order + 1):
         power = power * inverse
         lambdas.append(moved[r] * power)
-    centered = np.empty((order + 1, len(missing)))
-    density = _density(lambdas, order)
-    for r in range(order + 1):
-        above = sum((_moment(j + r) * value for p in range(order + 1 - r) for j, value in density[p].items()), 0.0)
-        below = sum((_moment(j) * value for p in range(order + 1 - r) for j, value in density[p].items()), 0.0)
-        centered[r] = above / below * inverse**r / factorial(r)  # r derivatives count as r orders
-    u = np.empty_like(centered)
-    for r in range(order + 1):
-        u[r] = _taylor(centered[r::-1], shift)
-    return u
+    centered, density = np.empty((order + 1, len(missing))), _density(lambdas, order - 1)
+    centered[0] = 1.0
+    for r in range(1, order + 1):  # r derivatives count as r orders
+        above, below = (_mean_power(density[: order + 1 - r], power) for power in (r, 0))
+        centered[r] = above / below * inverse**r / factorial(r)
+    return np.stack([_taylor(centered[r::-1], shift) for r in range(order + 1)])
 
 
 def _density(lambdas: list[Floats], order: int) -> list[dict[int, Floats]]:
-    """The Edgeworth polynomial in it, by orders: A_p = 1 / p sum_i i q_i A_{p-i}, q_i that of the cumulant i + 2.
-
-    Powers that no moment needs are there too: an odd one may meet an odd derivative.
-    """
+    """The Edgeworth polynomial in it, by orders: A_p = 1 / p sum_i i q_i A_{p-i}, q_i that of the cumulant i + 2."""
     series: list[dict[int, Floats]] = [{0: np.ones(1)}]
     for p in range(1, order + 1):
         here: dict[int, Floats] = {}
@@ -243,11 +209,15 @@ def _density(lambdas: list[Floats], order: int) -> list[dict[int, Floats]]:
     return series
 
 
+def _mean_power(density: list[dict[int, Floats]], power: int) -> Any:
+    """The mean of (it)^power over the normal distribution times this series, whose even orders have even powers."""
+    terms = (item for order in density[power % 2 :: 2] for item in order.items())
+    return sum(_moment(j + power) * value for j, value in terms)
+
+
 @cache
 def _moment(power: int) -> float:
-    """E (it)^power for a standard normal t."""
-    if power % 2:
-        return 0.0
+    """E (it)^power for a standard normal t; the power is even."""
     return float((-1) ** (power // 2) * np.prod(np.arange(power - 1, 0, -2, dtype=float)))
 
 

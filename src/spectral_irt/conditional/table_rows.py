@@ -1,7 +1,7 @@
 """The conditional likelihood of answers in categories, person by person, and what they add up to.
 
-People with much information are `LongRows`: what they add is collected for every ability of a grid and every item, and
-multiplied with the items' tables afterwards (`series_tables`). The others are exact (`pattern_rows`), each pattern of
+People with much information take the series of `series_tables`: what they add is collected for every ability of a grid
+and every item, and multiplied with the items' tables afterwards. The others are exact (`pattern_rows`), each pattern of
 items and total score once.
 """
 
@@ -12,118 +12,157 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from spectral_irt.chain.weights import prox_ability
-from spectral_irt.conditional.given_score import answers_above, padded, series_limit
-from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, by_blocks
+from spectral_irt.conditional.given_score import answers_above, padded, series_limit, spans
+from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, by_blocks, to_levels
 from spectral_irt.conditional.pattern_rows import PatternRows
-from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
+from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE
+from spectral_irt.conditional.series_tables import ORDER, Tables, grid_over, weights
 from spectral_irt.data.block import Block, Floats, Ints
-from spectral_irt.data.packing import person_chunks
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.engine import Prepared
-from spectral_irt.sparse_kernels import csr, shared_ones
+from spectral_irt.sparse_kernels import add_columns, row_sums, shared_ones
 
-TRIES = 20  # of bringing an ability near a point of the grid
-NEAR = 0.7  # of the distance between points: within it the shift of `series_tables` does
+TRIES, AGAIN = 20, 2  # of bringing an ability near a point of the grid; when thresholds have moved a little
+NEAR = 0.7  # of the distance between points: within it the shift does
 # The error of the series for a threshold of a person whose answers count as N equal ones: this times N^-3, or N^-2 with
 # fewer terms, which do where people have many answers.
-SERIES_ERROR = 0.05
-BRIEF, BRIEF_ERROR = Terms(4, 1), 0.03
+SERIES_ERROR, BRIEF_ERROR = 0.05, 0.03
 SEVERAL = 0.02  # share of the answers that fewer terms may make exact sums of
 LIMITS = np.concatenate([np.arange(4.0, 60.0, 2.0), [np.inf]])
 REPEATED = 4  # people with the same items and the same score from whom on exact sums are cheap
 LOOKED_AT = 256  # people of a block by whom it is known whether patterns repeat
-USED = 3  # terms of the series in sums of squares, which the others hardly change
-PIECE = 32_768  # answers at a time
-THIN_STEPS = 4  # of items with a prior by themselves
+FAR, FARTHER = 0.2, 5.0  # logits, and medians, beyond which an item that moves takes steps by itself
+OWN_STEPS = 4  # of these
+BRIEF = 4  # the order with fewer terms
+SCALING = 5  # rounds in which factors of the tables are fitted to the rows of the information
 
 
-@dataclass(frozen=True, eq=False)
-class LongRows:
-    """People with much information.
+# ------------------------------------------------------------------------------------------ rows of people
 
-    Attributes
-    ----------
-    rows : Rows
-        Their items, categories and total scores.
-    at : int array
-        The ability of the grid that each is near.
-    cells, cells_t : sparse matrices
-        The 0/1 matrix of people and cells, and its transpose.
-    weight : float array, optional
-        How much each counts.
-    u : float array, (order + 1) x people
-    factor : float array, n_factors x people
-        u_0 / T, u_1 / T and u_2 / T: c = (w + u_1 w' + u_2 w'') / T with w = dP(X >= k) / dtheta of the tables.
+
+def sums_of(rows: Rows, columns: NDArray[np.int32], values: Any) -> Floats:
+    """Sums over the answers of each person of these values, rows of one number for each column.
+
+    As precise as the values. One row at a time, which is twice as fast as all at once.
     """
-
-    rows: Rows
-    at: NDArray[np.int32]
-    cells: sparse.csr_array
-    cells_t: sparse.csc_array
-    weight: Floats | None
-    u: Floats
-    factor: Floats
-
-    def scores(self, layout: Thresholds, tables: list[Floats], start: int = 0, stop: int | None = None) -> Levels:
-        """P(X >= k | s) - 1{X >= k} by so many terms of the series, of these people."""
-        rows = self.rows.part(start, self.rows.n_persons if stop is None else stop)
-        own = self.levels(layout, tables, self.u[: len(tables), start:stop], rows, self.rows.indptr[start])
-        return own.less_passed(rows.category, None if self.weight is None else self.weight[start:stop])
-
-    def levels(self, layout: Thresholds, tables: list[Floats], by: Floats, rows: Rows, first: int = 0) -> Levels:
-        """sum over r of by_r tables_r, people x thresholds; of those whose first answer is this one."""
-        where = self.cells.indices[first : first + len(rows.items)]
-        total = np.zeros((layout.widest, len(where)))
-        for table, each in zip(tables, by, strict=True):
-            total += table.take(where, axis=1) * np.repeat(each, rows.counts)
-        return Levels(rows.indptr.astype(np.int32), rows.items, total, layout)
+    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), values.dtype)
+    return np.stack([row_sums(cells, ones, each) for each in values])
 
 
-def times(matrix: Any, vectors: Floats) -> Floats:
-    """The matrix times each of these vectors: one at a time, which is twice as fast as the columns of a matrix."""
-    return np.stack([matrix @ one for one in vectors])
+def sums_in(rows: Rows, columns: NDArray[np.int32], values: Any, n: int, precision: Any) -> Floats:
+    """Sums of people's values over the answers in each of n columns, for every row of values."""
+    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), precision)
+    total = np.zeros((len(values), n), dtype=precision)
+    for each, out in zip(values, total, strict=True):
+        add_columns(cells, ones, each.astype(precision, copy=False), out)
+    return total
 
 
-def cells_of(rows: Rows, at: NDArray[np.int32], tables: Tables) -> sparse.csr_array:
-    """The 0/1 matrix of people and cells."""
-    m = tables.layout.n_items
-    columns = np.repeat((at * m).astype(np.int32), rows.counts)
-    columns += rows.items
-    indptr = rows.indptr.astype(np.int32)
-    return csr(indptr, columns, shared_ones(len(columns)), len(tables.grid) * m)
+def settled(
+    rows: Rows, at: NDArray[np.int32], cells: NDArray[np.int32], tables: Tables, tries: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+    """People at the point of the grid where the expected total score is nearest: points, cells, mean and variance."""
+    at, who, moments = at.copy(), np.arange(rows.n_persons), sums_of(rows, cells, tables.moments[:2])
+    for k in range(tries):
+        mean, variance = moments[:, who]
+        move = (rows.scores[who] - mean) / np.maximum(variance, 1e-12)
+        there = tables.nearest(tables.grid[at[who]] + np.clip(move, -1, 1))
+        far = (np.abs(move) > NEAR * tables.apart) & (there != at[who])
+        who = who[far]
+        if not len(who):
+            break
+        some, at[who] = rows.take(who), there[far]
+        new = tables.cells(some, at[who])
+        moments[:, who] = sums_of(some, new, tables.moments[:2])
+        cells = cells.copy() if k == 0 else cells  # the engine may keep the old ones in a file
+        cells[spans(rows.indptr[who], some.counts)] = new
+    return at, cells, moments
 
 
 @dataclass(frozen=True, eq=False)
 class TableRows(PeopleRows):
-    """The informative people of one block: those with much information, and the others."""
+    """The informative people of one block: those with much information, `rows`, and after them the `exact` ones.
 
-    long: LongRows
+    `at` is the ability of the grid that each is near, `cells` the cell of each answer, `u` is (order + 1) x people, and
+    `factor` is 1 / sqrt(V), times the root of the weight: c is that times the `factor` of the tables.
+    """
+
+    rows: Rows
+    at: NDArray[np.int32]
+    cells: NDArray[np.int32]
     exact: PatternRows
     layout: Thresholds
     weight: Floats | None
+    u: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    factor: Floats = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def own_weight(self) -> Any:
+        """Of the people with much information."""
+        return None if self.weight is None else self.weight[: self.rows.n_persons]
 
     def scores(self, tables: Tables) -> Levels:
-        return self.long.scores(self.layout, tables.tails).with_more(self.exact.scores())
+        own = self._levels(tables.tails, self.u).less_passed(self.rows.category, self.own_weight)
+        return own.with_more(self.exact.scores())
 
     def factors(self, tables: Tables) -> Levels:
-        long = self.long
-        return long.levels(self.layout, tables.factors, long.factor, long.rows).with_more(self.exact.factors())
+        return self._levels([tables.factor], self.factor[None]).with_more(self.exact.factors())
 
-    def score_sums(self, tables: Tables, v: Floats) -> tuple[Floats, Floats]:
-        """By few terms of the series, and some people at a time, whose numbers stay in a core's cache."""
-        squares, twice = self.exact.score_sums(None, v)
-        for start, stop in person_chunks(self.long.rows.indptr, PIECE):
-            scores = self.long.scores(self.layout, tables.tails[:USED], start, stop)
-            squares, twice = squares + scores.squares(), twice + scores.twice(v)
-        return squares, twice
+    def _levels(self, tables: list[Floats], by: Floats) -> Levels:
+        """sum over r of by_r tables_r, people x thresholds."""
+        total = np.zeros((self.layout.widest, len(self.cells)))
+        for table, each in zip(tables, by, strict=True):
+            total += table.take(self.cells, axis=1) * np.repeat(each, self.rows.counts)
+        return Levels(self.rows.indptr.astype(np.int32), self.rows.items, total, self.layout)
+
+    def evaluated(self, tables: Tables, cumulated: Floats) -> tuple[TableRows, tuple[Any, ...]]:
+        """At other thresholds; and what the long rows collect in every cell, and the sums of the exact ones."""
+        exact, (_, *sums) = self.exact.evaluated(cumulated)
+        rows, n = self.rows, tables.moments.shape[1]
+        at, cells, (mean, variance) = settled(rows, self.at, self.cells, tables, AGAIN)
+        cumulants = np.concatenate([variance[None], sums_of(rows, cells, tables.moments[2:-1])]).astype(np.float64)
+        u, factor = weights(rows.scores - mean, cumulants, tables.apart), 1 / np.sqrt(cumulants[0])
+        columns = [*u, u[1] ** 2]
+        if self.weight is not None:
+            columns = [each * self.own_weight for each in columns]
+            factor *= np.sqrt(self.own_weight)
+        new = replace(self, at=at, cells=cells, exact=exact, u=u, factor=factor)
+        return new, (sums_in(rows, cells, [*columns, factor**2], n, tables.moments.dtype), *sums)
 
 
-# ------------------------------------------------------------------------------------------ making
+def factors_twice(part: TableRows, spread: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """C' C v: in cells for the long rows, where `spread` is v in the tables' `factor`; and for the others."""
+    made = []
+    for each in np.atleast_2d(spread):
+        (sums,) = sums_of(part.rows, part.cells, each[None])
+        made.append(sums_in(part.rows, part.cells, [part.factor**2 * sums], len(each), spread.dtype)[0])
+    return np.stack(made).reshape(spread.shape), part.exact.factors_twice(None, v)
+
+
+def score_sums(part: TableRows, spread: Floats, upto: Floats, v: Floats) -> tuple[Floats, ...]:
+    """What `TablePoint.score_sums` needs of the long rows, P by two terms of the series; and the sums of the others.
+
+    Sums of 1 and of u_1 for every cell and category; of u_1^2, z and u_1 z for every cell, with z a person's score
+    times v; and of z for every item and category. `spread` is v in two tables, `upto` in the thresholds passed.
+    """
+    rows, u, width, n = part.rows, part.u[1], part.layout.widest + 1, spread.shape[1]
+    weight = np.ones(rows.n_persons) if part.weight is None else part.weight[: rows.n_persons]
+    code = rows.items * np.int32(width)
+    code += 0 if rows.category is None else rows.category
+    expected = sums_of(rows, part.cells, spread)
+    z = weight**2 * (expected[0] + u * expected[1] - sums_of(rows, code, upto[None])[0])
+    by_item = sums_in(rows, code, z[None], len(upto), spread.dtype)
+    code += (part.cells - rows.items) * np.int32(width)
+    by_category = sums_in(rows, code, (weight**2, weight**2 * u), n * width, spread.dtype)
+    by_cell = sums_in(rows, part.cells, ((weight * u) ** 2, z, z * u), n, spread.dtype)
+    return by_category, by_cell, by_item, *part.exact.score_sums(None, v)
+
+
+# ------------------------------------------------------------------------------------------ making them
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,38 +178,36 @@ class _People:
 
     @classmethod
     def of(cls, block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> _People:
-        rows = rows_of(block, layout)
         theta = prox_ability(block, beta, layout)
-        return cls(rows, weight, theta, _repeated(rows, layout), np.empty(0, np.int32), np.empty(0))
+        order = np.argsort(theta)  # neighbors in the table stay in the cache
+        rows, weight = rows_of(block, layout).take(order), None if weight is None else weight[order]
+        return cls(rows, weight, theta[order], _repeated(rows, layout), np.empty(0, np.int32), np.empty(0))
+
+    def ends(self) -> tuple[float, float]:
+        return self.theta.min(initial=0.0), self.theta.max(initial=0.0)
 
     def settled(self, tables: Tables) -> _People:
-        """At the point of the grid where the expected total score is nearest."""
         rows, at = self.rows, tables.nearest(self.theta)
-        for _ in range(TRIES):
-            cells = cells_of(rows, at, tables)
-            mean, variance = times(cells, tables.moments[:2])
-            move = (rows.scores - mean) / np.maximum(variance, 1e-12)
-            there = tables.nearest(tables.grid[at] + np.clip(move, -1, 1))
-            if not np.any(np.abs(move) > NEAR * tables.apart) or np.array_equal(there, at):
-                break
-            at = np.where(np.abs(move) > NEAR * tables.apart, there, at).astype(np.int32)
-        square = cells @ tables.moments[-1]
+        at, cells, (mean, variance) = settled(rows, at, tables.cells(rows, at), tables, TRIES)
+        (square,) = sums_of(rows, cells, tables.moments[2:])
         size = np.minimum(variance, variance**2 / np.maximum(square, 1e-300))
-        size[(np.abs(move) > tables.apart) | ~rows.informative] = 0  # beyond the grid, or without a say
-        return replace(self, at=at, size=size)
+        beyond = np.abs(rows.scores - mean) > tables.apart * variance
+        return replace(self, at=at, size=np.where(beyond | ~rows.informative, 0.0, size))
 
-    def rows_from(self, least: float, tables: Tables, layout: Thresholds) -> TableRows:
-        exact = (self.size < least) | self.repeated
-        who = np.flatnonzero(~exact & self.rows.informative)
-        who = who[np.argsort(self.at[who], kind="stable")]  # neighbors in the table stay in the cache
-        others = np.flatnonzero(exact & self.rows.informative)
-        rows, at, nothing = self.rows.take(who), self.at[who], np.empty((0, 0))
-        everyone, mine, theirs = (
-            None if self.weight is None else self.weight[some] for some in (np.concatenate([who, others]), who, others)
-        )
-        cells = cells_of(rows, at, tables)
-        long = LongRows(rows, at, cells, cells.T, mine, nothing, nothing)
-        return TableRows(long, PatternRows.of(self.rows.take(others), theirs, layout), layout, everyone)
+    def by_size(self) -> Floats:
+        return answers_above(LIMITS, self.size, np.where(self.repeated, 0, self.rows.counts))
+
+    def rows_from(self, least: float, tables: Tables) -> TableRows:
+        """With the series for people worth so many equal answers, unless others have their items and score too."""
+        layout, informative, exact = tables.layout, self.rows.informative, (self.size < least) | self.repeated
+        who, others = np.flatnonzero(~exact & informative), np.flatnonzero(exact & informative)
+        rows, at, weight, theirs = self.rows, self.at, self.weight, None
+        if len(who) < len(at):
+            rows, at = rows.take(who), at[who]
+        if weight is not None:
+            weight, theirs = weight[np.concatenate([who, others])], weight[others]
+        patterns = PatternRows.of(self.rows.take(others), theirs, layout)
+        return TableRows(rows, at, tables.cells(rows, at), patterns, layout, weight)
 
 
 def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
@@ -188,73 +225,15 @@ def prepare_people(
     """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more."""
     layout = responses.thresholds
     people = responses.entries.prepare(_People.of, layout, beta, persons=(weights_of_people,))
-    ends = list(people.map(_ends))
-    grid = grid_over(min(low for low, _ in ends), max(high for _, high in ends), layout)
-    rough = Tables.at(layout, beta, grid, Terms(0))
+    low, high = np.array([[0.0, 0.0], *people.map(_People.ends)]).T
+    precision = SINGLE if allowed >= ROUGH else DOUBLE
+    rough = Tables.at(layout, beta, grid_over(low.min(), high.max(), layout), 0, precision)
     people = people.prepare(_People.settled, rough)
-    answers, counts = people.sum(_by_size), responses.item_counts
-    terms, (least, exact) = BRIEF, series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
+    answers, counts = people.sum(_People.by_size), responses.item_counts
+    order, (least, exact) = BRIEF, series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
     if exact > SEVERAL:
-        terms, (least, _) = Terms(), series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**3, counts, allowed)
-    return people.prepare(_People.rows_from, least, rough, layout), replace(rough, terms=terms)
-
-
-def _ends(people: _People) -> tuple[float, float]:
-    return float(people.theta.min(initial=0.0)), float(people.theta.max(initial=0.0))
-
-
-def _by_size(people: _People) -> Floats:
-    return answers_above(LIMITS, people.size, np.where(people.repeated, 0, people.rows.counts))
-
-
-# -------------------------------------------------------------------------------------- evaluating
-
-
-def evaluate(part: TableRows, tables: Tables, cumulated: Floats) -> tuple[TableRows, tuple[Any, ...]]:
-    """The rows at other thresholds, and sums: what the long ones collect for every cell; those of the exact ones."""
-    long, columns = _advanced(part.long, tables)
-    exact, (_, *sums) = part.exact.evaluated(cumulated)
-    return replace(part, long=long, exact=exact), (times(long.cells_t, columns), *sums)
-
-
-def _advanced(long: LongRows, tables: Tables) -> tuple[LongRows, Floats]:
-    rows, at, cells, terms = long.rows, long.at, long.cells, tables.terms
-    if not rows.n_persons:
-        nothing = np.empty((terms.size, 0))
-        return replace(long, u=nothing[: terms.square], factor=nothing[: terms.n_factors]), nothing
-    for _ in range(2):
-        mean, variance = times(cells, tables.moments[:2])
-        move = (rows.scores - mean) / variance
-        far = np.abs(move) > NEAR * tables.apart
-        there = np.where(far, tables.nearest(tables.grid[at] + np.clip(move, -1, 1)), at).astype(np.int32)
-        if np.array_equal(there, at):
-            break
-        at = there
-        cells = cells_of(rows, at, tables)
-    cumulants = np.concatenate([variance[None], times(cells, tables.moments[2:-1])])
-    u = weights(rows.scores - mean, cumulants, tables.apart)
-    # D_i 1 given the score is w + u_1 w' + u_2 w'' - w v / V, and T - s_i is T (1 - v / V): the last term cancels.
-    told, spread = u[: terms.n_factors], cumulants[: terms.n_factors]
-    factor = told / np.sqrt(np.maximum((told * spread).sum(axis=0), variance / 2))
-    columns = np.empty((terms.size, rows.n_persons))
-    columns[: terms.square] = u
-    columns[terms.square] = u[1] ** 2
-    if long.weight is not None:
-        columns[: terms.square + 1] *= long.weight
-        factor *= np.sqrt(long.weight)
-    columns[terms.factors] = factor[0] * factor
-    columns[terms.around] = factor * (factor * spread).sum(axis=0)  # times C 1
-    cells_t = long.cells_t if cells is long.cells else cells.T
-    return replace(long, at=at, cells=cells, cells_t=cells_t, u=u, factor=factor), columns
-
-
-def factors_twice(part: TableRows, spread: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """C' C v: in cells for the long rows, with `spread` the sums of v in the tables' `factors`; and for the others."""
-    collected, long = np.zeros_like(spread), part.long
-    for column in range(spread.shape[1]):
-        each = sum(one * (long.cells @ cells) for one, cells in zip(long.factor, spread[:, column], strict=True))
-        collected[:, column] = times(long.cells_t, long.factor * each)
-    return collected, part.exact.factors_twice(None, v)
+        order, (least, _) = ORDER, series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**3, counts, allowed)
+    return people.prepare(_People.rows_from, least, rough), replace(rough, order=order)
 
 
 # ----------------------------------------------------------------------------------- the likelihood there
@@ -262,47 +241,77 @@ def factors_twice(part: TableRows, spread: Floats, v: Floats) -> tuple[Floats, F
 
 @dataclass(frozen=True, eq=False)
 class TablePoint(Point):
-    """The likelihood at some thresholds; `collected` is what the long people add."""
+    """The likelihood at some thresholds; `collected` is what the long rows add, terms x cells."""
 
     collected: Floats = field(kw_only=True)
 
     @classmethod
     def at(cls, tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> TablePoint:
         layout = tables.layout
-        tables = Tables.at(layout, beta, tables.grid, tables.terms)
-        rows, sums = rows.map_and_sum(evaluate, tables, padded(layout, beta))
-        expected, own, inner = information_of(tables, sums)
-        return cls(beta, layout, rows, expected - passed, own, inner, tables, collected=sums[0])
+        tables = Tables.at(layout, beta, tables.grid, tables.order, tables.moments.dtype)
+        rows, sums = rows.map_and_sum(TableRows.evaluated, tables, padded(layout, beta))
+        collected, expected, own, outer, _ = sums
+        collected = collected.astype(np.float64, copy=False)
+        levels, w = tables.levels(tables.tails, collected), tables.by_item(tables.factor)
+        blocks = levels.T[:, _higher(layout.widest)] - products(tables, collected, collected[-2])
+        pairs = tables.pairs(w, w, collected[-1])
+        tables = tables.scaled(_scale(tables, collected[0], blocks, pairs))
+        w, ones = tables.by_item(tables.factor), np.ones(layout.n_entries)
+        cells, around = rows.sum(factors_twice, tables.weighted(tables.factor, ones), ones)
+        around = around + tables.contract([tables.factor], [cells])
+        own, inner = balanced(layout, own + blocks, outer + tables.pairs(w, w, collected[-1]), around)
+        gradient = expected + levels[layout.level - 1, layout.item] - passed
+        return cls(beta, layout, rows, gradient, own, inner, tables, collected=collected)
 
     def factors_twice(self, v: Floats) -> Floats:
-        columns = v if v.ndim == 2 else v[:, None]
         tables = self.tables
-        cells, direct = self.rows.sum(factors_twice, tables.weighted(tables.factors, columns), v)
-        back = [tables.contract(tables.factors, cells[:, k]) for k in range(columns.shape[1])]
-        return direct + np.stack(back, axis=1).reshape(v.shape)
+        cells, direct = self.rows.sum(factors_twice, tables.weighted(tables.factor, v), v)
+        back = [tables.contract([tables.factor], [one]) for one in np.atleast_2d(cells)]
+        return direct + np.stack(back, axis=-1).reshape(v.shape)
 
-    def beyond_thin(self, beta: Floats, prior: Any) -> Floats:
-        """Items with a prior, brought to where their own score is zero, people and the other items as they are.
+    def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
+        tables, layout = self.tables, self.layout
+        two, own, width = tables.tails[:2], to_levels(layout, v), layout.widest + 1
+        upto = np.cumsum(np.concatenate([0 * own[:1], own]), axis=0).T.ravel().astype(tables.moments.dtype)
+        spread = np.stack([tables.weighted(table, v) for table in two])
+        by_category, by_cell, by_item, squares, twice = self.rows.sum(score_sums, spread, upto, v)
+        by_category = by_category.reshape(2, len(tables.grid), -1, width)
+        # (P - x) (P - x)' = P P' - P x' - x P' + x x', where x is 1 for thresholds at or below the category
+        passed = by_category[..., ::-1].cumsum(axis=-1, dtype=float)[..., -2::-1]
+        tails = [table.reshape(layout.widest, len(tables.grid), -1) for table in two]
+        cross = np.einsum("kgi,gil->ikl", tails[0], passed[0]) + np.einsum("kgi,gil->ikl", tails[1], passed[1])
+        both = products(tables, by_category.sum(axis=-1).reshape(2, -1), by_cell[0])
+        squares = squares + both - cross - cross.transpose(0, 2, 1)
+        squares += passed[0].sum(axis=0)[:, _higher(layout.widest)]
+        twice = twice + tables.contract(two, by_cell[1:])
+        times_z = by_item.reshape(-1, width)[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        return squares, twice - times_z[layout.item, layout.level - 1]
 
-        Far from its place a threshold with few answers comes nearer by no more than a logit a step, and a step for all
-        items is a pass over the answers; this is arithmetic on tables of few items.
+    def far_items(self, beta: Floats, step: Floats, prior: Any) -> Floats:
+        """Items with few answers that a step has moved far, brought to where their own score is zero.
+
+        People and the other items stay as they are. Far from its place a threshold with few answers comes nearer by no
+        more than a logit a step, and a step for all items is a pass over the answers; this is arithmetic on tables of
+        few items.
         """
-        layout, grid = self.layout, self.tables.grid
-        thin = np.unique(layout.item[prior.counts > 0])
-        own = layout.of_items(thin)
-        few, size = Thresholds(layout.max_score[thin]), len(self.collected)
-        cells = self.collected.reshape(size, len(grid), -1)[:, :, thin].reshape(size, -1)
+        layout, grid, size = self.layout, self.tables.grid, len(self.collected)
+        moved = np.abs(step) > max(FAR, FARTHER * float(np.median(np.abs(step))))
+        far = np.unique(layout.item[moved if prior is None else moved | (prior.counts > 0)])
+        if not len(far):
+            return beta
+        own, few = layout.of_items(far), Thresholds(layout.max_score[far])
+        cells = self.collected.reshape(size, len(grid), -1)[:, :, far].reshape(size, -1)
         # What people with exact sums expect stays as it is.
         others = self.gradient[own] - self.tables.contract(self.tables.tails, self.collected)[own]
-        penalty = prior.within()[thin][:, : few.widest, : few.widest]
+        penalty = 0.0 if prior is None else prior.within()[far][:, : few.widest, : few.widest]
         inside = few.table(np.ones(few.n_entries), 0.0)
-        for _ in range(THIN_STEPS):
-            tables = Tables.at(few, beta[own], grid, self.tables.terms)
+        for _ in range(OWN_STEPS):
+            tables = Tables.at(few, beta[own], grid, self.tables.order)
             levels = tables.levels(tables.tails, cells)
-            told = levels.T[:, _higher(few.widest)] - products(tables, cells, cells[tables.terms.square])
+            told = levels.T[:, _higher(few.widest)] - products(tables, cells, cells[-2])
             ridge = 1e-3 * np.maximum(np.einsum("ikk->ik", told), 1e-3) + (1 - inside)
             matrix = told + penalty + ridge[:, :, None] * np.eye(few.widest)
-            score = levels[few.level - 1, few.item] + others - (prior @ beta)[own]
+            score = levels[few.level - 1, few.item] + others - (0.0 if prior is None else (prior @ beta)[own])
             beta = beta.copy()
             beta[own] += np.clip(by_blocks(few, np.linalg.inv(matrix), score), -1.0, 1.0)
         return beta
@@ -312,24 +321,28 @@ def _higher(width: int) -> Ints:
     return np.maximum.outer(np.arange(width), np.arange(width))
 
 
-def information_of(tables: Tables, sums: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
-    """Expected numbers of people who passed each threshold; the information's blocks, without and with c c'."""
-    collected, expected, own, outer, around = sums
-    layout, terms = tables.layout, tables.terms
-    levels = tables.levels(tables.tails, collected)
-    expected = expected + levels[layout.level - 1, layout.item]
-    own = own + levels.T[:, _higher(layout.widest)] - products(tables, collected, collected[terms.square])
-    w, *further = (tables.by_item(one) for one in tables.factors)
-    first, *others = collected[terms.factors]
-    mixed = sum((tables.pairs(w, one, weight) for one, weight in zip(further, others, strict=True)), np.zeros_like(own))
-    outer = outer + tables.pairs(w, w, first) + mixed + mixed.transpose(0, 2, 1)
-    around = around + tables.contract(tables.factors, collected[terms.around])
-    return expected, *balanced(layout, own, outer, around)
+def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floats:
+    """Numbers for the factors of the thresholds with which C' C 1 = (D + c c') 1, about.
+
+    (C 1)_l is sqrt(V) times the mean of the numbers over the factors that people of this ability meet.
+    """
+    layout, shape = tables.layout, (len(tables.grid), tables.layout.n_items)
+    scale = ones = np.ones(layout.n_entries)
+    target, count = by_blocks(layout, blocks, ones), count.reshape(shape)
+    plain = (tables.weighted(tables.factor, ones).reshape(shape) * count).sum(axis=1)
+    for _ in range(SCALING):
+        met = (tables.weighted(tables.factor, scale).reshape(shape) * count).sum(axis=1)
+        mean = np.divide(met, plain, out=np.ones(len(met)), where=plain > 0)
+        between = tables.contract([tables.factor], [count * mean[:, None]]) - by_blocks(layout, pairs, scale)
+        new = np.divide(target, between, out=ones.copy(), where=between > 1e-9 * target)
+        scale = np.sqrt(scale * np.clip(new, 0.5, 2.0))
+    return scale
 
 
-def products(tables: Tables, collected: Floats, squared: Floats) -> Floats:
-    """Sums over people of P_k P_k' for the levels of every item, to second order; from those of u and of u_1^2."""
-    h, w, second = (tables.by_item(one) for one in tables.tails[:3])
-    mixed = tables.pairs(h, w, collected[1]) + tables.pairs(h, second, collected[2])
+def products(tables: Tables, collected: Any, squared: Floats) -> Floats:
+    """Sums over people of P_k P_k' for the levels of every item; from those of u and of u_1^2, as far as these go."""
+    h, w = (tables.by_item(one) for one in tables.tails[:2])
+    terms = zip(tables.tails[1:3], collected[1:3], strict=False)
+    mixed: Any = sum(tables.pairs(h, tables.by_item(one), u) for one, u in terms)
     squares = tables.pairs(h, h, collected[0]) + tables.pairs(w, w, squared)
     return squares + mixed + mixed.transpose(0, 2, 1)

@@ -197,6 +197,11 @@ def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> 
         rest = responses if shared is None else shared.rest
         if rest is not None:
             found += rest.entries.sum(spread_marks, layout, marks, against)
+        if not layout.binary:  # who meets c at the end has its neighbor of the same item, if marked, at the start
+            counts, own = responses.category_counts, layout.below * np.append(0, marks[:-1])
+            if against:
+                own = np.append(layout.below * marks, 0)[1:]
+            found -= own * counts[layout.item, layout.level - (not against)] + 0.5
         further = reached | (found > 0)
         if further[answered].all() or (further == reached).all():
             return further
@@ -206,14 +211,7 @@ def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> 
 def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
     """Marked item -> people who answered it right -> items they answered wrong (or the other way round)."""
     start, end = block.halves(thresholds.n_entries)
-    if against:
-        start, end = end, start
-    if thresholds.binary:
-        return onto_items(end, (start @ marks > 0).astype(float))
-    # Who meets c at the end has its neighbor of the same item at the start: it is among the marked ones that were met.
-    own = np.append(thresholds.below * marks, 0)[1:] if against else thresholds.below * np.append(0, marks[:-1])
-    met = onto_items(end, start @ marks) - own * onto_items(end, np.ones(block.n_persons))
-    return (met > 0.5).astype(float)
+    return onto_items(start, end @ marks) if against else onto_items(end, start @ marks)
 
 
 def _components_of(responses: Responses) -> Ints:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.chain.regularization import AMPLE_INFORMATION
+from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
-from spectral_irt.conditional.linear import Ridge, linked_parts
+from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, MAX_EVALUATIONS, NEWTON, Newton, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints
@@ -61,7 +61,7 @@ def design_fit(
 ) -> DesignResult:
     """The parameters of a design by Newton steps on the conditional likelihood, with standard errors."""
     layout, a = responses.thresholds, made.matrix
-    parts = linked_parts(responses)
+    parts, _ = linked_items(responses, mixed=True)
     levels, subset = made.open_directions(parts[layout.item])
     normal = made.normalization(levels, subset)
     below, above = _beside(responses, made)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.chain.regularization import Regularization
-from spectral_irt.chain.stationary import Stationary
-from spectral_irt.chain.weak_links import weak_links
+from spectral_irt.chain.stationary import Stationary, weak_links
 from spectral_irt.conditional.errors import (
     Matrices,
     displacements,

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.chain.errors import covariance, one_pass
-from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.operator import ItemChain, covariance, one_pass
 from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior, fading_of_both
 from spectral_irt.chain.regularization import (
     AMPLE_INFORMATION,
@@ -24,6 +23,7 @@ from spectral_irt.chain.regularization import (
     check_regularization,
     enough_is_known,
     fading,
+    linked_items,
     met_items,
     plan_prior,
     plan_regularization,
@@ -254,14 +254,11 @@ def _prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regulariz
     if location[~held].any() or not on_scale.all():
         neighbors = Neighbors(rest)
         if not on_scale.all():
-            parts = with_scale_first(neighbors.parts(), on_scale)
+            parts = with_scale_first(linked_items(rest)[0], on_scale)
         near = LocationPrior(neighbors, start.alpha, location, plan.estimated)
     if near is None and not offsets[~fixed[: len(offsets)]].any():
         return None, parts, enough_is_known(fit.information, _noun(layout))
-    if layout.binary:
-        assert near is not None
-        return Prior.of_items(layout, near), parts, plan
-    return Prior(layout, near, start.alpha, offsets, plan.estimated), parts, plan
+    return Prior(layout, near, 0.0 if layout.binary else start.alpha, offsets, plan.estimated), parts, plan
 
 
 def with_scale_first(parts: Ints, scale: Mask) -> Ints:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralPartialCredit, simulate
-from spectral_irt.chain.errors import covariance, one_pass
+from spectral_irt.chain.operator import covariance, one_pass
 from spectral_irt.chain.prior import Neighbors
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Rounds

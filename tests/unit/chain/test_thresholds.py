@@ -7,7 +7,7 @@ import pytest
 
 from dense import gth
 from dense_ordered import dense_rates, draw
-from spectral_irt.chain import errors
+from spectral_irt.chain import operator
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Rounds
@@ -114,7 +114,7 @@ def test_the_solution_is_the_stationary_distribution(table, responses, name):
 
 
 def contributions(chain, beta):
-    failed, passed = errors.contributions(chain.parts.parts[0], np.exp(beta), chain.thresholds)
+    failed, passed = operator.contributions(chain.parts.parts[0], np.exp(beta), chain.thresholds)
     return failed + passed
 
 

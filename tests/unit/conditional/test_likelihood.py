@@ -30,7 +30,7 @@ def test_the_series_is_near_the_exact_sums(items, categories, seen, monkeypatch)
     beta = np.concatenate(thresholds)[: responses.thresholds.n_entries]
     here = point_at(responses, beta, 0.01, monkeypatch)
     if categories > 2:
-        assert sum(len(part.long.at) for part in here.rows.parts) > 250
+        assert sum(len(part.at) for part in here.rows.parts) > 250
     exact = ExactLikelihood(responses).at(beta).gradient
     assert np.max(np.abs(here.gradient - exact) / np.sqrt(here.information)) < 0.01
     everybody = point_at(responses, beta, 1e-30, monkeypatch)
@@ -49,18 +49,20 @@ def test_the_information_is_near_the_exact_one(categories, monkeypatch):
     ):
         here = Newton(beta, beta, point, None, None, None, floating)
         h = here @ np.eye(len(beta))
-        np.testing.assert_allclose(h, h.T, atol=1e-9)
-        np.testing.assert_allclose(h.sum(axis=0), 0, atol=1e-9)
+        single = point.tables is not None and point.tables.moments.dtype == np.float32
+        rounding = 1e-6 * np.diag(h).max() if single else 1e-9
+        np.testing.assert_allclose(h, h.T, atol=rounding)
+        np.testing.assert_allclose(h.sum(axis=0), 0, atol=rounding)
         assert np.abs(h - exact).max() < 0.02 * np.diag(exact).max()
         v = np.random.default_rng(2).normal(size=len(beta))
         v -= v.mean()
-        np.testing.assert_allclose(here.solve(h @ v, tol=1e-10), v, atol=1e-6)
+        np.testing.assert_allclose(here.solve(h @ v, tol=1e-10), v, atol=max(1e-6, rounding))
         matrices = Matrices.of(here)
         meat = matrices.meat
-        np.testing.assert_allclose(matrices.bread, h, atol=1e-8)
+        np.testing.assert_allclose(matrices.bread, h, atol=10 * rounding)
         blocks, twice = point.score_sums(v)
         np.testing.assert_allclose(twice, meat @ v, atol=2e-2 * meat.max())
-        scores = np.concatenate([part.scores(point.tables).matrix().toarray() for part in point.scored.parts])
+        scores = np.concatenate([part.scores(point.tables).matrix.toarray() for part in point.scored.parts])
         np.testing.assert_allclose(meat, scores.T @ scores, atol=1e-8)
         np.testing.assert_allclose(scores.sum(axis=1), 0, atol=5e-3)  # expected and observed total scores agree
         k = responses.thresholds.max_score[0]

@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
-from spectral_irt.chain.regularization import fading
+from spectral_irt.chain.regularization import fading, linked_items
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.likelihood import Likelihood
@@ -97,7 +97,7 @@ def test_on_complete_data_the_level_is_the_mean():
 def test_parts_are_groups_that_share_people():
     table = np.full((6, 5), np.nan)
     table[:2, [0, 1]], table[2:4, [2, 3]], table[4:, 4] = 1.0, 0.0, 1.0
-    parts = Neighbors(Responses.from_wide(table)).parts()
+    parts = linked_items(Responses.from_wide(table))[0]
     assert parts[0] == parts[1]
     assert parts[2] == parts[3]
     assert len({parts[0], parts[2], parts[4]}) == 3
@@ -221,7 +221,7 @@ def test_standard_errors_three_ways(n_anchors, alpha):
     data = simulate.rasch(1500, 120, design="sampled", p=0.15, seed=7)
     fixed = np.arange(120) < n_anchors if n_anchors else None
     near = LocationPrior(Neighbors(data.responses), alpha, np.ones(120), estimated=False)
-    prior = Prior.of_items(data.responses.thresholds, near) if alpha else None
+    prior = Prior(data.responses.thresholds, near, 0.0, np.zeros(0), False) if alpha else None
     landed = started(data.responses, data.difficulty, prior=prior, fixed=fixed)
     free = slice(n_anchors, None)
     dense, one, many = (standard_errors(landed, way)[0][free] for way in ("dense", "one-pass", "multiplier"))

@@ -14,8 +14,9 @@ import pytest
 import spectral_irt as si
 from ratings import ratings, simulated
 from spectral_irt import simulate
+from spectral_irt.chain.regularization import linked_items
 from spectral_irt.conditional.likelihood import ExactLikelihood
-from spectral_irt.conditional.linear import linked_parts, subsets, unidentified
+from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.linear_fit import explain_items, linear_fit
@@ -112,7 +113,7 @@ def test_what_is_left_open_is_what_the_exact_information_does_not_see(seed):
         pytest.skip("nobody tells anything apart")
     made = LinearDesign().of(responses)
     layout = responses.thresholds
-    parts = linked_parts(responses)[layout.item]
+    parts = linked_items(responses, mixed=True)[0][layout.item]
     beta = np.random.default_rng(seed).normal(size=layout.n_entries)
     met = responses.take_items(responses.item_counts > 0)
     information = ExactLikelihood(met).information(beta, exact=True)
@@ -136,7 +137,7 @@ def test_what_is_left_open_is_what_the_exact_information_does_not_see(seed):
 def test_anchored_levels_are_directions_that_do_not_move():
     responses = random_design(2)
     made = LinearDesign(anchors={"rater": {0: 0.5}}).of(responses)
-    parts = linked_parts(responses)[responses.thresholds.item]
+    parts = linked_items(responses, mixed=True)[0][responses.thresholds.item]
     rater = made.term("rater").columns
     dense = unidentified(made.matrix, parts, made.fixed)
     tree = unidentified(made.matrix, parts, made.fixed, rater)

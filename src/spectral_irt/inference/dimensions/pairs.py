@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.conditional.given_score import PatternPart, padded, pattern_parts
 from spectral_irt.conditional.pattern_rows import contours
-from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
+from spectral_irt.conditional.series_tables import ORDER, Tables, grid_over, weights
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.same_items import distinct_rows
@@ -172,7 +172,7 @@ def _covariances(responses: Responses, parts: Prepared, beta: Floats, half: int)
     scores = responses.scores.astype(np.float64)
     middle = float(layout.mean(beta).mean())
     low, high = min(beta.min(), middle - REACH), max(beta.max(), middle + REACH)
-    tables = Tables.at(layout, beta, grid_over(low, high, layout), Terms())
+    tables = Tables.at(layout, beta, grid_over(low, high, layout), ORDER)
     total = np.asarray(parts.sum(_by_series, half, tables, scores))
     few = np.concatenate(list(parts.map(_few_answers, half)))
     if len(few):
@@ -204,7 +204,7 @@ def _few_answers(part: Residuals, half: int) -> Ints:
 def _by_series(part: Residuals, half: int, tables: Tables, scores: Floats) -> Floats:
     part = part.of(half)
     part = part.take(_long(part))
-    order, m = tables.terms.order, part.seen.shape[1]
+    order, m = tables.order, part.seen.shape[1]
     moments = tables.moments[: order + 2].reshape(order + 2, -1, m)
     score = scores[part.who]
     # The ability of the grid at which the mean score is nearest to the score; `weights` knows the rest of the way.
