@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from reproduction.without_pairs import complete_paper_difficulty, pairwise_without_pairs
 from spectral_irt.calibration import Z95
 from spectral_irt.chain.paper import pair_counts
-from spectral_irt.chain.regularization import met_groups
+from spectral_irt.chain.regularization import linked_items
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
@@ -136,8 +136,8 @@ def _on_largest(responses: Responses, fit: Callable[[Responses], Floats]) -> Fou
 
 def largest_met(responses: Responses) -> Mask:
     """The largest group of items that are tied, directly or through others, by people who answered them differently."""
-    groups = met_groups(responses, "differed")
-    return groups == np.argmax(np.bincount(groups[groups >= 0]))
+    groups, met = linked_items(responses, mixed=True)
+    return met & (groups == 0)
 
 
 def _spread(mask: Mask, values: Floats) -> Floats:
