@@ -355,7 +355,6 @@ def every_score(layout: Thresholds) -> Iterator[Rows]:
 
 
 def complete_rows(layout: Thresholds, scores: Ints) -> Rows:
-    """People who answered all of these items, with these scores."""
     m, n = layout.n_items, len(scores)
     items = np.tile(np.arange(m, dtype=np.int32), n)
     return Rows(np.arange(n + 1) * m, items, np.full(n, m), scores, np.full(n, layout.n_entries))

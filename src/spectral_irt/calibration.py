@@ -218,7 +218,6 @@ class Calibration:
         return self.thresholds_of(place)
 
     def thresholds_of(self, place: Ints) -> tuple[Thresholds, Floats]:
-        """The thresholds of the items at these positions."""
         if self.layout.binary:
             return Thresholds.ones(len(place)), self.thresholds[place]
         return Thresholds(self.layout.max_score[place]), self.thresholds[self.layout.of_items(place)]
@@ -238,7 +237,6 @@ class Calibration:
         return make_table(self.item_columns(), self.frame_kind)
 
     def item_columns(self) -> Columns:
-        """The columns of `items()`."""
         difficulty, se = self.difficulty, self.se
         mean = np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
         several = {"score": self.score, "max_score": self.layout.max_score, "mean_score": mean}

@@ -196,7 +196,6 @@ def reason_of(error: BaseException) -> str:
 
 
 def check_option(name: str, value: object, allowed: Iterable[object]) -> None:
-    """Refuse a value that is not among the allowed ones, and list those."""
     allowed = list(allowed)
     if value not in allowed:
         values = [repr(one) for one in allowed if one is not None]

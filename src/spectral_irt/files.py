@@ -217,7 +217,6 @@ def _keys(path: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
 
 @contextmanager
 def naming(target: Path, kept: str = "Nothing was written.") -> Iterator[None]:
-    """An operating-system error about this file becomes a sentence with a remedy."""
     try:
         yield
     except OutputError:

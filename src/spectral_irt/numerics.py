@@ -47,7 +47,6 @@ class Anderson:
         self._last: tuple[Floats, Floats] | None = None
 
     def next(self, x: Floats, image: Floats) -> Floats:
-        """The point to go on with."""
         self.record(x, image)
         return self.proposal(image)
 
@@ -60,7 +59,6 @@ class Anderson:
         self._last = (x, error)
 
     def proposal(self, image: Floats) -> Floats:
-        """The point to go on with, after `record`."""
         if self._last is None or not self.changes:
             return image
         gamma = self._coefficients(self._last[1])
@@ -136,7 +134,6 @@ def _inverse(matrix: Floats) -> Floats:
 
 
 def _inverse_of_lower(matrix: Any) -> Any:
-    """The inverse of a lower triangular matrix, by halves."""
     if len(matrix) <= LEAF:
         return np.linalg.inv(matrix)
     k = len(matrix) // 2
@@ -159,7 +156,6 @@ def sandwich(inverse: Floats, bread: Floats, meat: Floats, *, single: bool = Fal
 
 
 def symmetric(matrix: Floats) -> Floats:
-    """What rounding has left of a symmetric matrix, symmetric again."""
     return (matrix + matrix.T) / 2
 
 
@@ -193,7 +189,6 @@ def signed(rows: sparse.csr_array, seed: np.random.SeedSequence, columns: int, d
 
 
 def _dense(matrix: sparse.csr_array, start: int, stop: int, single: bool) -> NDArray[Any]:
-    """Some rows of a matrix, filled up with zeros."""
     bounds = matrix.indptr[start : stop + 1]
     low, high = bounds[0], bounds[-1]
     values = matrix.data[low:high].astype(np.float32 if single else np.float64, copy=False)
@@ -241,5 +236,4 @@ def conjugate_gradients(
 
 
 def _over(u: Floats, v: Floats) -> Floats:
-    """u / v, and 0 where v is."""
     return np.divide(u, v, out=np.zeros_like(u), where=v != 0)

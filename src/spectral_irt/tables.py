@@ -45,7 +45,6 @@ def unguarded(cell: str) -> str:
 
 
 def make_table(columns: AnyColumns, frame_kind: str | None) -> Any:
-    """A dataframe of the named library (polars by default)."""
     import narwhals.stable.v1 as nw
 
     plain = {name: _cells(values) if values.dtype == object else values for name, values in columns.items()}
@@ -104,7 +103,6 @@ def pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
 
 
 def write_parquet(path: Path, columns: AnyColumns) -> None:
-    """A table as Parquet; NaN becomes null."""
     frame_of(columns).write_parquet(path)
 
 
@@ -118,7 +116,6 @@ def json_text(record: Mapping[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value in JSON's own types."""
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

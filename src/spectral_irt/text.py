@@ -52,12 +52,10 @@ def count_are(n: int, one: str) -> str:
 
 
 def share(part: int, whole: int, noun: str) -> str:
-    """Such as "5 of 30 items"."""
     return f"{part:,} of {count(whole, noun)}"
 
 
 def span(low: int, high: int) -> str:
-    """Such as "2-4" or "3"."""
     return f"{low}" if low == high else f"{low}-{high}"
 
 

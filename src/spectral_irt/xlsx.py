@@ -30,7 +30,6 @@ ABOUT, FINDINGS = "about", "findings"
 
 
 def is_workbook(path: Path) -> bool:
-    """Whether results go to a workbook of this name, and not to a folder."""
     return path.suffix.lower() == WORKBOOK and not path.is_dir()
 
 
@@ -149,7 +148,6 @@ def _writer(sheet: Any, column: str, kind: Any) -> Callable[[int, int, Any], Non
 
 
 def _format(frame: pl.DataFrame, column: str) -> str:
-    """How the numbers of a column are shown; all their digits are in the cells."""
     if not frame.schema[column].is_float():
         return "General"
     return "0.0000" if column in ("p", "p_holm", "p_bh") or column.endswith(("_p", "_p_bh")) else "0.000"

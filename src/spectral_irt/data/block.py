@@ -104,7 +104,6 @@ class Block:
         return csr(indptr, items, shared_ones(len(items)), n_items)
 
     def person_of_response(self) -> Ints:
-        """The person (row in this block) of every response."""
         return np.repeat(np.arange(self.n_persons), self.counts)
 
     def right(self) -> NDArray[np.bool_]:
@@ -119,7 +118,6 @@ class Block:
         return Block(self.indptr[start : stop + 1] - low, self.split[start:stop] - low, self.items[low:high], options)
 
     def take(self, persons: Ints) -> Block:
-        """The block of these people, in this order."""
         indptr, where = taken(self.indptr, persons)
         return Block(indptr, indptr[:-1] + self.scores[persons], self.items[where], self._options(where))
 
@@ -160,12 +158,10 @@ def n_responses(block: Block) -> int:
 
 
 def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
-    """Answers to each item, and how many of them right."""
     return np.bincount(block.items, minlength=n_items), np.bincount(block.items[block.right()], minlength=n_items)
 
 
 def item_bytes(block: Block, whole: bool) -> bytes:
-    """The item codes, or a fingerprint of them."""
     codes = np.ascontiguousarray(block.items).tobytes()
     return codes if whole else hashlib.blake2b(codes, digest_size=16).digest()
 

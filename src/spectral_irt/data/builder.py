@@ -41,7 +41,7 @@ from spectral_irt.data.packing import (
     stored,
 )
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Keys, Scoring, means_from_sums
+from spectral_irt.data.scoring import Keys, Scoring
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.data.value_check import Place, ValueCheck
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 Codes = NDArray[np.integer[Any]]
 Sums = tuple[Ints, Floats, Floats]
 Renaming = Callable[[NDArray[np.int32]], NDArray[np.int32]]
+# A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
+# ratings is not always their exact multiple, and the order of summation must not decide.
+SLACK = 1e-9
 DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
 
 
@@ -105,7 +108,7 @@ class ResponsesBuilder:
         if self.scoring.key is not None and (self._keys is None or int(item.max(initial=-1)) >= len(self._keys.best)):
             self._keys = self.scoring.keys_of(self._labels())  # by code, of as many items as came up by now
         keys, options = self._keys, None
-        category = self.scoring.category(answers.values, items=item, persons=person, keys=keys)
+        category = self.scoring.category(answers.values, item, keys)
         if keys is not None:
             options = self._options.codes(answers.values, category == keys.best[item])  # type: ignore[arg-type]
         if self._binary and int(category.max(initial=0)) > 1:
@@ -189,7 +192,6 @@ class ResponsesBuilder:
         settled: Settled | None,
         report: Callable[[float], None],
     ) -> Responses:
-        """Responses from rows in any order; `counts` are the answers of each person."""
         thresholds = Thresholds.ones(len(items)) if settled is None else settled.thresholds
         repeats, blocks, n_packed = Repeats(), [], 0
         for block in pack_rows(pieces, counts, thresholds, duplicates=self.duplicates, repeats=repeats):
@@ -212,19 +214,18 @@ class ResponsesBuilder:
         self, person_at: NDArray[np.int32] | None, item_at: NDArray[np.int32], sums: Sums, final: Renaming | None
     ) -> Iterator[AnswerRows]:
         """The answers with people and items under their final codes; the pile is used up."""
-        scoring = self.scoring
-        means = means_from_sums(*sums) if scoring.above_mean else None
+        n = np.maximum(sums[0], 1)
+        mean, slack, above = sums[1] / n, SLACK * sums[2] / n, self.scoring.above_mean
         if final is None:
             final = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().__getitem__
         for columns in self._pile.used_up(DEALT if self._pile.spilled else 1):
             codes, slots, options, when, values = columns
             person: Any = codes if person_at is None else person_at[codes]
-            if means is None:
+            if above is None:
                 yield AnswerRows(person, final(slots), options, when)  # type: ignore[arg-type]
             else:
-                item = item_at[slots]
-                category = scoring.category(values, items=item, persons=person, means=means)
-                yield AnswerRows(person, 2 * item + category, None, when)
+                right = (values - mean[person] > slack[person]) == (above == "right")
+                yield AnswerRows(person, 2 * item_at[slots] + right.astype(np.int32), None, when)
 
     def _sums(self, person_at: NDArray[np.int32] | None, n_persons: int, used: Used | None) -> Sums:
         """Answers of each person, and where values are kept, the sum of these and of their sizes; on the way `used`
@@ -266,8 +267,7 @@ class ResponsesBuilder:
 
 
 def refuse_blanks(scoring: Scoring, where: str) -> None:
-    """Complain where blank cells have no place in the test."""
-    if scoring.counts_blanks:
+    if "wrong" in (scoring.omitted, scoring.not_reached):
         name = "omitted" if scoring.omitted == "wrong" else "not_reached"
         raise OptionError(
             f"`{name}='wrong'` goes by the order of the cells in a table with a row for each person and a column for "
@@ -295,12 +295,10 @@ SOURCE = "the data"
 
 
 def is_frame(table: Any) -> bool:
-    """Whether this is a dataframe of some library."""
     return hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
 
 
 def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, orient: str) -> Responses:
-    """Responses from a matrix, dense or sparse, with one row per person, or per item."""
     matrix = table if sparse.issparse(table) else _as_matrix(table)
     if orient == "items":
         matrix = matrix.T
@@ -313,7 +311,6 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
 
 
 def long_frame(*columns: ArrayLike) -> pl.DataFrame:
-    """Columns of people, items and responses as a dataframe."""
     import polars as pl
 
     arrays = [_column(column) for column in columns]
@@ -365,7 +362,6 @@ def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
 
 
 def _as_matrix(table: Any) -> NDArray[Any]:
-    """A 2-D array of any type."""
     try:
         values = _filled(table)
     except ValueError as error:
@@ -390,7 +386,6 @@ def _plain_values(values: NDArray[Any]) -> Any:
 
 
 def _filled(values: Any) -> NDArray[Any]:
-    """An array, None where it is masked."""
     if isinstance(values, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
     return np.asarray(values)
@@ -424,7 +419,6 @@ def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
 
 
 def turned(responses: Responses) -> Responses:
-    """The same answers with people and items exchanged."""
     responses.right_and_wrong_only()
     person, item, right = responses.answers()
     names = ("source", "frame_kind", "notes", "raw", "engine")

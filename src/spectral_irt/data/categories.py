@@ -65,7 +65,6 @@ class Used:
         self.table: NDArray[np.bool_] = np.zeros((0, 2), dtype=bool)
 
     def note(self, slots: NDArray[np.int32]) -> None:
-        """Take note of the slots of some answers."""
         if not len(slots):
             return
         n_items = (int(slots.max()) >> self._bits) + 1
@@ -192,7 +191,6 @@ def _items(chosen: Sequence[Any]) -> str:
 
 
 def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
-    """Items x categories: those that somebody used for an item of the same group."""
     total = np.zeros((int(group.max(initial=0)) + 1, used.shape[1]), dtype=bool)
     np.logical_or.at(total, group, used)
     return total[group]
@@ -254,7 +252,6 @@ class OptionCoder:
         self._counts = np.zeros(OTHER + 1, dtype=np.int64)
 
     def codes(self, answers: pl.Series, right: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """The code of every answer."""
         import polars as pl
 
         codes = np.full(len(answers), KEY, dtype=np.uint8)
@@ -354,7 +351,6 @@ class BlankCounter:
         return np.flatnonzero(chosen) if chosen.any() else None
 
     def counts(self, labels: Iterable[Any]) -> dict[Any, tuple[int, int]]:
-        """Omitted and not reached by item."""
         return {label: (int(a), int(b)) for label, a, b in zip(labels, *self._sums[1:], strict=False)}
 
     def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:

@@ -72,7 +72,6 @@ class Design:
 
     @property
     def connected(self) -> bool:
-        """Whether all answered items are in one component."""
         return bool(np.all(self.component[self.answered] == 0))
 
     @property
@@ -136,7 +135,6 @@ def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
 
 
 def evidence(block: Block, thresholds: Thresholds) -> tuple[Floats, Floats]:
-    """What a block adds to R and W."""
     right, wrong = block.halves(thresholds.n_entries)
     n = np.maximum(rows_of(block, thresholds).counts, 1)
     share = block.scores / n
@@ -262,7 +260,6 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
 
 
 def require_connected(responses: Responses) -> None:
-    """Raise `DisconnectedDesignError` unless everything is in one strongly connected component."""
     labels = components(responses)
     if labels.max(initial=0) > 0:
         raise DisconnectedDesignError(
@@ -292,7 +289,6 @@ def describe_split(responses: Responses, labels: Ints) -> str:
 
 
 def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
-    """How many people answered items of two different groups."""
     occupied = np.flatnonzero(rows_of(block, thresholds).informative if informative else block.counts)
     if not len(occupied):
         return 0

@@ -29,7 +29,6 @@ class Facets:
 
     @property
     def item(self) -> Ints:
-        """The item of each virtual item."""
         return self.codes[:, 0]
 
     @property
@@ -42,11 +41,9 @@ class Facets:
         return self.levels[k], self.codes[:, k]
 
     def take(self, chosen: Ints) -> Facets:
-        """Of some of the virtual items; all levels stay."""
         return replace(self, codes=self.codes[chosen])
 
     def labels(self) -> NDArray[Any]:
-        """A label for each virtual item."""
         columns = [levels[codes] for levels, codes in zip(self.levels, self.codes.T, strict=True)]
         return np.array([SEPARATOR.join(map(str, row)) for row in zip(*columns, strict=True)], dtype=object)
 

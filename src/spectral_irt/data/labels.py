@@ -46,7 +46,6 @@ def is_missing(value: Any) -> bool:
 
 
 def spellings(values: Iterable[Any]) -> list[str]:
-    """`one_spelling` of values from options; "" for None."""
     texts = ["" if v is None else str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in values]
     if not texts:
         return []
@@ -129,7 +128,6 @@ def index_of(known: Iterable[Any]) -> dict[Any, int]:
 
 
 def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None:
-    """Fill in the labels that agree as text only."""
     by_text: dict[str, list[int]] = {}
     for k, label in enumerate(theirs):
         by_text.setdefault(text_of(label), []).append(k)
@@ -165,7 +163,6 @@ def text_of(label: Any) -> str:
 
 
 def readable(labels: NDArray[Any]) -> list[str]:
-    """Each label as text that every reader can show."""
     return [str(label).encode("utf-8", "replace").decode("utf-8") for label in labels.tolist()]
 
 
@@ -182,12 +179,10 @@ def check_people(labels: Iterable[Any], where: str) -> None:
 
 
 def names_nothing(label: Any) -> bool:
-    """Whether a label is missing: None, NaN, or one of the texts for it."""
     return is_missing(label) or (isinstance(label, str) and label.strip() in NOT_ANSWERED)
 
 
 def nobody(where: str, rows: Iterable[int]) -> ReadError:
-    """The complaint about rows in which the label of the person is missing."""
     rows = list(rows)
     has = "row {} has" if len(rows) == 1 else "rows {} have"
     return ReadError(
@@ -231,7 +226,6 @@ class People(Mapping[str, NDArray[Any]]):
 
 
 def column_of(responses: Any, name: str) -> list[Any]:
-    """A column about the people of these responses, by its name."""
     people = responses.people
     if people is None or name not in people:
         known = f"; there are {listed(people)}" if people else ""
@@ -256,15 +250,12 @@ class Split:
 
     @property
     def sizes(self) -> Ints:
-        """People in each group."""
         return np.bincount(self.group[self.group >= 0], minlength=self.n_groups)
 
     def members(self, group: int) -> NDArray[np.bool_]:
-        """Which people are in this group."""
         return self.group == group
 
     def keep(self, groups: NDArray[np.bool_]) -> Split:
-        """These groups only; people of the others are in none."""
         code = np.append(np.where(groups, np.cumsum(groups) - 1, -1), -1)
         return Split(tuple(np.array(self.names, dtype=object)[groups]), code[self.group])
 

@@ -95,7 +95,6 @@ class PackedWriter:
         self._file.write(head[:-4] + struct.pack("<I", zlib.crc32(head[:-4])))
 
     def _section(self, array: NDArray[Any], kind: str) -> list[int]:
-        """Where it begins, how many bytes it has, and its checksum."""
         data = np.ascontiguousarray(array, dtype=kind).view(np.uint8).data
         self._file.write(data)
         place = [self._end, len(data), zlib.crc32(data)]
@@ -106,7 +105,6 @@ class PackedWriter:
 
 
 def write_packed(responses: Responses, draft: Path, progress: Tell | None = None) -> None:
-    """Write the responses to this very file."""
     with draft.open("wb") as file:
         writer = PackedWriter(file)
         for block in responses.entries.map(identity):
@@ -266,7 +264,6 @@ def _thresholds(record: dict[str, Any], n_items: int) -> dict[str, Any]:
 
 
 def _labels(whole: memoryview, record: dict[str, Any], which: str, n: int) -> Labels:
-    """The labels again; a ValueError where there are not as many as there should be."""
     found: Labels
     if "numbers" in record[which]:
         place = record[which]["numbers"]

@@ -44,14 +44,12 @@ class Repeats:
         self.first += [(int(u), int(i)) for u, i in pairs[: NAMED - len(self.first)]]
 
     def complain(self, persons: Any, items: Any, source: str) -> None:
-        """Raise when there were any; `persons` and `items` are the labels."""
         if self.extra:
             first = [(persons[u], items[i]) for u, i in self.first]
             raise repeated(source, self.pairs, first, "Say `duplicates='first' or 'last'` to keep one answer of each.")
 
 
 def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
-    """The complaint about so many people and items, of which the first are named."""
     shown = first_of((f"({listed([person])}, {listed([item])})" for person, item in first), pairs)
     what = "pair is" if pairs == 1 else "pairs are"
     return DuplicateResponseError(
@@ -99,7 +97,6 @@ class AnswerRows(NamedTuple):
     when: NDArray[Any] | None = None
 
     def at(self, where: Any) -> AnswerRows:
-        """Some of the rows: a slice, or positions."""
         person, slots, options, when = self
         options, when = (None if each is None else each[where] for each in (options, when))
         return AnswerRows(person[where], slots[where], options, when)
@@ -146,7 +143,6 @@ def in_pieces(rows: AnswerRows) -> Iterator[AnswerRows]:
 
 
 def limits_of(counts: Ints) -> Ints:
-    """Where the answers of each person begin, and the number of all."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
@@ -168,7 +164,6 @@ def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple
 
 
 def joined(parts: list[AnswerRows]) -> AnswerRows:
-    """Rows one after the other."""
     nobody = AnswerRows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
     return AnswerRows(*_joined(parts or [nobody]))  # type: ignore[arg-type]
 
@@ -281,11 +276,9 @@ class SpillColumns:
         return iter(self._pieces)
 
     def part(self, piece: int, rows: slice) -> tuple[Column, ...]:
-        """Some rows of a piece."""
         return tuple(None if column is None else column[rows] for column in self._pieces[piece])
 
     def let_go(self, pieces: slice) -> None:
-        """Forget some pieces, which keep their numbers."""
         self._pieces[pieces] = [()] * len(self._pieces[pieces])
 
     def used_up(self, n_rows: int = 1) -> Iterator[tuple[Column, ...]]:

@@ -144,7 +144,6 @@ class Responses:
         return replace(self, items=labels, thresholds=Thresholds.ones(len(labels)), codes=None, raw=None, notes=())
 
     def right_and_wrong_only(self) -> None:
-        """An error where there are more than two categories."""
         if self.thresholds.binary:
             return
         widest = int(np.argmax(self.thresholds.max_score))
@@ -168,7 +167,6 @@ class Responses:
 
     @cached_property
     def _ends(self) -> list[int]:
-        """Where each block's people begin, and the number of all."""
         sizes = [int(size) for size in self.engine.map(kernels.n_persons, self.blocks)]
         return np.concatenate([[0], np.cumsum(sizes)]).tolist()
 
@@ -263,7 +261,6 @@ class Responses:
 
     @property
     def max_scores(self) -> Ints:
-        """The highest score that each person could have."""
         return self.counts if self.thresholds.binary else self._of_people[2]
 
     @cached_property
@@ -276,12 +273,12 @@ class Responses:
         """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
         return fixed(self.entries.sum(kinds_of_people, self.thresholds))
 
-    @cached_property
+    @property
     def item_counts(self) -> Ints:
         """How many people answered each item."""
         return self._per_item[0]
 
-    @cached_property
+    @property
     def item_scores(self) -> Ints:
         """The sum of the categories of the answers to each item; how many people answered it right."""
         return self._per_item[1]
@@ -304,7 +301,6 @@ class Responses:
         return np.concatenate([lowest[:, None], layout.table(passed.astype(float), np.nan)], axis=1)
 
     def category_codes(self) -> Floats:
-        """`codes`, or the numbers of the categories."""
         if self.codes is not None:
             return self.codes
         number = np.arange(self.thresholds.widest + 1, dtype=float)
@@ -424,7 +420,6 @@ class Responses:
         return gathered(self.answers_by_block())
 
     def answers_by_block(self) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[Any]]]:
-        """`answers`, a block at a time."""
         return self.entries.map(answers, self.thresholds, persons=(np.arange(self.n_persons),))
 
     def to_dense(self) -> Floats:

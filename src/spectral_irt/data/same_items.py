@@ -33,8 +33,6 @@ EXACT = 1 << 24  # whole numbers up to here are exact in single precision
 
 @dataclass(frozen=True, eq=False)
 class SharedSet:
-    """What the people on one set of k items told."""
-
     items: Ints  # increasing
     people: Floats  # with each score, k + 1
     right: Floats  # answers by score and item, (k + 1) x k
@@ -42,7 +40,6 @@ class SharedSet:
 
     @property
     def mixed(self) -> slice:
-        """The scores that are neither all right nor all wrong."""
         return slice(1, len(self.items))
 
     @property
@@ -54,7 +51,6 @@ class SharedSet:
 
     @property
     def share(self) -> Floats:
-        """s / n of every score."""
         return np.arange(len(self.people)) / len(self.items)
 
 
@@ -145,7 +141,6 @@ def set_keys(block: Block | Rows, table: NDArray[np.uint64]) -> tuple[NDArray[np
 
 
 def _items_of(responses: Responses, people: Ints) -> list[Ints]:
-    """The items that each of these people answered, increasing."""
     place, asked = np.unique(people, return_inverse=True)  # `take_persons` keeps the order of the data
     person, items, _ = responses.take_persons(place).answers()
     order = np.lexsort((items, person))
@@ -200,8 +195,6 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Distinct pairs of items answered and total score."""
-
     rows: Rows  # one for each
     count: Ints  # people who have it
     of_person: Ints  # which one each person has
@@ -214,13 +207,11 @@ def distinct_rows(responses: Responses) -> Patterns:
 
 
 def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
-    """The patterns of these rows."""
     first, count, of_person = _distinct(row_keys(rows, layout, rows.scores))
     return Patterns(rows.take(first), count, of_person)
 
 
 def all_rows(responses: Any) -> Rows:
-    """The rows of all people, one after the other."""
     parts = list(responses.entries.map(rows_of, responses.thresholds))
     names = ("items", "counts", "scores", "max_scores")
     columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]

@@ -29,10 +29,6 @@ Bools = NDArray[np.bool_]
 Polarity = Literal["right", "wrong"]
 Blank = Literal["wrong", "missing"]
 
-# A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
-# ratings is not always their exact multiple, and the order of summation must not decide.
-SLACK = 1e-9
-
 
 class Answers(NamedTuple):
     """The answers among raw values, which of the values they are, and which are neither answer nor missing."""
@@ -120,11 +116,6 @@ class Scoring:
         vars(self).update(made)
 
     @property
-    def counts_blanks(self) -> bool:
-        """Whether some blank cells count as wrong."""
-        return "wrong" in (self.omitted, self.not_reached)
-
-    @property
     def compares_text(self) -> bool:
         """Answers are compared with right ones, so any value is an answer; otherwise answers are numbers."""
         return self.key is not None or self.correct is not None
@@ -135,7 +126,6 @@ class Scoring:
 
     @property
     def highest(self) -> int:
-        """The highest category that an answer can have."""
         if self.key is not None:
             return max((score for one in self.key.values() for score in one.values()), default=1)
         return HIGHEST if self.ordered else 1
@@ -147,12 +137,10 @@ class Scoring:
 
     @property
     def bits(self) -> int:
-        """How many hold a category."""
         return self.highest.bit_length()
 
     @property
     def expected(self) -> str:
-        """What an odd value is, in words."""
         if self.compares_text:
             return "an error of the spreadsheet, not an answer"
         if self.recode is not None:
@@ -174,7 +162,6 @@ class Scoring:
         return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
 
     def clean(self, values: Values) -> Answers:
-        """The answers, without the missing ones."""
         if self.compares_text:
             text = one_spelling(as_series(values))
             present = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
@@ -254,16 +241,8 @@ class Scoring:
             np.array([max((score for _, score in one), default=1) for one in own], dtype=np.uint8),
         )
 
-    def category(
-        self,
-        answers: Any,
-        *,
-        items: NDArray[Any],
-        persons: NDArray[Any],
-        keys: Keys | None = None,
-        means: Means | None = None,
-    ) -> NDArray[np.uint8]:
-        """The category of each answer of `clean`; `items` and `persons` are the codes of each."""
+    def category(self, answers: Any, items: NDArray[Any], keys: Keys | None = None) -> NDArray[np.uint8]:
+        """The category of each answer of `clean`, but for `above_mean`; `items` are the codes of each."""
         if self.key is not None:
             assert keys is not None
             found = np.zeros(len(items), dtype=np.uint8)
@@ -277,16 +256,12 @@ class Scoring:
             right = np.array(answers.is_in(list(self.correct)).to_numpy())
         elif self.threshold is not None:
             right = np.asarray(answers > self.threshold)
-        elif self.above_mean is not None:
-            assert means is not None
-            right = (answers - means.mean[persons] > means.slack[persons]) == (self.above_mean == "right")
         else:
             right = np.asarray(answers == 1)
         return right.view(np.uint8)
 
 
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
-    """The scores of the options of each item, the best first."""
     checked = {}
     for item, given in key.items():
         answers = given if isinstance(given, Mapping) else dict.fromkeys(str(given).split("|"), 1)
@@ -308,7 +283,6 @@ def _as_numbers(codes: Iterable[str]) -> list[float]:
 
 
 def several(given: Any) -> tuple[Any, ...]:
-    """One value, or several of them."""
     if given is None:
         return ()
     one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
@@ -332,16 +306,3 @@ def _whole_numbers(values: Values, highest: int, missing: Sequence[float]) -> ND
 
 def _unless_all(mask: Bools) -> Ints | None:
     return None if mask.all() else np.flatnonzero(mask)
-
-
-class Means(NamedTuple):
-    """The mean rating of every person, and how far above it counts as above."""
-
-    mean: Floats
-    slack: Floats
-
-
-def means_from_sums(counts: Ints, sums: Floats, sizes: Floats) -> Means:
-    """Means from how many ratings each person gave, their sum, and the sum of their absolute values."""
-    n = np.maximum(counts, 1)
-    return Means(sums / n, SLACK * sizes / n)

@@ -40,12 +40,10 @@ class Thresholds:
 
     @cached_property
     def first(self) -> Ints:
-        """The first threshold of each item."""
         return fixed(np.cumsum(self.max_score) - self.max_score)
 
     @cached_property
     def item(self) -> Ints:
-        """The item of each threshold."""
         return fixed(np.repeat(np.arange(self.n_items), self.max_score))
 
     @cached_property
@@ -65,20 +63,16 @@ class Thresholds:
 
     @cached_property
     def widest(self) -> int:
-        """The largest K_i."""
         return int(self.max_score.max(initial=1))
 
     @property
     def bits(self) -> int:
-        """How many hold a category of any item."""
         return self.widest.bit_length()
 
     def sum(self, values: Floats) -> Floats:
-        """The sum over the thresholds of each item."""
         return np.bincount(self.item, weights=values, minlength=self.n_items).astype(np.float64, copy=False)
 
     def mean(self, values: Floats) -> Floats:
-        """The mean over the thresholds of each item."""
         return self.sum(values) / np.maximum(self.max_score, 1)
 
     def averaging(self) -> Floats:
@@ -97,7 +91,6 @@ class Thresholds:
         return np.concatenate([np.zeros((self.n_items, 1)), total], axis=1)
 
     def of_items(self, items: Ints) -> Ints:
-        """The thresholds of these items, in their order."""
         counts = self.max_score[items]
         ends = np.cumsum(counts)
         return np.repeat(self.first[items] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
@@ -135,7 +128,6 @@ class Rows:
         return (self.scores > 0) & (self.scores < self.max_scores) & (self.counts > 1)
 
     def part(self, start: int, stop: int) -> Rows:
-        """Consecutive people."""
         low, high, mine = self.indptr[start], self.indptr[stop], slice(start, stop)
         indptr, category = (
             self.indptr[start : stop + 1] - low,
@@ -145,14 +137,12 @@ class Rows:
         return Rows(indptr, self.items[low:high], *of_people, category)
 
     def take(self, people: Ints) -> Rows:
-        """These people, in this order."""
         indptr, where = taken(self.indptr, people)
         category = None if self.category is None else self.category[where]
         counts, scores, highest = self.counts[people], self.scores[people], self.max_scores[people]
         return Rows(indptr, self.items[where], counts, scores, highest, category)
 
     def sums(self, values: NDArray[np.generic]) -> Floats:
-        """Sums over the answers of each person."""
         out = np.zeros(len(self.counts))
         some = np.flatnonzero(self.counts)
         if len(some):
@@ -190,7 +180,6 @@ def kinds_of_people(block: Block, thresholds: Thresholds) -> Ints:
 
 
 def pair_work(block: Block, thresholds: Thresholds) -> float:
-    """How many pairs of answers of the same person there are."""
     return float((rows_of(block, thresholds).counts.astype(np.float64) ** 2).sum())
 
 

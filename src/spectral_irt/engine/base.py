@@ -43,7 +43,6 @@ class Engine(ABC):
         return Prepared(tuple(self.keep(part) for part in parts), self)
 
     def keep(self, part: Any) -> Any:
-        """One part, where the engine keeps parts."""
         return part
 
     def reserve(self, persons: int, items: int, answers: int) -> None:  # noqa: B027 -- most engines need not know
@@ -62,7 +61,6 @@ class Engine(ABC):
         return Prepared(tuple(new), self), total
 
     def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
-        """The parts themselves, in this process."""
         return tuple(parts)
 
 
@@ -77,11 +75,9 @@ class Prepared:
         return len(self.parts)
 
     def map(self, kernel: Kernel, *args: Any, each: Each = ()) -> Iterator[Any]:
-        """What the kernel gives for every part, in order."""
         return self.engine.map(kernel, self.parts, *args, each=each)
 
     def sum(self, kernel: Kernel, *args: Any, each: Each = ()) -> Any:
-        """The sum of what the kernel gives over the parts."""
         return self.engine.sum(kernel, self.parts, *args, each=each)
 
     def prepare(self, kernel: Kernel, *args: Any) -> Prepared:
@@ -89,7 +85,6 @@ class Prepared:
         return self.engine.prepare(kernel, self.parts, *args)
 
     def map_and_sum(self, kernel: Kernel, *args: Any) -> tuple[Prepared, Any]:
-        """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
         return self.engine.map_and_sum(kernel, self.parts, *args)
 
     def with_more(self, others: Prepared) -> Prepared:
@@ -101,12 +96,10 @@ class Prepared:
         return gathered(self.map(kernel, *args))
 
     def seeds(self, seed: int) -> list[np.random.SeedSequence]:
-        """Independent random numbers for every part, whatever the number of threads."""
         return np.random.SeedSequence(seed).spawn(len(self.parts))
 
 
 def identity(part: Any) -> Any:
-    """The kernel that gives the part itself."""
     return part
 
 

@@ -102,7 +102,6 @@ def kept(results: Iterator[Any]) -> Shard:
 
 
 def advanced(results: Iterator[Any]) -> Shard:
-    """New parts and a sum, of pairs."""
     new, sums = zip(*results, strict=True)
     return Shard(new, added(sums))
 
@@ -112,7 +111,6 @@ def sum_of(*totals: Any) -> Any:
 
 
 def other_versions(theirs: Sequence[str], ours: str) -> str:
-    """The complaint about workers that run another version of the package."""
     return (
         f"the workers run spectral-irt {' and '.join(sorted(set(theirs)))}, and this program is {ours}. Install the "
         f"same version on all of them: pip install spectral-irt=={ours}"
@@ -121,8 +119,6 @@ def other_versions(theirs: Sequence[str], ours: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RemotePart:
-    """A part on a worker: its shard, and its place there."""
-
     shard: Future[Any]
     place: int
 
@@ -153,11 +149,9 @@ class DaskEngine(Engine):
         return self._sum(self._tasks(added, kernel, parts, args, each))
 
     def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
-        """What the kernel gives for every part, kept on the workers."""
         return self._prepared(self._tasks(kept, kernel, parts, args, each), parts)
 
     def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
-        """New parts and a sum in one go."""
         futures = self._tasks(advanced, kernel, parts, args, ())
         return self._prepared(futures, parts), self._sum(self.submit_all(sum_of, futures))
 
@@ -170,11 +164,9 @@ class DaskEngine(Engine):
         return Prepared(parts, self)
 
     def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
-        """The parts themselves, in this process."""
         return tuple(self.map(identity, parts))
 
     def submit_all(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """A task for every set of arguments."""
         import dask
 
         quiet = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # parameters are arguments on purpose
@@ -198,11 +190,9 @@ class DaskEngine(Engine):
             return list(self.client.gather(list(futures)))
 
     def shards_of(self, futures: Sequence[Any], counts: Sequence[int]) -> tuple[RemotePart, ...]:
-        """Parts that lie in shards with so many of them each."""
         return tuple(RemotePart(future, k) for future, n in zip(futures, counts, strict=True) for k in range(n))
 
     def sees(self, path: Path) -> bool:
-        """Whether every worker sees this file or folder."""
         with self._errors():
             return all(self.client.run(os.path.exists, str(path.absolute())).values())
 

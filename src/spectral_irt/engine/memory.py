@@ -90,7 +90,6 @@ class Budget:
 
     @property
     def room(self) -> int:
-        """Bytes for what is kept between passes."""
         return max(self.total - self.reserved, 0)
 
     def keep(self, part: Any, share: float = 1.0) -> Any:
@@ -142,7 +141,6 @@ _in_force: Budget | None = None
 
 
 def budget() -> Budget:
-    """The budget of this process."""
     global _in_force
     if _in_force is None:
         _in_force = Budget()
@@ -170,7 +168,6 @@ def set_memory(memory: str | int | None = None, spill: str | Path | None = None)
 
 
 def is_mapped(array: Array) -> bool:
-    """Whether these numbers stand in a file."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -202,7 +199,6 @@ class Spill:
         self.written = 0
 
     def put(self, array: Array) -> Array:
-        """The same numbers, writable, mapped from a file."""
         whole = np.ascontiguousarray(array)
         if not whole.nbytes:
             return whole
@@ -219,7 +215,6 @@ class Spill:
 
 
 def cannot_spill(folder: Path, error: OSError) -> OutputError:
-    """The complaint about a folder that takes no more."""
     return OutputError(
         "the data are larger than the memory that may be used, and what goes beyond it cannot be written to "
         f"{str(folder)!r}: {reason_of(error)}. Allow more `memory`, or name a folder with more room, `spill=`. "

@@ -50,7 +50,6 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def available_processors() -> int:
-    """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -65,11 +64,9 @@ class LocalEngine(Engine):
         self._pool: ThreadPoolExecutor | None = None
 
     def keep(self, part: Any) -> Any:
-        """The part in memory while the budget has room, else mapped from a temporary file."""
         return budget().keep(part)
 
     def reserve(self, persons: int, items: int, answers: int) -> None:
-        """See that the budget has room for a fit of so many people and items, and for the work of the threads."""
         budget().reserve(persons=persons, items=items, threads=self.threads, answers=answers)
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:

@@ -54,8 +54,6 @@ class Design:
 
 @dataclass(frozen=True)
 class Complete(Design):
-    """Every person is shown every item."""
-
     def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
         yield from _spiralled(np.arange(n_items, dtype=np.int32)[None, :], n_persons)
 
