@@ -23,7 +23,7 @@ from spectral_irt.inference.ranks.items import DENSE_ITEMS
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
-from spectral_irt.persons.abilities import Abilities, abilities, with_thresholds
+from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
 from spectral_irt.persons.align import Coded, align, align_categories
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import (
@@ -99,7 +99,11 @@ class AnalysisOfPeople:
     @once("abilities")
     def _abilities(self, method: str) -> Abilities:
         mean, sd = (method == "eap" and self.population) or (None, None)
-        return abilities(self.responses, self.calibration.thresholds, method, prior_mean=mean, prior_sd=sd)
+        found = abilities(self.responses, self.calibration.thresholds, method, prior_mean=mean, prior_sd=sd)
+        rated = self.calibration.facets
+        if rated is None or rated.design is None:
+            return found
+        return with_severities(found, self.responses, self.calibration.thresholds, rated)
 
     @tabled
     def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:

@@ -64,8 +64,13 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class FacetMeasures:
-    """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`."""
+    """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`.
+
+    Thresholds are `design` times parameters, which have the covariance `spread`, or these variances if they are many.
+    """
 
     facets: Facets
     of: Mapping[str, Measures]
     items: Any
+    design: Any = None
+    spread: Floats | None = None

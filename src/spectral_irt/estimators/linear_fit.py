@@ -33,6 +33,7 @@ from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatr
 from spectral_irt.text import p_value
 
 SURE = 0.05  # of a test
+KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
 EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digit
 
 
@@ -86,6 +87,11 @@ def design_fit(
         factor = None if se in ("dense", "information") else _steadied(responses, made, found)[1]
         covariance = parameter_covariance(found, se != "information", information, factor)
         covariance = normal(normal(covariance).T)
+        if se == "auto":  # not below the model's: where few people link raters, their scores spread too little
+            least = np.diag(normal(normal(parameter_covariance(found, False, information)).T))
+            ratio = np.divide(least, np.diag(covariance), out=np.ones(len(eta)), where=np.diag(covariance) > 0)
+            scale = np.sqrt(np.maximum(ratio, 1))
+            covariance = scale[:, None] * covariance * scale
         variance = np.diag(covariance)
     elif se != "none":
         variance = parameter_variance(found, normal, *_steadied(responses, made, found), seed)
@@ -345,6 +351,8 @@ class DesignResult:
         """Of the virtual items, with what was found about facets."""
         found, facets, loglik = self.found, self.design.facets, self.found.point.loglik
         measures = {name: self.facet(name) for name in facets.names[1:] if name in self.subset}
+        small = self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE
+        spread = self.covariance if small else self.se**2
         return Estimate(
             self.design.matrix @ self.eta,
             self.errors_of(self.design.matrix),
@@ -356,6 +364,6 @@ class DesignResult:
             findings=tuple(self.findings()),
             se_method="dense" if self.covariance is not None else "multiplier",
             solver="linear design" + NEWTON,
-            facets=FacetMeasures(facets, measures, self.items(responses)),
+            facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread),
             extra={"design": self},
         )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.ability import cached_runs, log_likelihood, solve
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.facets import FacetMeasures
+from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import OptionError, check_option
+from spectral_irt.model import above, category_probabilities
 from spectral_irt.numerics import Anderson
 
 METHODS = ("wle", "ml", "eap")
@@ -199,6 +203,41 @@ def population(responses: Responses, beta: Floats, mean: float | None, sd: float
             "standard deviation (prior_mean and prior_sd), or take 'wle', which needs none."
         )
     return found
+
+
+def with_severities(found: Abilities, responses: Responses, thresholds: Floats, measures: FacetMeasures) -> Abilities:
+    """Abilities from ratings, with standard errors that allow for those of severities and thresholds.
+
+    d theta / d beta_ik = Cov(X_i, 1{X_i >= k}) / V, so that J C J' is added to the variance, C of the parameters.
+    """
+    args = (thresholds, responses.thresholds, measures.design, measures.spread)
+    more = responses.entries.gather(_from_parameters, *args, persons=(found.ability,))
+    return replace(found, se=np.sqrt(found.se**2 + more))
+
+
+def _from_parameters(
+    block: Block, theta: Floats, beta: Floats, layout: Thresholds, design: sparse.csr_array, spread: Floats
+) -> Floats:
+    rows, more = rows_of(block, layout), np.zeros(block.n_persons)
+    cumulated, category = layout.cumulated(beta), np.arange(layout.widest + 1.0)
+    for start, stop in person_chunks(rows.indptr, max(1, CACHED // (layout.widest + 1))):
+        some, known = rows.part(start, stop), np.isfinite(theta[start:stop])
+        person = np.repeat(np.arange(some.n_persons), some.counts)
+        items = some.items.astype(np.int64)
+        p = category_probabilities(np.where(known, theta[start:stop], 0.0)[person], cumulated[items])
+        moved = above(p * category) - above(p) * (p @ category)[:, None]  # by each threshold of the items
+        inside = np.arange(layout.widest) < layout.max_score[items][:, None]
+        column, row = (layout.first[items][:, None] + np.arange(layout.widest))[inside], np.nonzero(inside)[0]
+        slopes = sparse.csr_array((moved[inside], (person[row], column)), shape=(some.n_persons, layout.n_entries))
+        slopes = sparse.csr_array(slopes @ design)
+        information = np.bincount(person, weights=p @ category**2 - (p @ category) ** 2, minlength=some.n_persons)
+        if spread.ndim == 1:
+            total = slopes.multiply(slopes) @ spread
+        else:
+            total = np.asarray(slopes.multiply(slopes @ spread).sum(axis=1)).ravel()
+        known &= information > 0
+        more[start:stop] = np.divide(total, information**2, out=np.zeros(some.n_persons), where=known)
+    return more
 
 
 def items_met(responses: Responses, thresholds: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -19,6 +21,7 @@ from spectral_irt.inference.facets import (
     item_facet_fit,
     separation,
 )
+from spectral_irt.persons.abilities import abilities, with_severities
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -166,3 +169,21 @@ def test_what_is_about_items_says_so(study):
     assert ours.facet().columns[:3] == ["rater", "severity", "se"]
     with pytest.raises(OptionError, match="'judge' is no facet"):
         ours.facet("judge")
+
+
+def test_errors_of_people_allow_for_those_of_severities():
+    """J C J' by differences: how far abilities move with each parameter."""
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 20, 3, 4, seed=2)
+    made = si.SpectralPartialCredit().fit(responses).calibration_
+    found = abilities(responses, made.thresholds, "ml")
+    wider = with_severities(found, responses, made.thresholds, made.facets)
+    a = made.facets.design.toarray()
+    eta, some = np.linalg.lstsq(a, made.thresholds, rcond=None)[0], ~found.extreme
+    moved = [abilities(responses, a @ (eta + step), "ml").ability[some] for step in 1e-5 * np.eye(len(eta))]
+    slopes = (np.array(moved).T - found.ability[some][:, None]) / 1e-5
+    expected = found.se[some] ** 2 + np.einsum("ij,jk,ik->i", slopes, made.facets.spread, slopes)
+    np.testing.assert_allclose(wider.se[some] ** 2, expected, rtol=1e-4)
+    few = replace(made.facets, spread=np.diag(made.facets.spread))
+    alone = with_severities(found, responses, made.thresholds, few).se[some] ** 2
+    expected = found.se[some] ** 2 + slopes**2 @ few.spread
+    np.testing.assert_allclose(alone, expected, rtol=1e-4)
