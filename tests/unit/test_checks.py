@@ -120,12 +120,12 @@ def test_the_benchmark_on_fewer_data_sets(monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("two abilities, r = 0.5", "5 testlets of 4, sd 1", "3 pairs, copied by 50%"):
         make, wanted = what_fits.BAD[name]
         found, _, _ = what_fits.measure(make, 8, seed=1)
-        assert all(codes & set(wanted) for codes in found), name
+        assert all(codes.keys() & set(wanted) for codes in found), name
     alarms = []
     for name in ("5 items, 500 people", "20 items, 2,000 people", "vertical, 4 grades, 2,000 people"):
         found, fitting, checking = what_fits.measure(what_fits.GOOD[name], 20, seed=1)
         assert checking < fitting + 1
-        alarms += [bool(codes & set(what_fits.WARNINGS)) for codes in found]
+        alarms += [bool(codes.keys() & set(what_fits.WARNINGS)) for codes in found]
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
 
 

@@ -112,17 +112,3 @@ def test_good_items_are_flagged_at_the_level():
             flags.append((table[name] < table[f"{name}_low"]) | (table[name] > table[f"{name}_high"]))
     for flags in outside.values():
         assert 0.03 <= np.mean(np.concatenate(flags)) <= 0.07
-
-
-@pytest.mark.slow
-def test_items_with_other_slopes_are_flagged():
-    """n = 1000: slopes of 2 and 0.5 among 24 good items of 30."""
-    slopes = np.ones(30)
-    slopes[[0, 10, 20]], slopes[[5, 15, 25]] = 2.0, 0.5
-    flagged = []
-    for seed in range(4):
-        responses = simulate.rasch(1000, 30, slopes=slopes, seed=700 + seed).responses
-        table = SpectralRasch(se="none").fit(responses).analyse(responses).item_fit(bootstrap=100)
-        expected = np.where(slopes == 2, "overfit", "underfit")[slopes != 1]
-        flagged.append(table["misfit"].to_numpy()[slopes != 1] == expected)
-    assert np.mean(flagged) >= 0.8

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -24,17 +22,6 @@ def taken(answers, beta):
 
 def drawn(theta, beta, rng):
     return (rng.random((len(theta), len(beta))) < sigmoid(theta[:, None] - beta)).astype(float)
-
-
-def test_chances_of_scores_are_those_of_all_patterns():
-    beta, theta = np.array([-1.0, 0.2, 0.7, 2.5]), np.array([-3.0, 0.4, 2.0])
-    found = Form.of(beta).chances(theta)
-    expected = np.zeros((3, 5))
-    for pattern in product((0, 1), repeat=4):
-        x = np.array(pattern)
-        p = sigmoid(theta[:, None] - beta)
-        expected[:, x.sum()] += np.prod(np.where(x, p, 1 - p), axis=1)
-    np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
 def test_chances_of_scores_at_any_length():

@@ -6,20 +6,7 @@ import pytest
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.prediction import TEN_PRIORS, auc, compare, evaluate, marginal_categories, split_persons
-
-
-@pytest.mark.slow  # to load scikit-learn takes longer than all tests of this file
-def test_auc_equals_scikit_learn():
-    from sklearn.metrics import roc_auc_score
-
-    rng = np.random.default_rng(0)
-    score = np.round(rng.random(30), 1)  # with ties
-    right, wrong = rng.integers(0, 6, 30), rng.integers(0, 6, 30)
-    predicted = np.concatenate([np.repeat(score, right), np.repeat(score, wrong)])
-    truth = np.concatenate([np.ones(right.sum()), np.zeros(wrong.sum())])
-    assert auc(score, right, wrong) == pytest.approx(roc_auc_score(truth, predicted), abs=1e-12)
-    assert np.isnan(auc(score, right, np.zeros(30, dtype=int)))
+from spectral_irt.inference.prediction import TEN_PRIORS, compare, evaluate, marginal_categories, split_persons
 
 
 def test_marginal_probability_equals_a_fine_sum():

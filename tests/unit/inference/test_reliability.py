@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dense import AWKWARD, probabilities
+from dense import probabilities
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, datasets, simulate
 from spectral_irt.calibration import form_information as information
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.items.classical import cronbach_alpha
 from spectral_irt.inference.scores import reliability as marginal
 from spectral_irt.inference.scores.reliability import Reliability, marginal_reliability, separation
 
@@ -26,17 +25,6 @@ def test_separation():
     assert noisy.reliability < 0
     assert noisy.separation == 0
     assert np.isnan(separation(np.array([1.0]), np.array([1.0])).reliability)
-
-
-def test_kr20():
-    table = np.array([[1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 1, 0]], dtype=float)
-    cov = np.cov(table.T)
-    alpha = 3 / 2 * (1 - np.trace(cov) / cov.sum())
-    assert abs(cronbach_alpha(Responses.from_wide(table)) - alpha) < 1e-12
-    with_empty = np.vstack([table, np.full(3, np.nan)])
-    assert abs(cronbach_alpha(Responses.from_wide(with_empty)) - alpha) < 1e-12
-    assert cronbach_alpha(Responses.from_wide(AWKWARD)) is None
-    assert cronbach_alpha(Responses.from_wide(np.array([[1.0, 0], [0, 1]]))) is None
 
 
 def test_information():

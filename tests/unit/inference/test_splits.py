@@ -5,24 +5,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spectral_irt import Responses, datasets, simulate
+from spectral_irt import Responses, simulate
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.grouping import by_label, divide, item_sets
 
 _ = np.nan
 TABLE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1], [_, 1, 0, 0], [_, 1, 1, 0], [_, _, _, _]])
-
-
-def test_sets_of_items():
-    same = item_sets(Responses.from_wide(TABLE))
-    assert len(np.unique(same)) == 3
-    assert len(np.unique(same[:4])) == len(np.unique(same[4:6])) == 1
-
-
-def test_typical_scores_are_those_of_users_who_saw_the_same_items():
-    data = Responses.from_wide(TABLE)
-    assert divide(data, "median").group.tolist() == [0, 0, 1, 1, 0, 1, 0]
-    assert divide(data, "mean").group.tolist() == [0, 0, 1, 1, 0, 1, 1]  # nothing is not below the mean of nothing
 
 
 def test_typical_scores_against_a_loop():
@@ -50,14 +38,6 @@ def test_ability_is_a_split_at_the_median_score_on_complete_data():
         middle = np.median(scores[informed])
         above, below = np.sum(scores[informed] > middle), np.sum(scores[informed] < middle)
         assert np.array_equal(ability, scores > middle if above >= below else scores >= middle)
-
-
-def test_ability_divides_a_short_easy_test():
-    """Half of LSAT's informative people have four of five right; the able half must not be the perfect ones alone."""
-    responses = datasets.load_lsat()
-    found = divide(responses, "ability", difficulty=np.zeros(5))
-    informed = (responses.scores > 0) & (responses.scores < 5)
-    assert np.array_equal(found.group[informed], (responses.scores == 4)[informed])
 
 
 def test_ability_depends_on_items_and_score_alone():
