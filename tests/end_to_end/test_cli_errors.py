@@ -134,7 +134,7 @@ CASES = {
     ),
     "spreadsheet": Case("a.xlsx", b"PK\x03\x04" + bytes(100), "a.xlsx cannot be read as a workbook", "fetch it again"),
     "unknown ending": Case("a.data", GOOD, "the ending '.data'", "Rename"),
-    "directory": Case("sub/a.data", GOOD, "is a directory", "name the files in it"),
+    "directory": Case("sub/a.data", GOOD, "is a directory", "name files"),
     "broken JSON lines": Case("a.jsonl", '{"subject_id": "a", "responses": {"q1": 1}\n', "a.jsonl", "line 1"),
 }
 

@@ -105,7 +105,7 @@ def test_a_dry_run_refuses_what_a_fit_would_and_writes_nothing(cli: Cli, tmp_pat
     assert (done.code, done.err) == (0, "")
     assert sorted(tmp_path.rglob("*")) == before
     found = json.loads(cli(*line.split(), "--json").out)
-    assert found["counts"] == {"persons": 5, "items": 3, "responses": 15, "thresholds": 3, "right": 7}
+    assert found["counts"].items() >= {"persons": 5, "items": 3, "responses": 15, "thresholds": 3, "right": 7}.items()
     assert found["findings"][0]["code"] == "items_taken"
     for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
         again = cli("fit", "a.csv", "--dry-run", *bad.split())

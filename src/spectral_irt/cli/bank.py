@@ -257,8 +257,7 @@ def link(
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
 
-    Up to 40% of the common items may have drifted: the link rests on those that agree. Its error is in the standard
-    errors of the linked bank.
+    Up to 40% of the common items may have drifted. The error of the link is in the standard errors of the linked bank.
 
     With --equate the two banks are two forms of a test: a raw score on one is worth the score that people of the same
     ability are expected to have on the other. Nothing right and everything right are the same on both, by convention.

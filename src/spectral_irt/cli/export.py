@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
@@ -51,34 +50,25 @@ def export(
       spectral-irt export results --to ifile -o items.txt
       spectral-irt export mybank --to catsim -o items.csv
     """
-    refuse_style(to, output)
-    found = _calibration_in(source, to)
-    with all_or_nothing([output], inputs=[source]) as (draft,), naming(output):
-        draft.write_text(exported_text(to, output, *found), encoding="utf-8", newline="")
-    mode.end(lambda: say_written([output]), lambda: {"format": to, "outputs": [str(output)]})
-
-
-def refuse_style(to: str, output: Path) -> None:
-    """An error where a file for Winsteps is not named after what it shall be."""
-    if to not in PROGRAMS and output.suffix.lower() not in WINSTEPS_STYLES:
+    style = WINSTEPS_STYLES.get(output.suffix.lower(), "")
+    if to not in PROGRAMS and not style:
         raise OptionError(
             f"{str(output)!r} ends in none of {', '.join(WINSTEPS_STYLES)}; they mean commas, tabs (.tsv, .tab) or "
             "fixed columns (.txt)."
         )
-
-
-def exported_text(to: str, path: Path, calibration: Calibration, about: Mapping[str, Any]) -> str:
-    """The file for another program, as text; `about` is what else is known: fit, persons, wle, source."""
+    calibration, about = _calibration_in(source, to)
     if to in PROGRAMS:
-        return adaptive_text(calibration, to)
-    style, scale = WINSTEPS_STYLES[path.suffix.lower()], calibration.scale
-    if to == "sfile":
-        return sfile_text(calibration, style)
-    if to == "pfile":
-        columns = pfile(about["persons"], scale=scale, wle=about["wle"])
+        text = adaptive_text(calibration, to)
+    elif to == "sfile":
+        text = sfile_text(calibration, style)
     else:
-        columns = ifile(calibration, about.get("fit"), scale=scale)
-    return winsteps_text(columns, style, title=f"spectral-irt, {about['source']}" if style == "fixed" else "")
+        fit = about.get("fit")
+        people = pfile(about["persons"], scale=calibration.scale, wle=about["wle"]) if to == "pfile" else None
+        columns = ifile(calibration, fit, scale=calibration.scale) if people is None else people
+        text = winsteps_text(columns, style, title=f"spectral-irt, {source}" if style == "fixed" else "")
+    with all_or_nothing([output], inputs=[source]) as (draft,), naming(output):
+        draft.write_text(text, encoding="utf-8", newline="")
+    mode.end(lambda: say_written([output]), lambda: {"format": to, "outputs": [str(output)]})
 
 
 def _calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]:
@@ -86,7 +76,7 @@ def _calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]
     if not (folder / RECORD).is_file():
         if to == "pfile":
             raise OptionError(f"{str(folder)!r} is not the results of a fit, and only these have people; fit with -o.")
-        return Bank.load(folder).calibration, {"source": str(folder)}
+        return Bank.load(folder).calibration, {}
     if to == "sfile":
         raise OptionError(
             f"{str(folder)!r} does not say what categories are called in the data; keep a bank (fit --bank DIR), and "
@@ -97,7 +87,7 @@ def _calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]
         raise OptionError(f"{str(folder)!r} has no persons.csv; fit with -o, and without --skip persons.")
     ability = (record.get("persons") or {}).get("ability")
     about = {"fit": tables.get("item_fit", tables["items"]), "persons": tables.get("persons"), "wle": ability == "wle"}
-    return _of_tables(record, tables), {**about, "source": str(folder)}
+    return _of_tables(record, tables), about
 
 
 def _read_results(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -112,10 +102,9 @@ def _read_results(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any
                 frame = pl.read_csv(folder / f"{name}.csv", infer_schema_length=None, schema_overrides=LABELS)
                 tables[name] = {column.name: column.to_numpy() for column in frame}
                 for label in LABELS.keys() & tables[name].keys():
-                    tables[name][label] = np.array(
-                        [unguarded(text or "") for text in tables[name][label]], dtype=object
-                    )
-        if tables.keys() & {"items"} == set():
+                    texts = [unguarded(text or "") for text in tables[name][label]]
+                    tables[name][label] = np.array(texts, dtype=object)
+        if "items" not in tables:
             raise ValueError("without items.csv")
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise ReadError(f"{str(folder)!r} does not hold the results of a fit as it wrote them ({error}).") from None

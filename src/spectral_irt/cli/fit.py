@@ -23,10 +23,7 @@ from spectral_irt.inference.groups.hausman import quick_hausman
 from spectral_irt.terminal import console, say, show_findings
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from spectral_irt.analysis import Analysis, Parts
-    from spectral_irt.data import Finding, Responses
 
 ROUGH = 1e-6  # enough to measure how well the items are linked; no difficulty is reported
 
@@ -66,20 +63,12 @@ def calibrate(job: FitJob, mode: Mode) -> None:
 
 def show(study: Analysis, parts: Parts, job: FitJob) -> None:
     """The summary of the analysis, and where the results are."""
-    out = console()
-    seconds = job.seconds
-    times = (
-        f"Read in {seconds['read']:.2f} s, fitted in {seconds['fit']:.2f} s, analyzed in {seconds['analysis']:.2f} s."
-    )
+    out, seconds = console(), job.seconds
+    times = "Read in {read:.2f} s, fitted in {fit:.2f} s, analyzed in {analysis:.2f} s.".format(**seconds)
     show_summary(out, study, parts, method="Paper's" if job.method.estimator == "paper" else None, times=times)
     say(out)
-    _say_where(out, job)
-
-
-def _say_where(out: Console, job: FitJob) -> None:
     results = job.results
-    further = [results.report, results.plots, results.bank]
-    places = [printable(path) for path in further if path is not None]
+    places = [printable(path) for path in (results.report, results.plots, results.bank) if path is not None]
     if results.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
         return
@@ -114,12 +103,6 @@ def check(reading: Reading, categories: Categories, mode: Mode, call: Call, file
 
 def _look_at(job: FitJob, mode: Mode) -> None:
     """What there is to say about the data, without a fit."""
-    responses, findings = _findings(job)
-    about = {"source": responses.source, "counts": counts_of(responses)}
-    mode.end(lambda: _show_findings(findings), lambda: about, findings)
-
-
-def _findings(job: FitJob) -> tuple[Responses, list[Finding]]:
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         responses, test = job.look(progress), None
@@ -133,11 +116,11 @@ def _findings(job: FitJob) -> tuple[Responses, list[Finding]]:
             progress.say("conditional against marginal likelihood")
             test = quick_hausman(responses, found.thresholds, of.get(method.population_by or ""))
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
-    return responses, [*responses.notes, *about_the_data, *(() if test is None else test.findings)]
+    findings = [*responses.notes, *about_the_data, *(() if test is None else test.findings)]
 
+    def show_them() -> None:
+        show_findings(console(), findings)
+        if not any(finding.code not in ("items_taken", "ordered_categories") for finding in findings):
+            console().print("No problems found.")
 
-def _show_findings(findings: list[Finding]) -> None:
-    out = console()
-    show_findings(out, findings)
-    if not any(finding.code not in ("items_taken", "ordered_categories") for finding in findings):
-        out.print("No problems found.")
+    mode.end(show_them, lambda: {"source": responses.source, "counts": counts_of(responses)}, findings)

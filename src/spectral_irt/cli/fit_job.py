@@ -70,13 +70,8 @@ class FitJob:
         targets, stale = self._places()
         bank = self.results.bank
         keep: list[Callable[[], object]] = []
-        with all_or_nothing(
-            targets,
-            inputs=self._inputs(),
-            folders=[] if bank is None else [bank],
-            stale=stale,
-            last=lambda: [save() for save in keep],
-        ) as drafts:
+        places: dict[str, Any] = {"inputs": self._inputs(), "folders": [] if bank is None else [bank], "stale": stale}
+        with all_or_nothing(targets, **places, last=lambda: [save() for save in keep]) as drafts:
             study, parts = self._calibrate()
             for draft, target in zip(drafts, targets, strict=True):
                 self._write(draft, target, study, parts)

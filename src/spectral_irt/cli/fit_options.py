@@ -31,9 +31,7 @@ class Abilities:
         """How abilities are estimated, and how many plausible values."""
         name, colon, number = self.ability.partition(":")
         if name not in ABILITIES or (colon and name != "pv"):
-            raise OptionError(
-                f"--ability is {self.ability!r}; it can be wle, ml, eap, pv or, with the number of draws, pv:10."
-            )
+            raise OptionError(f"--ability is {self.ability!r}; it can be wle, ml, eap, pv or, with 10 draws, pv:10.")
         if self.seed is not None and name != "pv":
             raise OptionError("--seed is about plausible values; say --ability pv, or leave it out.")
         return name, _counts("--ability pv:", number, "10")[0] if colon else None
@@ -147,9 +145,7 @@ def _numbers(values: list[Any], column: str) -> list[float]:
         try:
             out.append(float("nan") if value is None else float(value))
         except (TypeError, ValueError):
-            raise OptionError(
-                f"--survey-weight {column}: {value!r} is not a number; give each person a number above zero."
-            ) from None
+            raise OptionError(f"--survey-weight {column}: {value!r} is not a number above zero.") from None
     return out
 
 
@@ -233,9 +229,7 @@ class Results(Abilities):
         try:
             return tuple(float(part) for part in self.cut.removeprefix("raw:").split(","))
         except ValueError:
-            raise OptionError(
-                f"--cut is {self.cut!r}; it is one or more numbers, as in --cut 450,550 or --cut raw:20,25."
-            ) from None
+            raise OptionError(f"--cut is {self.cut!r}; it is numbers, as in --cut 450,550 or raw:20,25.") from None
 
     @property
     def cut_raw(self) -> bool:

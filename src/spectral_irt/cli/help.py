@@ -25,10 +25,8 @@ INDENT, TERM, SHORT_TERM = 2, 32, 28  # an option with its value takes so much; 
 KEPT = "\b"  # begins a block whose lines are kept
 EVERYTHING = "--help-all"
 
-FIRST = (
-    *("output", "report", "plots", "key", "missing", "items", "ignore", "sheet", "group", "model", "scale"),
-    *("anchors", "bank"),
-)
+FIRST: tuple[str, ...] = ("output", "report", "plots", "key", "missing", "items", "ignore", "sheet")
+FIRST += ("group", "model", "scale", "anchors", "bank")
 
 # What a topic is about: in a line, and what there is to know before its options.
 TOPICS = {

@@ -23,7 +23,6 @@ from spectral_irt.files import written
 
 PROGRAM = "spectral-irt"
 COMPLETE = "_SPECTRAL_IRT_COMPLETE"  # set by a shell that asks how a word may go on
-DEFAULT_TOP = "10"
 
 # Where a command is, and what it does: known without loading it.
 MAIN = {
@@ -80,6 +79,12 @@ def _typer(**more: Any) -> typer.Typer:
 
 
 app = _typer(name=PROGRAM, cls=Commands)
+
+
+@cache
+def built() -> Any:
+    """The program as typer makes it."""
+    return typer.main.get_command(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -198,12 +203,6 @@ def main(args: Sequence[str]) -> int:
         return report(error, debug=debug)
 
 
-@cache
-def built() -> Any:
-    """The program as typer makes it."""
-    return typer.main.get_command(app)
-
-
 def _do(args: list[str]) -> int:
     program = built()
     if COMPLETE in os.environ:
@@ -236,7 +235,7 @@ def arranged(args: Sequence[str]) -> list[str]:
         if found is not None and found[1] is None and words:
             first.append(words.pop(0))
         if word == "--rank" and not (words and re.fullmatch(r"-?\d+(:\w*)?", words[0])):
-            rest.append(DEFAULT_TOP)
+            rest.append("10")
     return [*first, *rest]
 
 

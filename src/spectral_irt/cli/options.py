@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.data import Responses
 
-OWN_MEAN = "own-mean"
 own = partial(option, None)
 columns, scoring, people = partial(option, "columns"), partial(option, "scoring"), partial(option, "people")
 method, size, results = partial(option, "method"), partial(option, "size"), partial(option, "results")
@@ -213,14 +212,12 @@ class Reading:
         if self.threshold is None:
             return {}
         name, _, counts_as = self.threshold.partition(":")
-        if name == OWN_MEAN:
+        if name == "own-mean":
             return {"above_mean": counts_as or "right"}
         try:
             return {"threshold": float(self.threshold)}
         except ValueError:
-            raise OptionError(
-                f"--threshold is {self.threshold!r}; it is a number, {OWN_MEAN} or {OWN_MEAN}:wrong."
-            ) from None
+            raise OptionError(f"--threshold is {self.threshold!r}; it is a number, own-mean, own-mean:wrong.") from None
 
     def _blanks(self) -> dict[str, Any]:
         said: dict[str, Any] = {}
@@ -240,11 +237,7 @@ class Reading:
 
 
 def is_database(file: str) -> bool:
-    """Whether FILE is the address of a database, or a file of one.
-
-    >>> is_database("duckdb:school.duckdb"), is_database("school.sqlite"), is_database("s3://bucket/a.parquet")
-    (True, True, False)
-    """
+    """Whether FILE is the address of a database, as duckdb:school.duckdb, or a file of one."""
     from spectral_irt.reading.sql import kind_of
 
     return kind_of(file.partition("#")[0])[0] in ("sqlite", "duckdb", "postgresql")

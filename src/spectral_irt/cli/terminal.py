@@ -43,11 +43,7 @@ ALMOST = 0.999  # rich stops a task's clock and pulse for good when it is comple
 
 
 class Progress:
-    """A line on stderr that says what is being done; it vanishes when the work is.
-
-    >>> with Progress() as progress:
-    ...     progress.say("reading", 0.5)
-    """
+    """A line on stderr that says what is being done; it vanishes when the work is done."""
 
     shown: ClassVar[bool] = True  # False under --quiet
 
