@@ -179,10 +179,7 @@ def _contrasts(grouped: Mapping[str, Differential], which: str = "contrasts") ->
 def write_results(
     study: Analysis, folder: Path, parts: Parts, *, parquet: bool = False, every: bool = False
 ) -> list[Path]:
-    """The tables of an analysis and its record, complete or not at all; their paths.
-
-    A folder that is called "results.xlsx" is a workbook, with every table.
-    """
+    """The tables of an analysis and its record, complete or not at all; their paths. A workbook has every table."""
     if parquet and is_workbook(folder):
         raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
     tables, record = study.tables(parts, every=every or is_workbook(folder)), study.record(parts)
@@ -216,10 +213,8 @@ def write_result(
 def result_paths(
     place: Path, tables: Sequence[str], *, parquet: bool, record: str = RECORD
 ) -> tuple[list[Path], list[Path]]:
-    """Where these results go, the record last, and which files of an earlier run they make stale.
-
-    Results of an earlier run are replaced. A file of the same name that we did not write is somebody's data: an error.
-    """
+    """Where these results go, the record last, and which files of an earlier run they make stale. A file of the same
+    name that no run wrote is somebody's data: an error."""
     if is_workbook(place):
         refuse_foreign(place)
         return [place], []

@@ -289,7 +289,8 @@ class AnalysisOfPeople:
         report, `measure_mean`, `measure_se`, `measure_sd` and `measure_latent_sd` follow. Of a fit with weights, people
         count by theirs.
         """
-        several = isinstance(groups, Mapping) and bool(groups) and all(_is_labels(value) for value in groups.values())
+        values = list(groups.values()) if isinstance(groups, Mapping) else [""]  # labels of people, or of groupings
+        several = bool(values) and all(hasattr(value, "__len__") and not isinstance(value, str) for value in values)
         named = groups if several else {groups if isinstance(groups, str) else "group": self._labels(groups)}
         tables, scale = [self._group_means(name, labels) for name, labels in named.items()], self.calibration.scale
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
@@ -377,8 +378,3 @@ def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
         return columns
     drawn = {f"measure_{pv}": scale.measure(values) for pv, values in columns.items() if pv[:2] == "pv"}
     return {**columns, "measure": scale.measure(columns[name]), "measure_se": scale.width(columns["se"]), **drawn}
-
-
-def _is_labels(value: Any) -> bool:
-    """Whether this has a label for each person, rather than being one."""
-    return isinstance(value, Mapping | Sequence | np.ndarray) and not isinstance(value, str | bytes)

@@ -53,6 +53,14 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     against = study._quick_hausman(parts.populations) if parts.fit else None
     compared = [dif_record(dif, column) for column, dif in study._grouped(parts).items()]
     people: dict[str, Any] = {}
+    fitted: dict[str, Any] = {}
+    if parts.fit:
+        fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
+        judged = np.isfinite(fit["infit_conditional"])
+        fitted = {"bootstrap": parts.bootstrap, "judged": int(judged.sum())}
+        fitted |= {word: int(np.sum(fit["misfit"] == word)) for word in ("underfit", "overfit")}
+        for name in ("infit_conditional", "outfit_conditional"):
+            fitted[f"{name}_mean"] = float(fit[name][judged].mean()) if judged.any() else None
     if parts.persons:
         drawn = study.ability == "pv"
         people = persons_record(columns_of(study.persons, "eap" if drawn else None), study.ability, study.weights)
@@ -87,7 +95,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         if forms is None
         else {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets},
         "cuts": rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)) if parts.cuts else None,
-        "item_fit": item_fit_record(study, parts) if parts.fit else None,
+        "item_fit": fitted if parts.fit else None,
         "model_test": None
         if test is None
         else {
@@ -170,21 +178,6 @@ def persons_record(persons: Columns, ability: str, weights: Floats | None = None
         "all_wrong": int(np.sum((n > 0) & (score == 0))),
         "mean": mean,
         "sd": sd if known.sum() > 1 else None,
-    }
-
-
-def item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
-    """How many items were judged, and how many misfit."""
-    columns = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
-    infit, outfit = columns["infit_conditional"], columns["outfit_conditional"]
-    known = np.isfinite(infit)
-    return {
-        "bootstrap": parts.bootstrap,
-        "judged": int(known.sum()),
-        "underfit": int(np.sum(columns["misfit"] == "underfit")),
-        "overfit": int(np.sum(columns["misfit"] == "overfit")),
-        "infit_conditional_mean": float(infit[known].mean()) if known.any() else None,
-        "outfit_conditional_mean": float(outfit[known].mean()) if known.any() else None,
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import Calibration, Scale
@@ -36,13 +36,6 @@ class Population:
     mean: float
     sd: float
     persons: int = 0
-
-    @classmethod
-    def given(cls, mean_and_sd: tuple[float, float]) -> Population:
-        mean, sd = (float(number) for number in mean_and_sd)
-        if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
-            raise OptionError(f"`population` is {mean:g},{sd:g}; it is a mean and a standard deviation above zero.")
-        return cls(mean, sd)
 
     @classmethod
     def of(cls, responses: Responses, thresholds: Floats) -> Population | None:
@@ -269,40 +262,27 @@ class Bank:
 
         return to_bank(fit, responses)
 
-    def rescale(
-        self,
-        mean: float = 0.0,
-        sd: float | None = None,
-        *,
-        unit: float | None = None,
-        abilities: ArrayLike | None = None,
-    ) -> Bank:
+    def rescale(self, mean: float = 0.0, sd: float | None = None, *, unit: float | None = None) -> Bank:
         """The bank with another scale of report: the difficulties in logits stay as they are.
 
         Parameters
         ----------
         mean, sd : float
-            What the items, or the `abilities` if given, shall have as mean and standard deviation: 500 and 100.
+            Mean and standard deviation of the items on the new scale: 500 and 100.
         unit : float, optional
             Instead of `sd`: what a logit is worth; a logit of 0 is then reported as `mean`. Without either, 1.
-        abilities : float array, optional
-            Abilities in logits that shall have this mean and standard deviation.
         """
         if sd is not None and unit is not None:
             raise OptionError("give sd (the spread on the new scale) or unit (what a logit is worth), not both.")
-        if sd is None and abilities is not None:
-            raise OptionError("abilities set the scale together with sd; give sd as well.")
         for name, value in (("mean", mean), ("sd", sd), ("unit", unit)):
             if value is not None and (not np.isfinite(value) or (name != "mean" and value <= 0)):
                 raise OptionError(f"{name} is {value}; it must be a number{'' if name == 'mean' else ' above zero'}.")
         if sd is None:
             return replace(self, calibration=self.calibration.replace(scale=Scale(float(mean), float(unit or 1.0))))
-        values = self.difficulty if abilities is None else np.asarray(abilities, dtype=float)
-        values = values[np.isfinite(values)]
+        values = self.difficulty[self.calibration.known]
         spread = float(values.std()) if len(values) else 0.0
         if spread == 0:
-            what = "difficulties" if abilities is None else "abilities"
-            raise OptionError(f"the {what} do not differ, so they cannot get the sd {sd}; give unit instead.")
+            raise OptionError(f"the difficulties do not differ, so they cannot get the sd {sd}; give unit instead.")
         per_logit = sd / spread
         scale = Scale(float(mean - per_logit * values.mean()), float(per_logit))
         return replace(self, calibration=self.calibration.replace(scale=scale))

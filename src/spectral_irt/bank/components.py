@@ -23,7 +23,7 @@ def groups_of(responses: Responses, joined: Ints, estimated: NDArray[np.bool_]) 
     those in them, others get the next ones by falling size. An item that no answers place (not `estimated`) goes with
     the items that its people answered.
     """
-    component = _components(responses, joined)
+    component = components(responses, joined)
     out = np.full(len(joined), -1)
     named: dict[int, int] = {}
     for label, number in zip(component[joined >= 0].tolist(), joined[joined >= 0].tolist(), strict=True):
@@ -44,11 +44,8 @@ def groups_of(responses: Responses, joined: Ints, estimated: NDArray[np.bool_]) 
 def parts_before(
     information: Floats, layout: Thresholds, group: Ints, known: NDArray[np.bool_], loose: NDArray[np.bool_]
 ) -> Ints:
-    """Which items of a bank hang together through people, numbered; -1 for those that nothing is known of.
-
-    The information matrix tells; where a bank keeps none, items whose standard error is infinite (`loose`) go by their
-    group, and all others are one part.
-    """
+    """Which items of a bank people link, numbered; -1 for those that nothing is known of. Without a matrix, items whose
+    standard error is infinite (`loose`) go by their group, and all others are one part."""
     from scipy.sparse.csgraph import connected_components
 
     if information.ndim == 3:
@@ -57,11 +54,6 @@ def parts_before(
     if not layout.binary:
         shared |= layout.item[:, None] == layout.item
     return np.where(known, connected_components(sparse.csr_array(shared), directed=False)[1][layout.first], -1)
-
-
-def parts_of(responses: Responses, joined: Ints) -> Ints:
-    """Which items hang together through people whose answers differ, or are `joined` already."""
-    return _components(responses, joined, "weak")
 
 
 def numbered_from(scale: NDArray[np.bool_], parts: Ints) -> Ints:
@@ -84,7 +76,7 @@ def _company(block: Block, layout: Thresholds, group: Ints, number: int) -> Floa
     return total if layout.binary else np.add.reduceat(total, layout.first, axis=0)
 
 
-def _components(responses: Responses, joined: Ints, connection: str = "strong") -> Ints:
+def components(responses: Responses, joined: Ints, connection: str = "strong") -> Ints:
     """Connected components of item -> person (right) -> item (wrong), with a ring through what is joined."""
     from scipy.sparse.csgraph import connected_components
 

@@ -1,15 +1,11 @@
-"""What is known of the joint errors of a calibration's thresholds, whatever form it is kept in.
+"""What is known of the joint errors of a calibration's thresholds.
 
-- A fitted estimator has its covariance matrix (up to 2,000 thresholds), and a calibration that of up to 25 items.
-- A bank keeps the information matrix of its answers (up to 2,000 thresholds). Its inverse is the covariance under the
-  model, here in proportion to the bank's own standard errors. With anchors, their errors are passed on to the other
-  items.
-- Anything else has standard errors only: the errors then count as independent before centering (`joint_errors.py`), or
-  as independent where the difficulties are not centered.
-
-A bank that was linked before carries the error of that link in its standard errors: b_i + shift has the covariance
-V + u 1' + 1 u' with V that of the answers alone, so that u = (se^2 - diag V) / 2, and a chain of links adds up its
-errors.
+A fitted estimator has its covariance matrix (up to 2,000 thresholds), and a calibration that of up to 25 items. A bank
+has the information matrix of its answers (up to 2,000 thresholds): its inverse is the covariance under the model, here
+in proportion to the bank's own standard errors; errors of anchors are passed on. Anything else has standard errors
+only, of independent errors before centering (`joint_errors.py`). A bank that was linked before has the error of that
+link in its standard errors: b_i + shift has the covariance V + u 1' + 1 u' with V that of the answers alone, so that
+u = (se^2 - diag V) / 2, and a chain of links adds up its errors.
 """
 
 from __future__ import annotations

@@ -120,11 +120,8 @@ def _file(columns: Columns, logits: NDArray[Any], status: NDArray[Any], scale: S
 
 
 def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale | None = None) -> str:
-    """Thresholds as Winsteps' SFILE=, for anchoring as SAFILE= with ISGROUPS=0.
-
-    A line for each category of each item: the item's number, the category as it stands in the data, and the threshold
-    below it less the item's measure in IFILE=; 0 for the lowest category, which has none.
-    """
+    """Thresholds as Winsteps' SFILE=, for anchoring as SAFILE= with ISGROUPS=0: the number of the item, the category as
+    it is in the data, and the threshold below it less the item's measure in IFILE= (0 for the lowest category)."""
     check_option("style", style, STYLES)
     scale, layout = scale or calibration.scale, calibration.layout
     away = calibration.thresholds - calibration.difficulty[layout.item]

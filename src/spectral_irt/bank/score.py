@@ -111,7 +111,10 @@ def _study(
 def _population(bank: Bank, aligned: Responses, given: tuple[float, float] | None, ability: str) -> Population:
     """The prior of "eap" and "pv": as given, the bank's, or for a bank without one that of many people."""
     if given is not None:
-        return Population.given(given)
+        mean, sd = (float(number) for number in given)
+        if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+            raise OptionError(f"`population` is {mean:g},{sd:g}; it is a mean and a standard deviation above zero.")
+        return Population(mean, sd)
     if bank.population is not None:
         return bank.population
     if bank.n_groups > 1:

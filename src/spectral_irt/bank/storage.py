@@ -276,12 +276,9 @@ def _check_not_stale(seal: str, target: Path) -> None:
 
 
 def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
-    """New tables beside the old ones; the manifest changes in one step, and then the old tables go.
-
-    With them goes what a writer left who was killed on the way: whoever holds the lock is the only one.
-    """
-    before = {path.name for path in target.iterdir()}
-    kept = before
+    """New tables beside the old ones; the manifest changes in one step, and then the old tables go, with what a writer
+    left who was killed: whoever holds the lock is the only one."""
+    kept = {path.name for path in target.iterdir()}
     try:
         for name, content in files.items():
             _put(target / name, content)
@@ -323,10 +320,7 @@ def _sealed(record: Mapping[str, Any]) -> tuple[bytes, str]:
 
 @contextmanager
 def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Hold the lock of this folder; another writer is waited for, up to half a minute.
-
-    `tell` is told once that there is another writer.
-    """
+    """Hold the lock of this folder; wait for another writer up to half a minute, and say so once (`tell`)."""
     path = folder / LOCK
     deadline = time.monotonic() + PATIENCE
     while True:

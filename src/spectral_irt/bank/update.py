@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.build import with_room
-from spectral_irt.bank.components import groups_of, numbered_from, parts_before, parts_of
+from spectral_irt.bank.components import components, groups_of, numbered_from, parts_before
 from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
 from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
@@ -113,7 +113,7 @@ class _Job:
         together = parts_before(information, made.layout, kept.link_group, known, np.isinf(made.se))
         self.scale = known & ~np.isinf(made.se)  # the items that the scale is known by
         self.old_part = numbered_from(self.scale, together)
-        self.part = numbered_from(self.scale, parts_of(answers, together))
+        self.part = numbered_from(self.scale, components(answers, together, "weak"))
         start = np.where(known[item], made.thresholds, made.difficulty[known].mean())
         level = np.where(known, made.layout.mean(kept.prior_mean), made.layout.mean(start))
         self.kept_precisions = self.precisions = (kept.prior_precision, kept.offset_precision)

@@ -88,10 +88,6 @@ def test_rescale() -> None:
     assert scaled.table().columns[:3] == ["item", "difficulty", "se"]
 
     assert bank.rescale(mean=50, unit=10).measure == pytest.approx(50 + 10 * bank.difficulty)
-    abilities = np.array([0.5, 1.5, np.nan, 2.5])
-    by_people = bank.rescale(500, 100, abilities=abilities)
-    assert np.nanmean(by_people.scale.measure(abilities)) == pytest.approx(500)
-    assert np.nanstd(by_people.scale.measure(abilities)) == pytest.approx(100)
     assert bank.rescale().scale == Scale()
 
 
@@ -103,8 +99,6 @@ def test_rescale_bad_numbers() -> None:
         ({"unit": -1}, "unit is -1"),
         ({"mean": float("nan")}, "mean is nan"),
         ({"sd": 1, "unit": 1}, "not both"),
-        ({"abilities": [1.0, 2.0]}, "give sd"),
-        ({"sd": 1, "abilities": [1.0, 1.0]}, "do not differ"),
     ]:
         with pytest.raises(OptionError, match=words):
             bank.rescale(**options)  # type: ignore[arg-type]
