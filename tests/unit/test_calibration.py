@@ -43,14 +43,6 @@ def test_it_is_small_after_many_blocks_and_threads(fit: SpectralRasch) -> None:
     assert len(pickle.dumps(copy.deepcopy(calibration))) < LARGEST * calibration.n_items
 
 
-@pytest.mark.slow
-def test_so_is_an_anchored_one(many: Responses, fit: SpectralRasch) -> None:
-    anchors = dict(enumerate(fit.difficulty_[:500].tolist()))
-    calibration = AnchoredRasch(anchors, se="one-pass", threads=2).fit(many).calibration_
-    assert calibration.anchored.sum() == 500
-    assert len(pickle.dumps(calibration)) < LARGEST * calibration.n_items
-
-
 def test_it_survives_a_pickle_and_a_copy(fit: SpectralRasch) -> None:
     before = fit.calibration_
     for after in (pickle.loads(pickle.dumps(before)), copy.deepcopy(before)):

@@ -4,7 +4,6 @@ import ast
 import copy
 import pickle
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -12,8 +11,7 @@ import pytest
 from source import MODULES, named, nodes
 from spectral_irt import errors
 from spectral_irt.cli.main import COMMANDS, built, command_named
-from spectral_irt.data import Finding, Responses
-from spectral_irt.errors import ConvergenceWarning, OptionError, OutputError, ReadError, for_shell
+from spectral_irt.errors import ConvergenceWarning, OutputError, for_shell
 
 NAMED = [vars(errors)[name] for name in dir(errors) if isinstance(vars(errors)[name], type)]
 KINDS = [kind for kind in NAMED if issubclass(kind, errors.SpectralIrtError | ConvergenceWarning)]
@@ -62,25 +60,6 @@ def test_labels_are_left_as_they_are(label):
     assert for_shell(said) == said.replace("`person=`", "--person")
     assert for_shell(f"say `ignore={[label]!r}`.").startswith("say --ignore ")
     assert for_shell(f"say `missing={label!r}`.").startswith("say --missing ")
-
-
-def test_a_finding_keeps_its_words():
-    text = "Say `missing='not seen'`."
-    finding = Finding("odd", "note", "Odd.", text)
-    assert finding.to_dict()["remedy"] == text
-    assert str(finding) == f"Odd. {text}"
-
-
-def test_a_warning_is_its_text():
-    with pytest.warns(ConvergenceWarning, match="raise `max_iter`$"):
-        warnings.warn("raise `max_iter`", ConvergenceWarning, stacklevel=1)
-
-
-def test_python_hears_python():
-    with pytest.raises(OptionError, match=r"^`orient` is 'rows'; it can be 'persons', 'items'\.$") as raised:
-        Responses.from_wide([[0, 1], [1, 0]], orient="rows")
-    assert for_shell(str(raised.value)).startswith("--layout is 'rows'")
-    assert isinstance(ReadError("x"), ValueError)
 
 
 # ------------------------------------------------------------------------- all messages of the source

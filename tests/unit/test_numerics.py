@@ -19,16 +19,6 @@ def test_centered_inverse_is_the_pseudo_inverse(m):
     np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
 
 
-def test_centered_inverse_of_a_matrix_that_is_not_symmetric():
-    """Rows and columns add to zero: the balance of a chain at its solution."""
-    rng = np.random.default_rng(0)
-    turn = np.roll(np.eye(6), 1, axis=1) * 0.3
-    flows = rng.random((6, 6))
-    flows = flows + flows.T + turn
-    balance = np.diag(flows.sum(axis=1)) - flows.T
-    np.testing.assert_allclose(centered_inverse(balance), np.linalg.pinv(balance), atol=1e-12)
-
-
 def test_large_matrices_are_inverted_as_well_as_by_elimination():
     """By their Cholesky factor where they have one; the weakest of these links is 1e-8 of the strongest."""
     rng = np.random.default_rng(2)
@@ -105,10 +95,3 @@ def test_anderson_in_a_scaled_metric_goes_the_same_way():
         assert len(speed.steps) == len(speed.changes) == 5
         found.append(x)
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-8)
-
-
-def test_anderson_forgets():
-    speed = Anderson()
-    speed.next(np.array([0.0]), np.array([1.0]))
-    speed.forget()
-    assert speed.next(np.array([5.0]), np.array([7.0])).tolist() == [7.0]

@@ -53,16 +53,6 @@ def test_no_cell_is_a_formula_or_a_link(tmp_path: Path) -> None:
                 assert cell.hyperlink is None
 
 
-def test_how_it_looks(tmp_path: Path) -> None:
-    long = {"item": np.array(["x" * 30, "y"], dtype=object), "p": np.array([0.01, 0.2]), "se": np.array([0.1, 0.2])}
-    write_workbook(tmp_path / "a.xlsx", {"items": long})
-    sheet = openpyxl.load_workbook(tmp_path / "a.xlsx")["items"]
-    assert sheet.freeze_panes == "B2"
-    assert sheet["A1"].font.bold
-    assert (sheet["B2"].number_format, sheet["C2"].number_format) == ("0.0000", "0.000")
-    assert 30 < sheet.column_dimensions["A"].width < 34
-
-
 def test_the_record(tmp_path: Path) -> None:
     record = {
         "program": "spectral-irt",
@@ -103,17 +93,6 @@ def test_the_longest_text(tmp_path: Path) -> None:
         assert sheets(tmp_path / "a.xlsx")["t"][1] == [text]
     with pytest.raises(OutputError, match="a text of 32,768 characters"):
         write_workbook(tmp_path / "b.xlsx", {"t": {"item": np.array(["x" * 32_768], dtype=object)}})
-
-
-def test_nothing_stays_in_the_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir()
-    write_workbook(tmp_path / "a.xlsx", {"items": TABLE})
-    with pytest.raises(OutputError):
-        write_workbook(tmp_path / "b.xlsx", {"t": {"item": np.array(["x" * 32_768], dtype=object)}})
-    with pytest.raises(OSError, match="No such file"):
-        write_workbook(tmp_path / "nowhere" / "c.xlsx", {"items": TABLE})
-    assert not list((tmp_path / "tmp").iterdir())
 
 
 def test_a_workbook_of_somebody_else_is_kept(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ class Machine:
     )
     threads: int | None = size("NUMBER", "Threads to use; all by default.", min=1, envvar="SPECTRAL_IRT_THREADS")
     dask: str | None = size(
-        "ADDRESS|local:N",
-        "Work on a Dask cluster: the address of its scheduler, such as tcp://10.0.0.1:8786, or N local processes.",
+        "ADDRESS",
+        "Work on a Dask cluster: the address of its scheduler, such as tcp://10.0.0.1:8786.",
         envvar="SPECTRAL_IRT_DASK",
     )
 

@@ -122,11 +122,6 @@ def positions(labels: Iterable[Any], known: Iterable[Any]) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def index_of(known: Iterable[Any]) -> dict[Any, int]:
-    """Where each label is, for whoever looks up a few of very many again and again; `positions` has the whole rule."""
-    return {label: k for k, label in enumerate(_plain(known))}
-
-
 def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None:
     by_text: dict[str, list[int]] = {}
     for k, label in enumerate(theirs):

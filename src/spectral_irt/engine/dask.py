@@ -11,7 +11,7 @@ import pkgutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity
-from spectral_irt.engine.threads import available_processors, one_blas_thread
+from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError, reason_of
 
 if TYPE_CHECKING:
@@ -34,11 +34,6 @@ TASKS_PER_THREAD = 2  # shards for every thread of a worker, of parts that are m
 ADDED_TOGETHER = 16  # sums that one task adds on the workers, so that few results travel to this process
 LARGE = 65_536  # bytes of arguments from which they travel once, as a task of their own, and not with every task
 AT_ONCE = 16  # shards whose results are fetched together
-
-# Dask tells workers to hand memory back at once, and every temporary array of a kernel is then cleared by the system
-# before it is used: some passes take four times as long (glibc only; see docs/how-to/clusters.md).
-KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**28}
-
 
 # What a worker does. A shard is a run of parts that are kept together and make one task. Every function is pure: a
 # cluster that lost a result makes it again.
@@ -133,7 +128,7 @@ class DaskEngine(Engine):
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._closing = ExitStack()
+        self._own: Client | None = None  # that `connect` made
         self.threads = self._workers()
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
@@ -197,10 +192,11 @@ class DaskEngine(Engine):
             return all(self.client.run(os.path.exists, str(path.absolute())).values())
 
     def close(self) -> None:
-        """End what `connect` began: the connection, and the workers if they were its own."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._closing.close()
+        """End the connection that `connect` began."""
+        if self._own is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._own.close()
 
     def _tasks(
         self, gather: Callable[..., Any], kernel: Kernel, parts: Sequence[Any], args: tuple[Any, ...], each: Each
@@ -307,8 +303,7 @@ def _said(error: BaseException) -> str:
 
 
 def connect(where: Any) -> DaskEngine:
-    """The engine of a cluster: a client, the address of a scheduler, or "local:4" for processes on this machine, which
-    end with `close()`."""
+    """The engine of a cluster: a client, or the address of a scheduler, whose connection ends with `close()`."""
     try:
         import distributed
     except ImportError:
@@ -320,25 +315,23 @@ def connect(where: Any) -> DaskEngine:
     if isinstance(where, distributed.Client):
         return DaskEngine(where)
     if not isinstance(where, str) or not where.strip():
-        raise OptionError(f"`dask` is {where!r}; it can be a distributed.Client, 'tcp://HOST:PORT', or 'local:4'.")
-    with ExitStack() as closing:
-        if where == "local" or where.startswith("local:"):
-            where = _local_cluster(where)
-            closing.callback(where.close)
-        client = _client(where)
-        closing.callback(client.close)
+        raise OptionError(f"`dask` is {where!r}; it can be a distributed.Client or 'tcp://HOST:PORT'.")
+    client = _client(where)
+    try:
         engine = DaskEngine(client)
-        engine._closing = closing.pop_all()
+    except BaseException:
+        client.close()
+        raise
+    engine._own = client
     return engine
 
 
-def _client(where: Any) -> Client:
+def _client(where: str) -> Client:
     import distributed
     from distributed.comm import parse_address, parse_host_port
 
     try:
-        if isinstance(where, str):
-            parse_host_port(parse_address(where)[1])  # before a client is half made
+        parse_host_port(parse_address(where)[1])  # before a client is half made
         return distributed.Client(where, timeout=ANSWERS_WITHIN, set_as_default=False)
     except ValueError as error:
         raise OptionError(
@@ -349,25 +342,3 @@ def _client(where: Any) -> Client:
             f"no Dask scheduler answers at {where} within {ANSWERS_WITHIN:.0f} seconds. Check the address, and that "
             "the scheduler runs and can be reached from here."
         ) from None
-
-
-def _local_cluster(where: str) -> Any:
-    """Worker processes on this machine, with one thread each: nothing listens to other machines."""
-    import logging
-
-    import dask
-    from distributed import LocalCluster
-
-    text = where.removeprefix("local").removeprefix(":")
-    if text and not (text.isdecimal() and int(text) > 0):
-        raise OptionError(f"`dask` is {where!r}; how many worker processes? For instance 'local:4'.")
-    usual = dask.config.get("distributed.nanny.pre-spawn-environ", {})
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": {**usual, **KEEPS_MEMORY}}):
-        return LocalCluster(
-            n_workers=int(text) if text else available_processors(),
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        )

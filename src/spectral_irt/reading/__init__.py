@@ -195,9 +195,9 @@ def read(
     progress : callable(fraction, text), optional
         Called after every piece with how far reading has come.
     client : distributed.Client, or str, optional
-        A Dask cluster: its client, the address of its scheduler, or "local:4" for processes on this machine. Its
-        workers map a packed file that they see, and keep the answers of others, which are read here and sent there;
-        they do every sum over people. See the page on clusters.
+        A Dask cluster: its client, or the address of its scheduler. Its workers map a packed file that they see, and
+        keep the answers of others, which are read here and sent there; they do every sum over people. See the page on
+        clusters.
 
     Returns
     -------

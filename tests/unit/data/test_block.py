@@ -11,7 +11,6 @@ import pytest
 from dense import AWKWARD
 from spectral_irt import sparse_kernels
 from spectral_irt.data import Block, Responses
-from spectral_irt.sparse_kernels import csr, fill_scaled, onto_items
 
 N_ITEMS = AWKWARD.shape[1]
 
@@ -46,22 +45,11 @@ def test_counts_scores_and_who_is_informative(block: Block) -> None:
     assert np.flatnonzero(block.informative).tolist() == [0, 2, 6, 7]
 
 
-def test_user_and_answer_of_every_response(block: Block) -> None:
-    X = np.full(AWKWARD.shape, np.nan)
-    X[block.person_of_response(), block.items] = block.right()
-    np.testing.assert_array_equal(X, AWKWARD)
-
-
 def test_pattern_has_a_row_of_right_and_a_row_of_wrong_answers_a_user(block: Block) -> None:
     rows = block.pattern(N_ITEMS).toarray()
     np.testing.assert_array_equal(rows[0::2], AWKWARD == 1)
     np.testing.assert_array_equal(rows[1::2], AWKWARD == 0)
     assert block.pattern(N_ITEMS) is block.pattern(N_ITEMS)
-
-
-def test_pattern_shares_the_item_codes(block: Block) -> None:
-    assert np.shares_memory(block.pattern(N_ITEMS).indices, block.items)
-    assert block.pattern(N_ITEMS).indices.dtype == np.int32
 
 
 def test_matrix_puts_a_value_on_every_response(block: Block) -> None:
@@ -71,22 +59,6 @@ def test_matrix_puts_a_value_on_every_response(block: Block) -> None:
     for k, (person, item, right) in enumerate(zip(block.person_of_response(), block.items, block.right(), strict=True)):
         expected[2 * person + (not right), item] = values[k]
     np.testing.assert_array_equal(rows, expected)
-
-
-def test_matrix_products_are_the_dense_ones(block: Block) -> None:
-    v = np.linspace(-1, 2, N_ITEMS)
-    u = np.linspace(0.5, 3, 2 * block.n_persons)
-    pattern = block.pattern(N_ITEMS)
-    np.testing.assert_allclose(pattern @ v, pattern.toarray() @ v, rtol=1e-14)
-    np.testing.assert_allclose(pattern.T @ u, pattern.toarray().T @ u, rtol=1e-14)
-
-
-def test_a_large_block_does_not_disturb_the_values_of_a_small_one(block: Block) -> None:
-    small = block.pattern(N_ITEMS)
-    n = 3 * len(small.data)
-    large = Block(np.array([0, n]), np.array([n]), np.arange(n, dtype=np.int32)).pattern(n)
-    assert large.toarray().sum() == n
-    assert small.toarray().sum() == block.n_responses
 
 
 def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,33 +97,8 @@ def test_pickle_carries_the_answers_and_not_the_matrices(block: Block) -> None:
     np.testing.assert_array_equal(again.pattern(N_ITEMS).toarray(), block.pattern(N_ITEMS).toarray())
 
 
-def test_a_block_without_users() -> None:
-    empty = Block(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))
-    assert empty.pattern(4).shape == (0, 4)
-    assert empty.counts.tolist() == empty.scores.tolist() == empty.right().tolist() == []
-    assert Responses((empty,), np.arange(4), np.arange(0)).item_counts.tolist() == [0, 0, 0, 0]
-
-
 def test_halves_are_the_right_and_the_wrong_answers(block: Block) -> None:
     right, wrong = block.halves(N_ITEMS)
     np.testing.assert_array_equal(right.toarray(), AWKWARD == 1)
     np.testing.assert_array_equal(wrong.toarray(), AWKWARD == 0)
     assert block.halves(N_ITEMS)[0] is right
-
-
-def test_fill_scaled_is_an_outer_product_on_the_stored_cells(block: Block) -> None:
-    rows, columns = np.linspace(1, 2, block.n_persons), np.linspace(-3, 3, N_ITEMS)
-    for half in block.halves(N_ITEMS):
-        out = np.full(half.nnz, np.nan)
-        fill_scaled(half.indptr, half.indices, rows, columns, out)
-        cells = csr(half.indptr, half.indices, out, N_ITEMS).toarray()
-        np.testing.assert_allclose(cells, half.toarray() * np.outer(rows, columns), rtol=1e-14)
-    assert block.halves(N_ITEMS)[0].toarray().max() == 1  # the shared values are left alone
-
-
-@pytest.mark.parametrize("columns", [(), (3,)])
-def test_sums_onto_items_are_products_with_the_transpose(block: Block, columns: tuple[int, ...]) -> None:
-    values = np.random.default_rng(0).normal(size=(block.n_persons, *columns))
-    right, wrong = block.halves(N_ITEMS)
-    np.testing.assert_allclose(onto_items(right, values), (dense(block) == 1).T @ values, atol=1e-12)
-    np.testing.assert_allclose(onto_items(wrong, values), (dense(block) == 0).T @ values, atol=1e-12)

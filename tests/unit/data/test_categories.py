@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
-from spectral_irt.data.responses import Responses
 from spectral_irt.engine.memory import budget
 from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError
 
@@ -53,13 +52,6 @@ def test_missing_is_what_stood_in_the_data():
     assert table(found.take_items([1])) == [[2], [1], [0], [2]]
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.float64, bool])
-def test_missing_counts_whatever_the_type_of_the_numbers(kind):
-    values = np.array([[1, 0], [0, 1], [1, 1]]).astype(kind)
-    assert Responses.from_wide(values, missing=[0]).n_responses == 4
-    assert si.Responses.from_wide(values, missing=[0], ordered=True).n_responses == 4
-
-
 def shuffled(n_people, n_items, seed):
     rng = np.random.default_rng(seed)
     answers = rng.integers(0, 5, (n_people, n_items))
@@ -89,9 +81,3 @@ def test_a_category_of_dropped_answers_only_is_not_there():
     assert first.category_codes()[0].tolist() == [1, 2, 3]
     with pytest.raises(DuplicateResponseError, match=r"1 \(person, item\) pair"):
         si.Responses.from_long(*columns, ordered=True)
-
-
-def test_people_are_taken_once():
-    answers = Responses.from_wide([[1, 0], [0, 1], [1, 1]])
-    with pytest.raises(OptionError, match="take_persons was given the same one more than once"):
-        answers.take_persons([0, 0, 2])

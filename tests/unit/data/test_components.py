@@ -32,10 +32,6 @@ def same_group(labels: np.ndarray, answered: np.ndarray) -> np.ndarray:
     return labels[answered][:, None] == labels[answered]
 
 
-def test_an_item_without_answers_is_in_no_component() -> None:
-    assert components(Responses.from_wide([[None, 1, 0]] * 3)).tolist() == [-1, 0, 1]
-
-
 def test_components_of_ordered_answers() -> None:
     """Two forms that share no people: the larger is kept, and the finding names the other."""
     rng = np.random.default_rng(1)

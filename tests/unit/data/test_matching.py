@@ -89,10 +89,3 @@ class TestEverywhere:
         frame.write_parquet(tmp_path / "a.parquet")
         found = read(tmp_path / "a.parquet", key={there[0]: "A", there[1]: "C"})
         assert found.to_dense()[0].tolist() == [1, 0]
-
-
-def test_a_key_with_both_is_not_cut_short(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("person,item,response\na,1,A\nb,1,B\na,2,A\nb,2,B\n")
-    found = read(tmp_path / "a.csv", key={1: "A", "1": "B", 2: "A"})
-    assert found.items.tolist() == [1, 2]
-    np.testing.assert_array_equal(found.to_dense()[0], [1, 1])  # 1 is the item 1, and "1" is another

@@ -70,11 +70,6 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("kind", WAYS)
-def test_arrays_of_every_kind(kind):
-    assert same(Responses.from_wide(WAYS[kind](), ordered=True).to_dense(), TABLE)
-
-
 @pytest.mark.parametrize(("duplicates", "code"), [("first", 2), ("last", 1)])
 def test_repeated_answers(duplicates, code):
     """Categories are numbered without those that nobody has any more."""
@@ -105,12 +100,6 @@ def test_categories_nobody_used():
         Responses.from_wide(table, unused="drop", ordered=True)
 
 
-def test_coded_from_one():
-    answers = Responses.from_wide(TABLE + 1, ordered=True)
-    assert same(answers.to_dense(), TABLE)
-    assert [note.code for note in answers.notes] == ["categories_shifted"]
-
-
 def test_an_item_answered_alike_by_all():
     answers = Responses.from_wide([[0, 1, 3], [2, 1, 3], [1, 1, 3]], ordered=True)
     assert answers.thresholds.max_score.tolist() == [2, 1, 1]
@@ -134,11 +123,6 @@ def test_bad_values(value, words):
     if value == -1:
         table[4, 0] = _
         assert np.isnan(Responses.from_wide(table, missing=-1, ordered=True).to_dense()[1, 2])
-
-
-def test_labels_need_recoding():
-    with pytest.raises(ResponseValueError, match=r"'never', which is not a category.*recode"):
-        Responses.from_wide([["never", "1"], ["1", "0"]], ordered=True)
 
 
 @pytest.mark.parametrize("estimator", [SpectralRasch(), ConditionalRasch(), JointRasch()])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dense import AWKWARD, table_of
+from dense import table_of
 from spectral_irt.data import Responses, packing
 from spectral_irt.data.builder import Piece, ResponsesBuilder
 from spectral_irt.data.packing import Repeats, person_chunks
@@ -49,10 +49,6 @@ def test_user_chunks_are_whole_users_in_order(size: int) -> None:
     for start, stop in chunks:
         assert stop > start
         assert counts[start:stop].sum() <= size or stop == start + 1
-
-
-def test_no_users_no_chunks() -> None:
-    assert list(person_chunks(np.zeros(1, dtype=np.int64))) == []
 
 
 def test_any_order_of_answers() -> None:
@@ -103,25 +99,6 @@ def test_repeats_are_an_error_that_counts_and_names_pairs() -> None:
         packed(REPEATED, 3)
 
 
-def test_the_same_answer_twice_is_a_repeat_too() -> None:
-    with pytest.raises(DuplicateResponseError, match=r"1 \(person, item\) pair is"):
-        packed([[(0, 1), (0, 1)]], 1)
-
-
-def test_many_repeats_name_five_and_count_the_rest() -> None:
-    answers = [[(0, 1), (0, 0)] for _ in range(9)]
-    with pytest.raises(DuplicateResponseError, match=r"9 .*and 4 more"):
-        packed(answers, 1)
-
-
-def test_repeats_add_up_over_chunks() -> None:
-    repeats = Repeats()
-    indptr, slots = slots_of(REPEATED)
-    for start, stop in ((0, 1), (1, 3)):
-        pack(indptr[start : stop + 1] - indptr[start], slots[indptr[start] : indptr[stop]], "first", repeats)
-    assert (repeats.extra, repeats.pairs) == (3, 2)
-
-
 @pytest.mark.parametrize("duplicates", ["first", "last"])
 def test_random_repeats_against_a_loop(duplicates: str) -> None:
     rng = np.random.default_rng(5)
@@ -140,15 +117,6 @@ def test_random_repeats_against_a_loop(duplicates: str) -> None:
         rows.reverse()
     expected = table_of(rows, shape=(15, 8))
     np.testing.assert_array_equal(responses.to_dense(), expected)
-
-
-def test_codes_in_any_row_order_give_the_same_data() -> None:
-    person, item = np.nonzero(~np.isnan(AWKWARD))
-    order = np.random.default_rng(0).permutation(len(person))
-    labels: dict[str, Any] = {"persons": np.arange(len(AWKWARD)), "items": np.arange(AWKWARD.shape[1])}
-    for rows in (slice(None), order, slice(None, None, -1)):
-        responses = Responses.from_codes(person[rows], item[rows], AWKWARD[person, item][rows] == 1, **labels)
-        np.testing.assert_array_equal(responses.to_dense(), AWKWARD)
 
 
 def test_large_item_codes_survive() -> None:

@@ -21,7 +21,7 @@ from spectral_irt.data.block import Block
 from spectral_irt.data.packed_file import HEAD, PackedWriter, open_responses
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine.memory import is_mapped
-from spectral_irt.errors import OptionError, OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
+from spectral_irt.errors import OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
 
 
 def same(a: Responses, b: Responses) -> None:
@@ -70,13 +70,6 @@ def test_labels(labels: list[Any], tmp_path: Path) -> None:
     assert [(type(one), one) for one in back.tolist()] == [(type(one), one) for one in given.items.tolist()]
 
 
-def test_labels_of_another_kind_are_refused(tmp_path: Path) -> None:
-    given = Responses.from_wide([[1, 0], [0, 1]], items=[("a", 1), ("b", 2)])
-    with pytest.raises(OptionError, match="labels of the kind tuple cannot be packed"):
-        given.save(tmp_path / "a.packed")
-    assert not list(tmp_path.iterdir())
-
-
 def test_ordered_answers(tmp_path: Path) -> None:
     given = si.Responses.from_wide([[0, 1, None], [2, 0, 1], [1, 1, 0], [2, 0, 1]], ordered=True)
     given.save(tmp_path / "a.packed")
@@ -88,13 +81,6 @@ def test_ordered_answers(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError, match="ordered categories"):
         si.read(tmp_path / "a.packed", ordered=False)
     assert np.array_equal(si.read(tmp_path / "a.packed").to_dense(), given.to_dense(), equal_nan=True)
-
-
-def test_nobody_and_everybody(tmp_path: Path) -> None:
-    for table in ([[np.nan, np.nan]], [[1, 1], [np.nan, np.nan], [0, 0]]):
-        given = Responses.from_wide(table)
-        given.save(tmp_path / "a.packed")
-        same(given, open_responses(tmp_path / "a.packed"))
 
 
 @pytest.mark.slow
@@ -117,15 +103,6 @@ def test_no_changed_byte_goes_unnoticed(keyed: Responses, tmp_path: Path) -> Non
         whole[k] ^= 0x10
     parts = 4 * len(keyed.blocks) + 2
     assert unnoticed <= parts * packed.ALIGNED
-
-
-@pytest.mark.parametrize("left", [0, 3, 40, 200, -1])
-def test_cut_off(keyed: Responses, tmp_path: Path, left: int) -> None:
-    file = tmp_path / "a.packed"
-    keyed.save(file)
-    file.write_bytes(file.read_bytes()[:left])
-    with pytest.raises(ReadError, match=r"a\.packed (is cut off|is too short|is not a packed).*spectral-irt pack"):
-        open_responses(file)
 
 
 def test_a_newer_version(keyed: Responses, tmp_path: Path) -> None:
@@ -174,14 +151,6 @@ def test_what_was_there_stays_when_the_disk_is_full(
         replace(keyed, source="other").save(file)
     assert file.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.packed", "choices.csv"]
-
-
-def test_options_belong_to_packing(keyed: Responses, tmp_path: Path) -> None:
-    keyed.save(tmp_path / "a.packed")
-    with pytest.raises(OptionError, match=r"read and scored when it was packed; leave out `missing=`, `person="):
-        si.read(tmp_path / "a.packed", missing="9", person="id")
-    with pytest.raises(ReadError, match="read alone"):
-        si.read([tmp_path / "a.packed"] * 2)
 
 
 # ---------------------------------------------------- files of strangers, which agree with their own checksums

@@ -36,12 +36,6 @@ def test_totals(responses: Responses) -> None:
     np.testing.assert_array_equal(responses.to_dense(), AWKWARD)
 
 
-def test_repr_says_the_size(responses: Responses) -> None:
-    n = int(np.sum(~np.isnan(AWKWARD)))
-    share = 100 * np.nanmean(AWKWARD)
-    assert repr(responses) == f"Responses(8 persons x 7 items, {n} responses, {share:.1f}% right)"
-
-
 def test_no_data_at_all() -> None:
     empty = Responses.from_wide(np.zeros((0, 0)))
     assert (empty.n_persons, empty.n_items, empty.n_responses) == (0, 0, 0)
@@ -77,12 +71,6 @@ def test_positions_that_do_not_exist(responses: Responses) -> None:
         responses.take_items([1, 1])
 
 
-def test_parts_of_parts(responses: Responses) -> None:
-    part = responses.take_persons([0, 2, 3, 7]).take_items([1, 2, 3]).take_persons([1, 3])
-    np.testing.assert_array_equal(part.to_dense(), AWKWARD[np.ix_([2, 7], [1, 2, 3])])
-    assert part.persons.tolist() == [2, 7]
-
-
 def test_digest_does_not_depend_on_blocks(responses: Responses) -> None:
     person, item = np.nonzero(~np.isnan(AWKWARD))
     rebuilt = Responses.from_codes(
@@ -110,22 +98,10 @@ def test_digest_sees_every_difference() -> None:
     assert len(digests) == len(others) + 1
 
 
-def test_digest_tells_one_label_from_two() -> None:
-    X = np.array([[1, 0]])
-    assert (
-        Responses.from_wide(X, items=["a\x1fb", "c"]).digest() != Responses.from_wide(X, items=["a", "b\x1fc"]).digest()
-    )
-
-
 def test_pickle(responses: Responses) -> None:
     again = pickle.loads(pickle.dumps(responses))
     assert again.digest() == responses.digest()
     np.testing.assert_array_equal(again.to_dense(), AWKWARD)
-
-
-def test_cannot_be_changed(responses: Responses) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        responses.items = np.arange(7)  # type: ignore[misc]
 
 
 # ------------------------------------------------------------------ from_long
@@ -159,17 +135,6 @@ def test_from_long_repeats() -> None:
         Responses.from_long(*columns, duplicates="mean")  # type: ignore[arg-type]
 
 
-def test_from_long_takes_columns_only() -> None:
-    for wrong in (1, [[1]], [["a"]]):
-        with pytest.raises(OptionError, match="1-D"):
-            Responses.from_long([1], [1], wrong)
-
-
-def test_from_long_lengths_must_agree() -> None:
-    with pytest.raises(OptionError, match=r"\[2, 2, 1\]"):
-        Responses.from_long([1, 2], [1, 2], [1])
-
-
 @pytest.mark.parametrize(
     "labels",
     [
@@ -195,16 +160,6 @@ def test_from_long_takes_columns_of_any_library() -> None:
     for table in (frame, pl.DataFrame(frame.astype({"right": float}).to_dict("list")), frame.convert_dtypes()):
         responses = Responses.from_long(table["person"], table["item"], table["right"])
         assert responses.digest() == expected.digest()
-
-
-def test_from_long_masked_is_absent() -> None:
-    right = np.ma.array([1, 0, 1], mask=[False, False, True])
-    assert Responses.from_long(["a", "a", "b"], [1, 2, 1], right).counts.tolist() == [2, 0]
-
-
-def test_from_long_labels_of_several_kinds_are_text() -> None:
-    items = np.array([1, "1", "a"], dtype=object)
-    assert Responses.from_long([0, 1, 0], items, [1, 0, 1]).items.tolist() == ["1", "a"]
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])

@@ -55,11 +55,6 @@ def test_all_types_of_0_and_1(series: pl.Series) -> None:
     assert responses.scores.tolist() == [1, 0, 0]
 
 
-@pytest.mark.parametrize("absent", ["", "NA", "NaN", "nan", "null", '""', " "])
-def test_what_always_means_not_answered(tmp_path: Path, absent: str) -> None:
-    assert np.isnan(dense(tmp_path, f"a,b\n1,{absent}\n0,1\n")[0][1])
-
-
 @pytest.mark.parametrize(
     ("said", "written"),
     [
@@ -154,17 +149,6 @@ def test_key_files(tmp_path: Path, key: str) -> None:
     np.testing.assert_array_equal(found.to_dense(), [[0, 0], [1, NAN], [0, 1]])
 
 
-def test_key_in_parquet_and_for_long_tables(tmp_path: Path) -> None:
-    pl.DataFrame({"item": [1, 2], "key": [3, 4]}).write_parquet(tmp_path / "key.parquet")
-    found = of_text(tmp_path, "person,item,response\na,1,3\na,2,3\nb,2,4.0\nb,1,NA\n", key=tmp_path / "key.parquet")
-    np.testing.assert_array_equal(found.to_dense(), [[1, 0], [NAN, 1]])
-
-
-def test_key_with_rows_as_items(tmp_path: Path) -> None:
-    found = of_text(tmp_path, "item,ann,bob\nq1,A,B\nq2,C,D\n", orient="items", key={"q1": "A", "q2": "D"})
-    np.testing.assert_array_equal(found.to_dense(), [[1, 0], [0, 1]])
-
-
 def test_items_without_a_key_are_named(tmp_path: Path) -> None:
     long = "person,item,response\n1,q1,A\n1,q2,B\n"
     with pytest.raises(OptionError, match="no answer for 1 of the items: 'q2'"):
@@ -193,14 +177,6 @@ def test_correct_values(tmp_path: Path, correct: Any) -> None:
     found = of_text(tmp_path, CHOICES, correct=correct)
     expected = [[1, float("b" in correct)], [0, NAN], [0, 1]]
     np.testing.assert_array_equal(found.to_dense(), expected)
-
-
-def test_correct_numbers_whatever_their_spelling(tmp_path: Path) -> None:
-    text = "a,b\n3,3.0\n4,5\n"
-    for correct in (3, 3.0, "3", "3.00", [3, 7]):
-        np.testing.assert_array_equal(of_text(tmp_path, text, correct=correct).to_dense(), [[1, 1], [0, 0]])
-    frame = pl.DataFrame({"a": [3.0, 4.0], "b": [3.0, 5.0]})
-    np.testing.assert_array_equal(read(frame, correct=3).to_dense(), [[1, 1], [0, 0]])
 
 
 def test_correct_that_nobody_said(tmp_path: Path) -> None:
@@ -233,12 +209,6 @@ def test_threshold_must_be_finite(tmp_path: Path, threshold: float) -> None:
 def test_threshold_must_part_the_data(tmp_path: Path, text: str, threshold: float, effect: str) -> None:
     with pytest.raises(OptionError, match=f"run from 1 to 5, so {effect}"):
         of_text(tmp_path, text, threshold=threshold)
-
-
-@pytest.mark.parametrize("value", ["good", "inf"])
-def test_threshold_needs_numbers(tmp_path: Path, value: str) -> None:
-    with pytest.raises(ResponseValueError, match="not a finite number"):
-        of_text(tmp_path, RATINGS.replace("5", value), threshold=3)
 
 
 # ------------------------------------------------------------------ above the person's mean

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,20 @@ import spectral_irt as si
 from spectral_irt.data import block
 from spectral_irt.engine.dask import DaskEngine, connect
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("distributed") is None, reason="without Dask")]
+pytestmark = pytest.mark.slow
+
+LocalCluster = pytest.importorskip("distributed").LocalCluster
 
 CLOSE = 1e-12  # the order in which sums of a few hundred numbers are added moves them by some 1e-15
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[DaskEngine]:
-    engine = connect("local:2")
-    yield engine
-    engine.close()
+    small: Any = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50}
+    with LocalCluster(host="127.0.0.1", dashboard_address="127.0.0.1:0", **small) as cluster:
+        engine = connect(cluster.scheduler_address)
+        yield engine
+        engine.close()
 
 
 def long_table(n: int = 600, m: int = 24, seed: int = 0) -> pl.DataFrame:

@@ -128,18 +128,6 @@ def test_matrices_that_share_numbers_still_share_them(nothing: Budget) -> None:
     assert np.array_equal(part.columns.toarray(), 2 * before.T)
 
 
-def test_read_only_arrays_belong_to_somebody_else(nothing: Budget) -> None:
-    shared = np.arange(100.0)
-    shared.setflags(write=False)
-    assert nothing.keep(shared) is shared
-
-
-def test_large_arrays_and_many_small_ones(nothing: Budget) -> None:
-    arrays = [np.random.default_rng(k).integers(0, 100, size=k * 100, dtype=np.int32) for k in range(1, 30)]
-    kept = [nothing.keep(array.copy()) for array in arrays]
-    assert all(np.array_equal(a, b) for a, b in zip(arrays, kept, strict=True))
-
-
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "4XB", "nan", "1e9", "four GB"])
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(OptionError, match="it is a size such as"):

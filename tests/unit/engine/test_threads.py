@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dense import AWKWARD
 from spectral_irt import SpectralRasch
-from spectral_irt.data import Block, Responses, builder
+from spectral_irt.data import Block
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.simulate import rasch
@@ -51,22 +48,6 @@ def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ..
             assert engine.sum(weighted, blocks, v).tobytes() == alone.tobytes()
     expected = sum(weighted(block, v) for block in blocks)
     np.testing.assert_array_equal(alone, expected)
-
-
-def test_sum_is_the_one_block_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    v = np.linspace(0.1, 2, AWKWARD.shape[1])
-    whole = LocalEngine().sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
-    monkeypatch.setattr(builder, "BLOCK_RESPONSES", 1)
-    parts = LocalEngine(2).sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
-    np.testing.assert_allclose(parts, whole, rtol=1e-14)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_tuples_are_added_part_by_part(blocks: tuple[Block, ...], threads: int) -> None:
-    v = np.ones(N_ITEMS)
-    sizes, total = LocalEngine(threads).sum(size_and_total, blocks, v)
-    assert sizes.tolist() == [600, sum(block.n_responses for block in blocks)]
-    np.testing.assert_array_equal(total, LocalEngine(1).sum(weighted, blocks, v))
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -109,12 +90,6 @@ def test_an_error_in_a_kernel_reaches_the_caller(blocks: tuple[Block, ...], thre
     assert engine.sum(lambda block: block.n_persons, blocks) == 600  # and the engine still works
 
 
-def test_one_block_and_none(blocks: tuple[Block, ...]) -> None:
-    count: Callable[[Block], int] = lambda block: block.n_persons  # noqa: E731
-    assert LocalEngine().sum(count, blocks[:1]) == 1
-    assert LocalEngine().sum(count, ()) is None
-
-
 @pytest.mark.parametrize("threads", [0, -2])
 def test_threads_must_be_positive(threads: int) -> None:
     with pytest.raises(OptionError, match=f"`threads` is {threads}"):
@@ -139,13 +114,6 @@ def test_prepared_parts_have_sums_of_their_own() -> None:
         list(parts.map(lambda part, own: own, each=[[1]]))
 
 
-def test_sums_do_not_change_what_a_kernel_keeps() -> None:
-    kept = [np.ones(3), np.full(3, 2.0), np.full(3, 3.0)]
-    total = LocalEngine(1).sum(lambda k: kept[k], [0, 1, 2])
-    np.testing.assert_array_equal(total, np.full(3, 6.0))
-    np.testing.assert_array_equal(kept[0], np.ones(3))
-
-
 def test_seeds_do_not_depend_on_threads() -> None:
     drawn = [
         list(LocalEngine(k).hold(range(5)).map(lambda part, seed: np.random.default_rng(seed).random(), each=[seeds]))
@@ -160,13 +128,6 @@ def test_an_engine_travels_without_its_threads() -> None:
     engine = LocalEngine(2)
     engine.sum(lambda part: part, [1, 2, 3])
     assert pickle.loads(pickle.dumps(engine)).threads == 2
-
-
-def test_a_thread_for_every_processor_where_the_system_does_not_say_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    """macOS and Windows have no `sched_getaffinity`."""
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 7)
-    assert LocalEngine().threads == 7
 
 
 def test_threads_are_not_for_answers_on_a_cluster() -> None:
