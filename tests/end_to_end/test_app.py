@@ -231,14 +231,6 @@ def test_labels_of_columns_are_data(app: App, answers: bytes) -> None:
     app.post(job + "close", {})
 
 
-def test_roles_that_do_not_go_together(app: App, answers: bytes) -> None:
-    job = app.upload("answers.csv", answers)
-    app.wait(job)
-    app.post(job + "columns", {"role-1": "person", "do": "fit"})
-    assert "cannot both name the people" in said_on(app.wait(job))
-    app.post(job + "close", {})
-
-
 def test_what_is_not_there(app: App) -> None:
     for path in ("nothing", "job/abc/", "job/abc/report.html", "job/abc/status"):
         answer = app.get(path)
@@ -248,22 +240,6 @@ def test_what_is_not_there(app: App) -> None:
 
 
 # --------------------------------------------------------------------------------------- several at once, and ends
-
-
-def test_two_files_at_once_do_not_meet(app: App, answers: bytes) -> None:
-    half = b"\n".join(answers.splitlines()[:101]) + b"\n"
-    jobs = [app.upload("answers.csv", content) for content in (answers, half)]
-    pages = [said_on(app.wait(job)) for job in jobs]
-    assert "200 people" in pages[0]
-    assert "100 people" in pages[1]
-    for job in jobs:
-        app.post(job + "columns", {"role-2": "unused", "do": "fit"})
-    busy = app.post(jobs[0] + "columns", {"do": "fit"})  # a second time while it runs
-    assert busy.status == 409
-    assert "is being worked on" in said_on(busy.text)
-    for job, people in zip(jobs, (200, 100), strict=True):
-        assert f"{people} people, 12 items" in said_on(app.wait(job))
-        assert app.post(job + "close", {}).status == 303
 
 
 def test_what_is_canceled_stops_and_leaves_nothing(app: App, answers: bytes) -> None:

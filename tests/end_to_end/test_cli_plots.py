@@ -89,16 +89,6 @@ def test_what_we_did_not_draw_is_not_replaced(cli: Cli, lsat: Path) -> None:
     assert contents() == before
 
 
-def test_inputs_are_kept(cli: Cli, lsat: Path) -> None:
-    Path("pictures").mkdir()
-    text = lsat.read_bytes()
-    os.link(lsat, "pictures/scores.svg")
-    done = cli("fit", lsat, "--plots", "pictures")
-    assert done.code == 2
-    assert lsat.read_bytes() == text
-    assert names("pictures") == ["scores.svg"]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -112,14 +102,6 @@ def test_options_that_do_not_go_together(cli: Cli, lsat: Path, options: list[str
     assert done.code == 2
     assert said in done.err
     assert not Path("pictures").exists()
-
-
-def test_a_file_where_the_folder_should_be(cli: Cli, lsat: Path) -> None:
-    Path("pictures").write_text("a file")
-    done = cli("fit", lsat, "--plots", "pictures")
-    assert done.code == 2
-    assert "a part of the path is a file" in done.err
-    assert Path("pictures").read_text() == "a file"
 
 
 @pytest.mark.slow

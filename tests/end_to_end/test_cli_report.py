@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 import re
 import shlex
 from collections.abc import Callable
@@ -70,13 +68,6 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def fitted(cli: Cli, lsat: Path) -> Path:
-    """A folder of results, without pictures to draw."""
-    assert cli("fit", lsat, "-o", "results").code == 0
-    return Path("results")
-
-
-@pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without pictures."""
     without_pictures(monkeypatch)
@@ -109,29 +100,6 @@ def test_fit_writes_a_page_that_needs_nothing_else(cli: Cli, lsat: Path) -> None
     assert Path("deep/report.html").read_bytes() == first  # and the same each time
 
 
-def test_numbers_are_those_of_the_tables(cli: Cli, fitted: Path, lsat: Path, quick: None) -> None:
-    assert cli("fit", lsat, "--report", "report.html").code == 0
-    page = Page("report.html")
-    with (fitted / "items.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    rows.sort(key=lambda row: -float(row["difficulty"]))
-    columns = {column["name"]: column["values"] for column in page.data["items"]["columns"]}
-    assert columns["item"] == [row["item"] for row in rows]
-    assert columns["difficulty"] == [round(float(row["difficulty"]), 3) for row in rows]
-    assert columns["n"] == [int(row["n"]) for row in rows]
-    answers = si.read(str(lsat))
-    study = si.SpectralRasch().fit(answers).analyse(answers)
-    strata = page.data["items"]["details"]["strata"]
-    for row, item in enumerate(columns["item"]):
-        found = study.plot.icc(item).columns()
-        numbers = {"n": 1, "observed": 1000, "place": 100, "ci_low": 1000, "ci_high": 1000}
-        flat = np.stack([unit * found[name] for name, unit in numbers.items()], axis=1)
-        assert strata[str(row)] == pytest.approx(flat.ravel(), abs=0.5001)
-    scores = {column["name"]: column["values"] for column in page.data["scores"]["columns"]}
-    expected = study.calibration.score_table()
-    assert scores["ability"] == expected["ability"].round(2).to_list()
-
-
 def test_python_and_the_shell_make_the_same_page(cli: Cli, lsat: Path, quick: None) -> None:
     assert cli("fit", lsat, "--report", "shell.html").code == 0
     answers = si.read(str(lsat))
@@ -141,24 +109,6 @@ def test_python_and_the_shell_make_the_same_page(cli: Cli, lsat: Path, quick: No
     command = r"<h3>The same on the command line</h3>\s*<pre.*?</pre>\s*"
     shell = re.sub(command, "", shell, flags=re.S)  # Python knows of none
     assert shell.replace("lsat.csv", "answers.csv").split() == python.replace("lsat.csv", "answers.csv").split()
-
-
-@pytest.mark.slow
-def test_the_commands_in_the_page_do_what_was_done(cli: Cli, lsat: Path, quick: None) -> None:
-    text = lsat.read_text().splitlines()
-    text = [f"{line},{'sex' if k == 0 else 'fm'[k % 2]}" for k, line in enumerate(text)]
-    Path("a b.csv").write_text("\n".join(text) + "\n")
-    options = ["--group", "sex", "--estimator", "cml", "--ability", "eap", "--scale", "500,100"]
-    assert cli("fit", Path("a b.csv").resolve(), *options, "-o", "results", "--report", "report.html").code == 0
-    page = Page("report.html")
-    said = "spectral-irt fit 'a b.csv' --group sex --estimator cml --ability eap --scale 500,100 -o results --report"
-    assert said in page.text
-    assert "fit = si.ConditionalRasch().fit(answers) study = fit.analyse(answers, ability='eap')" in page.text
-    assert str(Path.cwd()) not in page.source  # where files lie is nobody's business
-    Path("results").rename("old")
-    assert cli(*shlex.split(said)[1:], "again.html").code == 0
-    for name in ("items.csv", "persons.csv", "dif.csv"):
-        assert Path("results", name).read_bytes() == Path("old", name).read_bytes()
 
 
 AGAIN = [
@@ -192,17 +142,6 @@ def test_the_command_and_the_python_of_a_report_do_it_again(cli: Cli, lsat: Path
     again = names["study"].tables()["items"]
     for name in ("difficulty", "se", *(["measure"] if "scale 500" in line else [])):
         assert np.allclose(again[name], items[name].to_numpy(), atol=1e-9), name
-
-
-def test_nobody_is_named_unless_asked(cli: Cli, lsat: Path, quick: None) -> None:
-    text = lsat.read_text().splitlines()
-    Path("named.csv").write_text("\n".join([text[0], *(f"Zebedee{line}" for line in text[1:])]) + "\n")
-    assert cli("fit", "named.csv", "--report", "report.html").code == 0
-    assert "Zebedee" not in Path("report.html").read_text(encoding="utf-8")
-    assert cli("fit", "named.csv", "--report", "report.html", "--list-persons").code == 0
-    people = {column["name"]: column["values"] for column in Page("report.html").data["persons"]["columns"]}
-    assert len(people["person"]) == 1000
-    assert people["person"][0].startswith("Zebedee")
 
 
 # ------------------------------------------------------------------------------------------ hostile labels
@@ -250,21 +189,6 @@ def test_what_we_did_not_write_is_not_replaced(cli: Cli, lsat: Path) -> None:
         assert done.code == 2
         assert said in done.err
     assert contents() == before
-
-
-def test_nothing_is_left_when_the_disk_is_full(
-    cli: Cli, lsat: Path, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, os.strerror(28))
-
-    before = contents()
-    monkeypatch.setattr(Path, "write_text", full)
-    done = cli("fit", lsat, "-o", "results", "--report", "out/report.html")
-    assert done.code == 2
-    assert "the disk is full" in done.err
-    assert contents() == before
-    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def in_a_sentence(data: ReportData) -> str:
     people, items = count(counts.get("persons", 0), "person"), count(counts.get("items", 0), "item")
     if data.study.facets:
         facets = " and ".join(count(one["levels"], name) for name, one in data.record["facets"].items())
-        return f"{people} have {count(answers, 'rating')} on {items}; facets: {facets}. The data: {source}."
+        return f"{people} have {count(answers, 'rating')} on {items} by {facets}. The data: {source}."
     if not data.binary:
         more = f" with {count(counts.get('thresholds') or 0, 'threshold')}"
     else:
@@ -46,7 +46,8 @@ def finding_blocks(
         return (Text("Nothing odd was found."),)
     warnings = sum(one.get("severity") != "note" for one in found)
     if warnings:
-        first = f"{count(warnings, 'warning')} that may change how the results are read, and what to do; then notes."
+        first = f"{count(warnings, 'warning')} that may change how the results are read, and what to do"
+        first += "." if warnings == len(found) else "; then notes."
     else:
         first = "Nothing that would change how the results are read. For the record:"
     shown = tuple(
@@ -74,7 +75,7 @@ def summary(data: ReportData) -> Section:
         ("People", number(counts.get("persons"), 0), ""),
         ("Items", number(counts.get("items"), 0), f"{number(estimated, 0)} of them with an estimate"),
         ("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"),
-        ("Answers", number(counts.get("responses"), 0), share_missing(counts)),
+        ("Ratings" if data.study.facets else "Answers", number(counts.get("responses"), 0), share_missing(counts)),
     ]
     if data.binary or data.study.facets:
         del rows[2]

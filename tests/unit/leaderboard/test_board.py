@@ -16,7 +16,7 @@ from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
 from spectral_irt.inference.results import holm, mcnemar
-from spectral_irt.leaderboard.pairs import compare_pairs, differing, prompts_needed, shared_prompts
+from spectral_irt.leaderboard.pairs import differing, prompts_needed, shared_prompts
 from spectral_irt.leaderboard.source import Source
 
 
@@ -348,11 +348,3 @@ def test_attributes_that_are_not_there(tmp_path: Path) -> None:
         si.Leaderboard.read(tmp_path, by="topic")
     with pytest.raises(OptionError, match="2 labels, and there are 4 prompts"):
         si.Leaderboard(np.eye(4), by=["x", "y"])
-
-
-def test_compare_pairs_holds_both_tests() -> None:
-    x = Responses.from_wide(table(np.array([0.0, 2.0]), 200, seed=3))
-    z, p = np.array([[0.0, -5.0], [5.0, 0.0]]), np.array([[1.0, 0.001], [0.001, 1.0]])
-    found = compare_pairs(np.full((2, 2), 0.3), z, p, turned(x))
-    assert found.sure.tolist() == [[False, False], [True, False]]
-    assert found.sure_mcnemar.tolist() == [[False, False], [True, False]]

@@ -83,15 +83,3 @@ def test_items_off_the_common_scale_are_left_out_and_counted(study: si.Analysis)
     assert partly.plot.wright().frame()["items"].sum() == 18
     with pytest.raises(OptionError, match=r"no place on the common scale, and so no curve: '_a_' \(unlinked\)"):
         partly.plot.icc("_a_")
-
-
-def test_a_group_that_is_not_compared(study: si.Analysis) -> None:
-    with pytest.raises(OptionError, match=r"there is no group 'x'; those compared with '0' are '1'"):
-        study.plot.dif(np.arange(800) % 2, "x")
-
-
-def test_a_calibration_is_needed_to_compare_with(study: si.Analysis) -> None:
-    with pytest.raises(OptionError, match="not a str"):
-        study.plot.against("bank")
-    with pytest.raises(si.errors.BankError, match="share 0 items"):
-        study.plot.against(si.SpectralRasch().fit(si.datasets.load_lsat()))

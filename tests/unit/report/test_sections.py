@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from spectral_irt.report import blocks, methods, people
 from spectral_irt.report.blocks import Column, DataTable, ReportData
 from spectral_irt.report.items import item_table
 from spectral_irt.report.methods import fit_command, python_lines
-from spectral_irt.report.page import data_text
+from spectral_irt.report.page import data_text, page_of
 
 
 def objects(*values: Any) -> np.ndarray:
@@ -70,25 +71,6 @@ def test_options_of_an_item_are_in_its_row(lsat: ReportData) -> None:
         1: [["A (key)", "709", "70.9%", "0.50", "0.30"], ["<b>B</b>", "291", "29.1%", "-0.25", "-0.30"]],
         3: [["C", "10", "1.0%", "–", "0.00"]],
     }  # from the hardest down: item3, item2, item4, item5, item1
-
-
-def test_scores_of_forms_come_before_those_of_all_items(lsat: ReportData) -> None:
-    section = people.scores(lsat)
-    expected = (
-        "On the items that people answered" if "scores" in lsat.tables else "For a person who answers all of the 5"
-    )
-    assert section.content[0].text.startswith(expected)
-    two = {
-        "form": objects("a", "a", "b", "b"),
-        "score": np.array([0, 1, 0, 1]),
-        "ability": np.array([-1.0, 1.0, -2.0, 2.0]),
-        "se": np.ones(4),
-        "n": np.array([3, 4, 5, 6]),
-        "percentile": np.array([25.0, 75.0, 25.0, 75.0]),
-    }
-    section = people.scores(with_tables(lsat, scores=two))
-    assert section.content[0].text.startswith("On 2 forms that people answered")
-    assert section.content[1].data()["filters"] == [{"column": 1, "values": ["a", "b"]}]
 
 
 def test_groups_and_classes(lsat: ReportData) -> None:
@@ -234,3 +216,51 @@ def test_methods_name_the_conditional_likelihood_of_a_rating_scale_and_weights()
         methods.paragraph(si.SpectralRasch().fit(right, weights=np.arange(1, 201)).analyse(right).record())[0]
     )
     assert "survey weights" in said
+
+
+# ----------------------------------------------------------------------------------------------- whole pages
+
+LABELS = ["<script>alert(1)</script>", "=1+1", "$x^2$", "q4"]
+
+
+@pytest.fixture(scope="module")
+def ordered() -> Analysis:
+    answers = si.simulate.partial_credit(200, 4, categories=3, seed=2).responses.to_dense()
+    responses = si.Responses.from_wide(answers, items=LABELS, ordered=True)
+    responses = replace(responses, persons=np.array([f"somebody {k}" for k in range(200)], dtype=object))
+    return si.SpectralPartialCredit().fit(responses).analyse(responses)
+
+
+@pytest.mark.slow
+def test_a_page_has_curves_and_thresholds_and_no_markup_of_labels(ordered: Analysis, tmp_path: Path) -> None:
+    page = ordered.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "somebody 7" not in page
+    assert "somebody 7" in page_of(ordered, ordered.parts(writing=True), list_persons=True)
+    assert page.count("<img") == 5
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    items = json.loads(found[1])["items"]
+    order = np.argsort(-ordered.calibration.difficulty)
+    assert items["columns"][0]["values"] == [LABELS[k] for k in order]
+    details, expected = items["details"], ordered.calibration.thresholds.reshape(4, -1)[order].ravel()
+    assert np.allclose(np.concatenate(details["thresholds"]), expected, atol=5e-4)
+    shown = [[float(row[4]) for row in details["tables"][0]["rows"][str(k)][1:]] for k in range(4)]
+    assert np.allclose(np.concatenate(shown), expected, atol=5e-3)
+    marks = np.reshape(details["strata"][str(order.tolist().index(3))], (-1, 5))
+    curve = ordered.plot.icc("q4").columns()
+    for place, (name, unit) in {0: ("n", 1), 1: ("observed", 1000), 2: ("place", 100), 4: ("ci_high", 1000)}.items():
+        assert np.allclose(marks[:, place], unit * curve[name], atol=0.5001), name
+
+
+@pytest.mark.slow
+def test_what_was_left_out_is_said_and_the_methods_name_the_model(ordered: Analysis) -> None:
+    page = page_of(ordered, ordered.parts(persons=False, fit=False))
+    assert "The fit of the items was left out of the analysis." in page
+    assert "partial credit model (Masters, 1982). Thresholds were estimated" in page
+    assert "Rasch, G." not in page
+    scale = si.SpectralRatingScale().fit(ordered.responses).analyse(ordered.responses)
+    assert python_lines(scale.record(scale.parts(persons=False, fit=False)))[1:3] == (
+        "answers = si.read('answers.csv', ordered=True)",
+        "fit = si.SpectralRatingScale().fit(answers)",
+    )
