@@ -77,36 +77,27 @@ def test_a_command_leaves_a_clean_screen_and_its_results(place: Path, line: str)
         assert any(progress in text for text, _, _ in shown.progress)
 
 
-# The clock is the test's own. A frame is drawn whenever it moves, and the bar pulses by the real time between frames.
+# The bar pulses by the time between frames.
 STEPS = """
-import time, types
-from spectral_irt.cli import terminal as module
-clock = types.SimpleNamespace(monotonic=lambda: now)
-now, module.time = 0.0, clock
-with module.Progress() as progress:
+import time
+from spectral_irt.cli.terminal import Progress
+with Progress() as progress:
     progress.say("reading", 0.4)
-    now = 1.6
     progress.reading(1.0, "reading")
     progress.say("fitting")
     for _ in range(40):
         progress._display.refresh()
         time.sleep(0.05)
-        now += 0.1
 print("done")
 """
 
 
 @pytest.mark.slow
-def test_the_clock_goes_on_and_the_bar_shows_life(tmp_path: Path) -> None:
+def test_the_bar_shows_life(tmp_path: Path) -> None:
     shown = on_terminal(cwd=tmp_path, program=STEPS)
     left_clean(shown)
     assert [line for line in shown.screen if line] == ["done"]
-    later = [(seconds, colors) for line, seconds, colors in shown.progress if "fitting" in line]
-    seconds = [second for second, _ in later]
-    assert seconds[0] == 1  # since the work began, not since the line came up
-    assert seconds[-1] == 5
-    assert seconds == sorted(seconds)
-    assert len({colors for _, colors in later}) > 5  # the bar pulses
+    assert len({colors for line, _, colors in shown.progress if "fitting" in line}) > 5
 
 
 @pytest.mark.slow
