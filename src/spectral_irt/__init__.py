@@ -26,6 +26,7 @@ _NAMES = {
     "estimators.pairwise": "ChoppinRasch EigenvectorRasch PairwiseRasch",
     "estimators.spectral": "SpectralPartialCredit SpectralRasch SpectralRatingScale",
     "estimators.spectral_fit": "spectral_fit",
+    "inference.groups.martin_loef": "martin_loef",
     "inference.groups.model_tests": "andersen",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
     from spectral_irt.estimators.spectral import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.spectral_fit import spectral_fit as spectral_fit
+    from spectral_irt.inference.groups.martin_loef import martin_loef as martin_loef
     from spectral_irt.inference.groups.model_tests import andersen as andersen
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList

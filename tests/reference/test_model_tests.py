@@ -21,6 +21,7 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
 from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.groups.martin_loef import martin_loef
 from spectral_irt.inference.groups.model_tests import andersen, compare_groups
 from spectral_irt.persons import abilities
 
@@ -106,6 +107,15 @@ def test_wald(name):
     given = difficulties(reference(name)["eRm_LRtest_median"], ours.groups.items)
     same = compare_groups(replace(ours.groups, difficulty=given))
     np.testing.assert_allclose(same.z, theirs["z"], rtol=0, atol=Z_GIVEN)
+
+
+@pytest.mark.parametrize("name", ["lsat6", "test15"])
+def test_martin_loef(name):
+    theirs = reference(name)["eRm_MLoef_median"]
+    ours = martin_loef(answers(name))
+    assert ours.df == theirs["df"]
+    assert ours.statistic == pytest.approx(theirs["LR"], abs=LR)
+    assert ours.p == pytest.approx(theirs["p"], abs=LR)
 
 
 @pytest.mark.parametrize("name", SETS)
