@@ -37,6 +37,7 @@ from spectral_irt.inference.items.classical import (
     reversed_findings,
 )
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
+from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.ranks.items import ranking_columns
 from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns
@@ -197,6 +198,13 @@ class Analysis(AnalysisOfRatings):
     def _classical(self) -> ItemAnalysis:
         """The classical statistics of every item as arrays."""
         return item_analysis(self.responses, self.calibration.thresholds)
+
+    @tabled
+    def item_restscore(self, *, seed: int = 0) -> Columns:
+        """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma, observed and
+        expected: `item, n, gamma, gamma_expected, se, z, p`, for right and wrong answers (Kreiner 2011)."""
+        self._right_or_wrong("item_restscore")
+        return restscore_columns(self.calibration, self.responses, seed)
 
     @tabled
     @once("categories")

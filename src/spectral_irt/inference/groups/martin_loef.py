@@ -18,7 +18,7 @@ from spectral_irt.inference.results import Result, chi2_tail
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MartinLoefTest(Result):
-    """What `martin_loef` found: the sets of items (`table()`), and the conditional log-likelihoods of all items together
+    """What `martin_loef` found: the sets of items (`table()`), and conditional log-likelihoods, of all items together
     and of each set on its own."""
 
     name = "Martin-Löf's test"
