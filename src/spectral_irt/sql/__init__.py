@@ -22,14 +22,14 @@ def responses_in_database(
 ) -> Iterator[Responses]:
     """Responses that stay in the database: sums over people are done there, for as long as this lasts."""
     try:
-        from spectral_irt.sql.connection import Connection
+        from spectral_irt.sql.connection import connect
         from spectral_irt.sql.engine import DatabaseEngine
         from spectral_irt.sql.table import coded, find_table
     except ImportError as error:
         raise needed(error) from error
     tell = progress or (lambda text: None)
     tell("connecting to the database")
-    connection = Connection(database, threads)
+    connection = connect(database, threads)
     try:
         given = find_table(connection, table, columns)
         connection.begin()
@@ -60,7 +60,7 @@ def fit_in_database(
     Parameters
     ----------
     database : str or connection
-        `duckdb:FILE` (opened for reading only), or a connection of DuckDB, which can attach other databases.
+        `duckdb:FILE` (opened for reading only), `postgresql://USER@HOST/DATABASE`, or a connection of DuckDB.
     table : str
         A table or view with a row for each answer: "answers", or "schema.answers".
     person, item, response : str, optional

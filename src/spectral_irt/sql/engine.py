@@ -6,7 +6,7 @@ loaded into a table of items, the database adds up, and what comes back are numb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from spectral_irt.chain.operator import (
     Part,
@@ -55,7 +56,7 @@ class Weighed:
     of: Answers
     weights: str
     rows: str
-    factor: str
+    factor: exp.Expression
 
     @property
     def names(self) -> dict[str, Any]:
@@ -67,6 +68,7 @@ class DatabaseEngine(Engine):
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.dialect = connection.dialect
         self._numbers = count(1)
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
@@ -79,7 +81,7 @@ class DatabaseEngine(Engine):
 
     def ask(self, query: str, doing: str = "add up answers", **names: Any) -> pl.DataFrame:
         self.connection.doing = doing
-        return self.connection.fetch(queries.written(query, **{"items": ITEMS, **names}))
+        return self.connection.fetch(self._written(query, names))
 
     def one(self, query: str, **names: Any) -> int:
         return int(self.ask(query, **names).item())
@@ -102,17 +104,21 @@ class DatabaseEngine(Engine):
         """A temporary table made by the query, whose own name in it is `:what`."""
         name = f"{PREFIX}{next(self._numbers)}_{what}"
         self.connection.doing = f"make a temporary table of {what}"
-        self.connection.execute(queries.written(query, **{"items": ITEMS, what: name, **names}))
+        self.connection.execute(self._written(query, {what: name, **names}))
         return name
 
     def drop(self, name: str) -> None:
-        self.connection.execute(f"DROP TABLE {name}")
+        self.connection.execute(self._written(queries.DROP, {"dropped": name}))
 
     def load(self, **columns: NDArray[Any]) -> None:
         """Numbers per item, for the next query, as columns beside `item`; with `item` among them, of some items."""
         length = len(next(iter(columns.values())))
         self.connection.doing = "take numbers per item"
         self.connection.load(ITEMS, {"item": np.arange(length, dtype=np.int32), **columns})
+
+    def _written(self, query: str, names: Mapping[str, Any]) -> str:
+        put = {name: exp.to_identifier(x, quoted=True) if isinstance(x, str) else x for name, x in names.items()}
+        return queries.written(query, self.dialect, **{"items": exp.to_identifier(ITEMS, quoted=True), **put})
 
     def _kinds(self, part: Answers, thresholds: Thresholds) -> Ints:
         some, *kinds = self.ask(queries.KINDS, people=part.people).row(0)
@@ -138,13 +144,13 @@ class DatabaseEngine(Engine):
     def _under(self, part: Answers, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
         if weighting.name in queries.FIXED_WEIGHTS:
             weights = self.create("weights", queries.FIXED_WEIGHTS[weighting.name], people=part.people)
-            return Weighed(part, weights, part.answers, "1")
+            return Weighed(part, weights, part.answers, queries.ONE)
         self.load(beta=beta, pi=np.exp(beta))
         abilities = self.create("abilities", queries.ABILITIES, answers=part.answers, people=part.people)
         rows = self.create("rows", queries.FACTORS, answers=part.answers, abilities=abilities)
         weights = self.create("weights", queries.ABILITY_WEIGHTS, rows=rows, abilities=abilities)
         self.drop(abilities)
-        return Weighed(part, weights, rows, "a")
+        return Weighed(part, weights, rows, queries.A)
 
     def _again(self, part: Weighed, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
         self.drop(part.weights)

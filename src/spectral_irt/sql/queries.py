@@ -1,7 +1,8 @@
-"""The queries. Each is one step of the algorithm.
+"""The queries. Each is one step of the algorithm, written once and put into the words of a database by sqlglot.
 
-`:names` stand for tables and columns, quoted, so that a table may have any name. No value is part of a query:
-difficulties and flows are loaded into a table, `:items`, with the columns that the query asks for.
+`:names` stand for tables and columns. They are put in as quoted identifiers, never as text, so that a table may be
+called whatever it likes. No value is part of a query: difficulties and flows are loaded into a table, `:items`, with
+the columns that the query asks for.
 
 Tables of our own, all temporary:
 
@@ -15,8 +16,10 @@ Tables of our own, all temporary:
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 from typing import Any
+
+from sqlglot import exp, parse_one
 
 from spectral_irt.model import LOGISTIC_VARIANCE
 
@@ -174,6 +177,7 @@ SELECT i.item AS item, j.item AS other, SUM(i.g * j.g) AS total
 FROM each_answer AS i JOIN each_answer AS j USING (person) GROUP BY i.item, j.item
 """
 
+DROP = "DROP TABLE :dropped"
 HEAD = "SELECT * FROM :table LIMIT 0"
 TABLES = """
 SELECT table_name FROM information_schema.tables
@@ -182,15 +186,32 @@ ORDER BY table_name
 """
 
 
-def written(query: str, **names: Any) -> str:
-    """A query with these tables, columns and whole numbers in it."""
-    return re.sub(r":(\w+)", lambda found: str(names[found[1]]), query)
+def written(query: str, dialect: str, **names: exp.Expression | int) -> str:
+    """A query in the words of a database, with these tables, columns and whole numbers in it.
 
-
-def quoted(*parts: str) -> str:
-    """The name of a column, or of a table by its parts, whatever is in it.
-
-    >>> written(HEAD, table=quoted('a "table"; with', "odd parts"))
+    >>> written(HEAD, "postgres", table=table_called('a "table"; with', "odd parts"))
     'SELECT * FROM "a ""table""; with"."odd parts" LIMIT 0'
     """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    return exp.replace_placeholders(_parsed(query), **names).sql(dialect=dialect, identify=True)
+
+
+# In the dialect of sqlglot itself, `/` divides real numbers; it minds that some databases divide whole ones.
+_parsed: Any = lru_cache(parse_one)
+
+
+def table_called(*parts: str) -> exp.Expression:
+    """A table by the parts of its name: (catalog,) (schema,) table."""
+    places = zip(("this", "db", "catalog"), reversed(parts), strict=False)
+    return exp.Table(**{place: exp.to_identifier(part, quoted=True) for place, part in places})
+
+
+def column_called(name: str) -> exp.Expression:
+    return exp.Column(this=exp.to_identifier(name, quoted=True))
+
+
+def as_number(column: exp.Expression) -> exp.Expression:
+    """A column of true and false as one of 1 and 0."""
+    return exp.Cast(this=column, to=exp.DataType.build("INT"))
+
+
+A, ONE = column_called("a"), exp.Literal.number(1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sqlglot import exp
 
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.labels import label_array
@@ -36,12 +37,12 @@ class Given:
     """The table of answers, and its three columns."""
 
     source: str
-    table: str  # quoted
+    table: exp.Expression
     names: dict[str, str]
-    response: str  # quoted, as a number
+    response: exp.Expression
 
     def put(self, **more: Any) -> dict[str, Any]:
-        person, item = (queries.quoted(self.names[role]) for role in ("person", "item"))
+        person, item = (queries.column_called(self.names[role]) for role in ("person", "item"))
         return {"table": self.table, "person": person, "item": item, "response": self.response, **more}
 
 
@@ -53,7 +54,7 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     layout = find_layout(frame, LayoutOptions(format="long", **asked))
     assert isinstance(layout, Long)
     names = {role: list(types)[getattr(layout, role)] for role in ("person", "item", "response")}
-    column, kind, item = queries.quoted(names["response"]), types[names["response"]], types[names["item"]]
+    column, kind, item = queries.column_called(names["response"]), types[names["response"]], types[names["item"]]
     if not (kind.is_numeric() or kind == pl.Boolean):
         raise ReadError(
             f"{source}: column {names['response']!r} is of type {str(kind).lower()}, not numbers (1 and 0) or true and "
@@ -64,23 +65,24 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
         raise ReadError(
             f"{source}: column {names['item']!r} is of type {kind_of_item}; items are text or whole numbers."
         )
-    return Given(source, named, names, f"CAST({column} AS INT)" if kind == pl.Boolean else column)
+    return Given(source, named, names, queries.as_number(column) if kind == pl.Boolean else column)
 
 
-def _first_that_exists(connection: Connection, table: str) -> tuple[str, pl.Schema]:
+def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expression, pl.Schema]:
     """The table of exactly this name; else what is before a dot is the schema."""
     if not table.strip():
         raise OptionError("no table is named; name a table or a view.")
     connection.doing = f"read table {table!r}"
     for parts in ((table,), *((tuple(table.split(".")),) if 1 <= table.count(".") <= 2 else ())):
-        named = queries.quoted(*parts)
+        named = queries.table_called(*parts)
         try:
-            return named, connection.fetch(queries.written(queries.HEAD, table=named)).schema
+            return named, connection.fetch(queries.written(queries.HEAD, connection.dialect, table=named)).schema
         except DatabaseError as error:
             if "exist" not in str(error):
                 raise
+            connection.recover()
             missing = error
-    there = connection.fetch(queries.TABLES)["table_name"].to_list()
+    there = connection.fetch(queries.written(queries.TABLES, connection.dialect))["table_name"].to_list()
     has = f"it has {listed(dict.fromkeys(there))}" if there else "it has none at all"
     raise DatabaseError(f"{connection.where}: there is no table or view {table!r} that we may see; {has}.") from missing
 
@@ -91,15 +93,15 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
     skipped = _check(engine, given)
     tell("numbering people and items")
     persons, items = (
-        engine.create("codes", queries.LABELS, table=given.table, column=queries.quoted(given.names[role]))
+        engine.create("codes", queries.LABELS, table=given.table, column=queries.column_called(given.names[role]))
         for role in ("person", "item")
     )
     labels = label_array(engine.ask(queries.LABELS_IN_ORDER, codes=items).to_series().to_list())
     n_persons = engine.one(queries.HOW_MANY, codes=persons)
     answers = engine.create("answers", queries.ANSWERS, **given.put(persons=persons, items=items))
     tell("looking for answers given twice")
-    # A bit for every person and item finds repeated answers in a tenth of the time.
-    by_bits = n_persons * len(labels) / 8 <= FEW_BYTES
+    # In DuckDB a bit for every person and item finds repeated answers in a tenth of the time.
+    by_bits = engine.dialect == "duckdb" and n_persons * len(labels) / 8 <= FEW_BYTES
     if not by_bits or engine.one(queries.REPEATED, answers=answers, m=len(labels)):
         tables = {"answers": answers, "persons": persons, "items": items}
         first = engine.ask(queries.TWICE, "look for answers given twice", **tables)

@@ -1,12 +1,17 @@
-"""Tables to calibrate: the same answers in DuckDB and at hand."""
+"""Tables to calibrate: the same answers in DuckDB, in Postgres and at hand."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
 from spectral_irt import Responses
 
@@ -78,3 +83,36 @@ def in_duckdb(answers: Answers, table: str = "answers", connection: Any = None) 
     connection.execute(f'CREATE TABLE "{table.replace(chr(34), chr(34) * 2)}" AS SELECT * FROM given')
     connection.unregister("given")
     return connection
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a Postgres server that runs for these tests; skipped, with the reason, where none can be had."""
+    folder = tempfile.mkdtemp(prefix="pg-")  # short: the path of a socket may have a hundred characters
+    try:
+        import pgserver
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            server = pgserver.get_server(folder)
+    except Exception as error:
+        pytest.skip(f"NO POSTGRES SERVER, SO NOTHING OF POSTGRES WAS TESTED: {error}")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def in_postgres(uri: str, answers: Answers, table: str = "answers") -> None:
+    import adbc_driver_postgresql.dbapi as adbc
+
+    with adbc.connect(uri) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest(table, answers.frame.to_arrow(), mode="replace")
+        connection.commit()
+
+
+def ask_postgres(uri: str, sql: str) -> list[Any]:
+    import adbc_driver_postgresql.dbapi as adbc
+
+    with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall() if sql.lstrip().upper().startswith("SELECT") else []

@@ -132,9 +132,9 @@ row = pl.int_range(pl.len())
         (
             lambda: answers_with(response=pl.col("response").cast(pl.String)),
             ReadError,
-            "column 'response' is of type string, not numbers",
+            "column 'response' is of type string; right and wrong are a column of numbers",
         ),
-        (lambda: answers_with(item=row / 7), ReadError, "column 'item' is of type float64; items are text"),
+        (lambda: answers_with(item=row / 7), ReadError, "column 'item' is of type float64; items are named by text"),
         (
             lambda: in_duckdb(Answers(pl.concat([drawn(60, 5, 1, 1).frame] * 2))),
             DuplicateResponseError,
@@ -167,17 +167,17 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         fit_in_database(f"duckdb:{tmp_path}/text.duckdb", "answers")
     with pytest.raises(OptionError, match="'mysql://host/tests' is not the address of a database"):
         fit_in_database("mysql://ann:secret@host/tests".replace("ann:secret@", ""), "answers")
-    with pytest.raises(OptionError, match=r"expected the address of a database.* not int"):
+    with pytest.raises(OptionError, match=r"expected the address of a database .* not int"):
         fit_in_database(3, "answers")
     with pytest.raises(OptionError, match="`se` is 'multiplier'"):
         fit_in_database(connection, "answers", se="multiplier")
 
 
 def test_a_connection_that_is_lost_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spectral_irt.sql.connection import Connection
+    from spectral_irt.sql.connection import DuckDB
 
     opened = []
-    monkeypatch.setattr(Connection, "begin", lambda self: opened.append(self))
+    monkeypatch.setattr(DuckDB, "begin", lambda self: opened.append(self))
 
     def lose(text: str) -> None:
         if "weights" in text:
