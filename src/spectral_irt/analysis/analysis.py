@@ -108,8 +108,6 @@ class Analysis(AnalysisOfRatings):
             item_infit=self._item_statistics()["infit"],
         )
 
-    # --------------------------------------------------------------------------------------------- fit
-
     @of_items
     @tabled
     @once()
@@ -175,8 +173,6 @@ class Analysis(AnalysisOfRatings):
         found = self._strata(items, STRATA)
         return {**found, "item": self.calibration.labels[found["item"]]}
 
-    # -------------------------------------------------------------------------------------- single items
-
     @tabled
     def item_analysis(self) -> Columns:
         """The classical analysis of every item as a table.
@@ -203,7 +199,6 @@ class Analysis(AnalysisOfRatings):
     def item_restscore(self, *, seed: int = 0) -> Columns:
         """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma, observed and
         expected: `item, n, gamma, gamma_expected, se, z, p`, for right and wrong answers (Kreiner 2011)."""
-        self._right_or_wrong("item_restscore")
         return restscore_columns(self.calibration, self.responses, seed)
 
     @tabled
@@ -240,8 +235,6 @@ class Analysis(AnalysisOfRatings):
                 found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
         explained = {item for finding in found for item in finding.items}
         return found + reversed_findings(self.calibration, self.responses, self._classical(), explained)
-
-    # ------------------------------------------------------------------------------------------- tests
 
     @once()
     def model_test(self, split: Any = "ability") -> WaldTest:
@@ -352,8 +345,6 @@ class Analysis(AnalysisOfRatings):
             properties = {name: dict(zip(about.labels, values, strict=True)) for name, values in about.items()}
         return explain_items(self.responses, properties)
 
-    # ------------------------------------------------------------------------------------ ranks and scale
-
     @of_items
     @tabled
     @once("ranks")
@@ -392,8 +383,6 @@ class Analysis(AnalysisOfRatings):
         from spectral_irt.plots.all import Plots
 
         return Plots(self)
-
-    # ------------------------------------------------------------------- everything: text, tables, files
 
     def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
         """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""

@@ -34,6 +34,7 @@ def restscore_columns(calibration: Calibration, responses: Responses, seed: int 
     `se` is that of the difference given the scores, sqrt(sum V h^2 - (sum V h)^2 / sum V) with V = P (1 - P) and h what
     one right answer instead of a wrong one does to gamma; the second term is taken up by the estimated difficulty.
     """
+    responses.right_and_wrong_only()
     if responses.n_responses > MOST_RESPONSES:
         share = MOST_RESPONSES / responses.n_responses
         responses, _ = responses.sample(int(share * responses.n_persons), generator(seed))
