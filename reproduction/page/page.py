@@ -21,7 +21,7 @@ from spectral_irt.files import all_or_nothing, naming
 
 PAGE, FULL = "reproduction.md", "reproduction_tables.md"
 DEFAULT = (
-    '"Our default" is that of 0.2.0: the chain, landed on the conditional likelihood, with a prior where answers are '
+    '"Our default" is that of 0.2.0: conditional maximum likelihood, started from the chain, with a prior where answers are '
     "few."
 )
 WRITTEN = "<!-- Written by `make reproduce`; edit reproduction/page/ instead. -->"

@@ -28,6 +28,15 @@ def test_no_page_is_an_orphan() -> None:
     assert set(PAGES) == listed
 
 
+def test_every_file_that_the_design_names_exists() -> None:
+    source = ROOT / "src" / "spectral_irt"
+    for line in (DOCS / "design.md").read_text(encoding="utf-8").splitlines():
+        room = re.match(r"\| `(\w+)/`", line)
+        for name in re.findall(r"`([\w/]+\.(?:py|html|css|js))`", line):
+            within = source / room[1] if room else source
+            assert (ROOT / name).exists() or (source / name).exists() or any(within.rglob(name)), name
+
+
 @pytest.mark.parametrize(
     "name", [name for name in spectral_irt.__all__ if not isinstance(getattr(spectral_irt, name), types.ModuleType)]
 )

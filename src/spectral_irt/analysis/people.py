@@ -306,7 +306,7 @@ class AnalysisOfPeople:
 
     @tabled
     def cuts(self, cuts: Sequence[float], *, raw: bool = False) -> Columns:
-        """People in classes: how many are in each, and how sure that is, as a table.
+        """People in classes: how many are in each, with accuracy and consistency, as a table.
 
         `class, cut, ability, se, n, share, accuracy, consistency, too_high, too_low`; see
         `inference.scores.cut_scores.cut_columns`.

@@ -57,7 +57,7 @@ def parts_before(
 
 
 def numbered_from(scale: NDArray[np.bool_], parts: Ints) -> Ints:
-    """Parts numbered anew: 0 is the one with most items of the scale."""
+    """Parts renumbered: 0 is the one with most items of the scale."""
     parts = np.unique(parts, return_inverse=True)[1]
     sizes = np.bincount(parts, weights=scale)
     rank = np.empty(len(sizes), dtype=np.int64)

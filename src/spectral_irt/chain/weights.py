@@ -4,7 +4,7 @@ Any weight h_ij^l that is symmetric in the thresholds i, j, and depends on perso
 the total score, gives an unbiased chain (docs/explanation/estimator.md). All here are products h_ij^l = w_l a_li a_lj,
 so that one pass stays one pass:
 
-- "pairs":   h = 1, the paper's. A person with n answers makes up to n^2 / 4 comparisons, so long records drown others.
+- "pairs":   h = 1, the paper's. A person with n answers makes up to n^2 / 4 comparisons, so long records dominate.
 - "persons": h = 1 / n_l. Fully efficient when items are equally hard.
 - "ability": h = (t_l / V_l) a_li a_lj with a_li = 1 / (t_l + pi_i), t_l = exp(theta_l), V_l = sum_i p_li (1 - p_li).
   Nearly as accurate as conditional maximum likelihood. Of answers in categories V_l adds p q P(X in {k - 1, k}) over

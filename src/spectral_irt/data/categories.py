@@ -112,7 +112,7 @@ def settle(
 ) -> Settled:
     """Categories from 0 to the K of each item, from items x values that somebody used.
 
-    Of values that nobody used `unused` says: "collapse", the answers to the item are numbered anew without them;
+    Of values that nobody used `unused` says: "collapse", the other categories of the item are renumbered;
     "error"; or "keep", an item has every category that somebody used for any item of its group. `names` is what
     messages call the items.
     """
@@ -147,9 +147,9 @@ def settle(
         )
         found = (Finding("categories_shifted", "note", said, "Scores are counted from 0.", tuple(of)),)
     elif gaps.any():
-        said = f"{_items(without)} categories that nobody used: {listed(without)}. The answers are numbered anew"
-        remedy = "A threshold that nobody stands beside cannot be estimated; check the categories of these items."
-        found = (Finding("categories_collapsed", "warning", f"{said} without them.", remedy, tuple(without)),)
+        said = f"{_items(without)} categories that nobody used: {listed(without)}. The others are renumbered."
+        remedy = "A threshold without answers on both sides cannot be estimated; check the categories of these items."
+        found = (Finding("categories_collapsed", "warning", said, remedy, tuple(without)),)
     rank = np.cumsum(used, axis=1) - 1
     rank[n_used == 1] = np.clip(np.arange(width) - low, 0, 1)  # one category only: the lowest of the table, or above it
     thresholds = Thresholds(np.maximum(n_used - 1, 1))

@@ -208,7 +208,7 @@ class Leaderboard:
 
     @cached_property
     def tier(self) -> Ints:
-        """Of each model: models of a tier are not surely worse than its first."""
+        """Of each model: no model of a tier is significantly worse than its first."""
         return tiers(self.order, self.contrasts_found.sure)
 
     @cached_property

@@ -144,7 +144,7 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
 
 
 def headline_text(board: Leaderboard) -> str:
-    """Who is first, and how sure that is."""
+    """Who is first, and by how much."""
     models = board.model_columns()
     answers = board.answers
     first = int(np.sum(models["tier"] == 1))
@@ -172,10 +172,10 @@ def how_to_read(board: Leaderboard) -> list[str]:
     return [
         f"Ability is in logits, with mean zero; its errors are over the sampling of {over}.",
         "Ranks (all at once): in at least 95% of leaderboards every model's true rank is in its interval, whatever the "
-        "abilities are. A model ranks below those that are surely better than it, and above those surely worse (all "
-        "pairs compared, chance of any false difference at most 5%).",
-        "Tier: down the table, a new tier begins with a model surely worse than the first of the current one, by the "
-        "same comparisons. Two models of neighboring tiers need not differ.",
+        "abilities are. A model ranks below those that are significantly better, and above those significantly worse "
+        "(all pairs compared, chance of any false difference at most 5%).",
+        "Tier: down the table, a new tier begins with a model significantly worse than the first of the current "
+        "one, by the same comparisons. Two models of neighboring tiers need not differ.",
     ]
 
 

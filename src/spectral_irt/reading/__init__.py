@@ -164,7 +164,7 @@ def read(
     span : (lowest, highest), optional
         The categories that there are, for `reverse`; by default those of the labels, or those that somebody used.
     unused : "collapse", "error" or "keep"; groups : mapping from item to group, or a label for each item
-        What becomes of categories that nobody used. "collapse": the answers to the item are numbered anew without them,
+        What becomes of categories that nobody used. "collapse": the other categories of the item are renumbered,
         with a finding. "error": refused. "keep": an item has every category that somebody used for any item of its
         group, for rating scales.
     duplicates : "error", "first" or "last"

@@ -43,7 +43,7 @@ def finding_blocks(
     """Findings as records have them, in words; `word` says what those of a code are about."""
     found = sorted(every, key=lambda one: ORDER.get(str(one.get("severity")), 2))
     if not found:
-        return (Text("Nothing odd was found."),)
+        return (Text("No problems were found."),)
     warnings = sum(one.get("severity") != "note" for one in found)
     if warnings:
         first = f"{count(warnings, 'warning')} that may change how the results are read, and what to do"
@@ -117,7 +117,7 @@ def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str]) -> list[tup
         rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
     if found.get("alpha") is not None:
         rows.append(("Cronbach's alpha", number(found["alpha"]), "of the total score, over complete answers"))
-    names = {"persons": ("Person", "without extreme scores"), "items": ("Item", "how surely the items are ordered")}
+    names = {"persons": ("Person", "without extreme scores"), "items": ("Item", "how precisely the items are ordered")}
     for kind in kinds:
         (name, said), one = names[kind], found.get(kind) or {}
         if one.get("separation") is not None and (kind == "items" or found.get("method") != "eap"):

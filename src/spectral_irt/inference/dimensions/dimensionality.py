@@ -2,7 +2,7 @@
 
 Two questions of the same sums (`pairs.py`), each with a known level in any design:
 
-- does a pair of items share more than the ability (the same text, a clue from one to the other, copying)? The largest
+- is a pair of items locally dependent (the same text, a clue from one to the other, copying)? The largest
   z of all pairs against the normal distribution, times the number of pairs (Bonferroni);
 - does a contrast between two sets of items run through the residuals (a second dimension)? The strongest contrast of
   one half of the people, the first eigenvector of their z, is a direction fixed in advance for the other half, where
@@ -64,7 +64,7 @@ class Dimensionality:
         The items looked at, people with a mixed score on them, and pairs of items that enough of these answered;
         `sampled` where there are more people or items than that.
     first, second, pairs_p, correlation : int arrays, float, float
-        Pairs that share more than the ability, strongest first (positions in `items`); the chance that the strongest of
+        Pairs that are locally dependent, strongest first (positions in `items`); the chance that the strongest of
         all pairs is as strong as here under the model, and its residual correlation.
     detectable : float
         Residual correlation of a pair that would be found with a probability of 80%.
@@ -94,7 +94,7 @@ class Dimensionality:
 
     @property
     def dependent(self) -> bool:
-        """Whether some pair shares more than the ability."""
+        """Whether some pair is locally dependent."""
         return len(self.first) > 0
 
     @property
@@ -140,7 +140,7 @@ class Dimensionality:
 
 @one_blas_thread()  # the matrices are small
 def dimensionality(calibration: Calibration, responses: Responses) -> Dimensionality | None:
-    """Which pairs of items, and which contrast between items, share more than the ability; None with too few data.
+    """Locally dependent pairs of items, and the first contrast between items; None with too few data.
 
     References
     ----------
@@ -273,7 +273,7 @@ def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
     sentence = f"{'Weak local' if found.weak_pairs else 'Local'} dependence in {what} ({how_much}): {told}."
     remedy = (
         "Unequal slopes do not explain it. Look for a common text, a clue from one to the other, or copying; score "
-        "such items as one, or keep one of them: counted as they are, they make measures look surer than they are."
+        "such items as one, or keep one of them: as they are, they make measures look more precise than they are."
     )
     if found.weak_pairs:
         remedy = f"Correlations below {PAIR:g} hardly change measures or their errors."

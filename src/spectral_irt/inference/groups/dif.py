@@ -350,9 +350,8 @@ def _findings(
         sentence = f"No DIF seen {between}: {which} are in class A (negligible)."
         if len(seen):
             sentence = (
-                f"No DIF seen {between} by more than chance allows among {m:,} items. {len(seen):,} "
-                f"{'is' if len(seen) == 1 else 'are'} in class B or C when looked at alone, none with a p below "
-                f"{level:g} once adjusted: {_told(seen, items, letter, groups)}."
+                f"No DIF seen {between} after adjusting for {m:,} comparisons. {len(seen):,} would be in class B or C "
+                f"before adjustment, none with an adjusted p below {level:g}: {_told(seen, items, letter, groups)}."
             )
         found.append(Finding("no_differential_items", "note", sentence))
     if by_slope.any():

@@ -76,7 +76,7 @@ class Slopes:
         said = (
             f"Slopes differ by a standard deviation of {self.spread:.2f} around {np.median(self.slope[known]):.2f} "
             f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, {p_value(self.p)}); {share:.1%} are "
-            f"estimated below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} prompts surely so."
+            f"estimated below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} prompts significantly so."
         )
         if self.p > LEVEL:
             return said + " One slope for all is enough: the Rasch model's scores are all that the answers tell."

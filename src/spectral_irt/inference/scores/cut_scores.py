@@ -1,4 +1,4 @@
-"""Cut scores: how many people are in which class, and how sure that is (Lee 2010, Rudner 2005).
+"""Cut scores: how many people are in which class, with accuracy and consistency (Lee 2010, Rudner 2005).
 
 Accuracy is the chance that somebody is put in the class that the true ability belongs to, consistency the chance that
 two tests of the same kind put somebody in the same class. With w the distribution of ability on a form,
