@@ -21,8 +21,8 @@ from spectral_irt.files import all_or_nothing, naming
 
 PAGE, FULL = "reproduction.md", "reproduction_tables.md"
 DEFAULT = (
-    '"Our default" is that of 0.2.0: conditional maximum likelihood, started from the chain, with a prior where answers are '
-    "few."
+    '"Our default" is that of 0.2.0: conditional maximum likelihood, started from the chain, with a prior where '
+    "answers are few."
 )
 WRITTEN = "<!-- Written by `make reproduce`; edit reproduction/page/ instead. -->"
 LARGEST_FIGURE = 300_000  # bytes; an SVG beyond it gives way to its PNG

@@ -22,6 +22,9 @@ class Finding:
         For people.
     items, number : tuple, int
         Labels of all items it is about; how many answers, where these were left out or counted as wrong.
+
+    >>> print(Finding("extreme_items", "warning", "Everybody answered q1 right.", "Leave it out."))
+    Everybody answered q1 right. Leave it out.
     """
 
     code: str

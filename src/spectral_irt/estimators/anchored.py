@@ -258,5 +258,10 @@ class AnchoredRasch(RaschEstimator):
 
 
 def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:
-    """`AnchoredRasch(anchors, **options).fit(responses)`."""
+    """`AnchoredRasch(anchors, **options).fit(responses)`.
+
+    >>> from spectral_irt import anchored_fit, datasets
+    >>> anchored_fit(datasets.load_lsat(), {"item1": -1.0}).difficulty_[0]
+    np.float64(-1.0)
+    """
     return AnchoredRasch(anchors, **options).fit(responses)
