@@ -57,7 +57,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         scores |= {USUAL + VARIANT + result: number(correct), f"score{VARIANT}{result}": number(score)}
     logs = []
     for key, samples in found.items():
-        log = log_of(NAME, file, *key, list(samples.values()), attributes)
+        log = log_of(file, *key, list(samples.values()), attributes)
         if len(results[key]) == 1:
             plain = {name.partition(VARIANT)[0]: values for name, values in log.scores.items()}
             log = replace(log, scores=plain, usual=USUAL)

@@ -30,7 +30,6 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
-    """The instances of a run."""
     beside = file.path.parent / SPEC
     if not beside.exists():
         raise ReadError(f"{file.path} needs {SPEC} beside it, with the model. Copy the whole folder of the run.")
@@ -55,7 +54,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         raise no_samples(file.path, "the run has no instances.")
     if not any(one.scores for one in samples):
         raise no_samples(file.path, "no statistic says whether an answer is right.")
-    return [log_of(NAME, file, model, benchmark, samples, attributes, notes=notes)]
+    return [log_of(file, model, benchmark, samples, attributes, notes=notes)]
 
 
 def _scores(one: dict[str, Any]) -> dict[str, float | None]:

@@ -36,7 +36,6 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
-    """The samples of a run."""
     if file.path.suffix == ".eval":
         head, samples = _zipped(file.path)
     else:
@@ -68,7 +67,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             fields = dict.fromkeys(key for one in scored for key in one.about)
             raise OptionError(f"{file.name}: no sample has {name!r} in its metadata, which has {listed(fields)}.")
     notes = _unfinished(file, status, run, samples)
-    return [log_of(NAME, file, run["model"], run["task"], scored, attributes, notes=notes)]
+    return [log_of(file, run["model"], run["task"], scored, attributes, notes=notes)]
 
 
 def _unfinished(file: File, status: Any, run: dict[str, Any], samples: list[dict[str, Any]]) -> tuple[Finding, ...]:
@@ -136,10 +135,8 @@ def _zipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     except SpectralIrtError:
         raise
     except ODD as error:
-        raise ReadError(
-            f"{path.name} is not a complete .eval file ({printable(str(error))}): the run was stopped, or the copy was "
-            "cut off. Copy it again, or recover it with inspect log recover."
-        ) from None
+        reason = printable(str(error))
+        raise ReadError(f"{path.name} is not a complete .eval file ({reason}). Copy it again, or recover it.") from None
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:

@@ -28,7 +28,6 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
-    """The samples of a task."""
     match = FILE_NAME.fullmatch(file.path.name)
     assert match is not None
     with polars_errors_named(file.name):
@@ -62,7 +61,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     about = {name: frame[f"attribute.{name}"] for name in attributes}
     hashes = frame["hash"] if "hash" in fields else None
     model = model_of(file.path, match["date"])
-    return [Log(NAME, file.path, model, match["task"], sample, scores, hash=hashes, attributes=about)]
+    return [Log(file.path, model, match["task"], sample, scores, hash=hashes, attributes=about)]
 
 
 def _fields(kind: Any) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         raise ReadError(f"{file.name} holds no sample; the run was probably stopped before its first. Run it again.")
     match = FILE_NAME.fullmatch(file.path.name)
     task = match["task"] if match else file.path.name.split(".")[0].removeprefix("samples_")
-    log = log_of(NAME, file, model_of(file.path), task, list(samples.values()), attributes)
+    log = log_of(file, model_of(file.path), task, list(samples.values()), attributes)
     scored = {name: values for name, values in log.scores.items() if values.count()} or log.scores
     if len({filter for _, filter in runs}) == 1:
         scored = {name.rpartition(VARIANT)[0]: values for name, values in scored.items()}

@@ -38,9 +38,8 @@ ODD = (
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One model on one benchmark, as the program `harness` wrote it."""
+    """One model on one benchmark."""
 
-    harness: str
     file: Path
     model: str
     benchmark: str
@@ -74,30 +73,22 @@ class Sample(NamedTuple):
 
 
 def log_of(
-    harness: str,
-    file: File,
-    model: str,
-    benchmark: str,
-    samples: Sequence[Sample],
-    attributes: Sequence[str] = (),
-    **more: Any,
+    file: File, model: str, benchmark: str, samples: Sequence[Sample], attributes: Sequence[str] = (), **more: Any
 ) -> Log:
     """The log of samples in the order of their first appearance; `more` are other fields of it."""
     names = dict.fromkeys(name for one in samples for name in one.scores)
+    scores = {
+        name: pl.Series([one.scores.get(name) for one in samples], dtype=pl.Float64, strict=False) for name in names
+    }
     repeat = pl.Series([one.repeat for one in samples], dtype=pl.Int64)
-    hashes = texts([one.hash for one in samples])
-    return Log(
-        harness,
-        file.path,
-        model,
-        benchmark,
-        texts([one.id for one in samples]),
-        {name: pl.Series([one.scores.get(name) for one in samples], dtype=pl.Float64, strict=False) for name in names},
-        repeat=repeat if (repeat > 1).any() else None,
-        hash=hashes if hashes.count() else None,
-        attributes={name: texts([one.about.get(name) for one in samples]) for name in attributes},
-        **more,
-    )
+    sample, hashes = _texts([one.id for one in samples]), _texts([one.hash for one in samples])
+    more["repeat"], more["hash"] = repeat if (repeat > 1).any() else None, hashes if hashes.count() else None
+    about = {name: _texts([one.about.get(name) for one in samples]) for name in attributes}
+    return Log(file.path, model, benchmark, sample, scores, attributes=about, **more)
+
+
+def _texts(values: Sequence[object]) -> pl.Series:
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
 
 
 def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
@@ -148,30 +139,19 @@ def count_scores(log: Log, metric: str, unscored: Counter[str], nan: Counter[str
 
 def score_notes(unscored: Counter[str], nan: Counter[str]) -> list[Finding]:
     """What is said of samples without a score, and of those whose score is no number: how many of which model."""
-    kinds = (
+    found = []
+    for code, count, what, otherwise in (
         ("unscored_samples", +unscored, "have no score and count as not answered", "be wrong"),
         ("nan_scores", +nan, "have a score that is no number (NaN) and count as wrong", "be left out"),
-    )
-    return [
-        Finding(
-            *(code, "warning", f"{count.total():,} samples {what} ({listed(count)})."),
-            f"If they should {otherwise}, score them so in the harness.",
-        )
-        for code, count, what, otherwise in kinds
-        if count
-    ]
-
-
-def texts(values: Sequence[object]) -> pl.Series:
-    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+    ):
+        sentence = f"{count.total():,} samples {what} ({listed(count)})."
+        remedy = f"If they should {otherwise}, score them so in the harness."
+        found += [Finding(code, "warning", sentence, remedy)] if count else []
+    return found
 
 
 def number(value: Any) -> float | None:
-    """A score as a number, None where it is none; one that is too large is infinite.
-
-    >>> number(True), number(10**400), number("A")
-    (1.0, inf, None)
-    """
+    """A score as a number, None where it is none; one that is too large is infinite."""
     try:
         return float(value) if isinstance(value, bool | int | float) else None
     except OverflowError:
@@ -192,13 +172,9 @@ def objects(file: File) -> Iterator[tuple[int, dict[str, Any]]]:
             except (ValueError, RecursionError):
                 one = None
             if not isinstance(one, dict):
-                where = f"{file.name}: line {line:,} is not"
-                if done < 1 or line < lines[-1][0]:
-                    raise ReadError(f"{where} a JSON object. Copy the file again, or remove the line.")
-                raise ReadError(
-                    f"{where} complete: the file was cut off while it was written or copied. Copy it again, or remove "
-                    "that line to use the samples before it."
-                )
+                last = done == 1 and line == lines[-1][0]
+                what = "complete: the file was cut off" if last else "a JSON object"
+                raise ReadError(f"{file.name}: line {line:,} is not {what}. Copy it again, or remove the line.")
             yield line, one
 
 
@@ -211,22 +187,16 @@ def laid_out(where: str, harness: str) -> Iterator[None]:
         raise
     except ODD as error:
         reason = printable(f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip("."))
-        raise ReadError(
-            f"{where} is not as {harness} writes it ({reason}). The file is damaged or of another version: copy it "
-            "again, or look for a newer spectral-irt."
-        ) from None
+        raise ReadError(f"{where} is not as {harness} writes it ({reason}): damaged, or of another version.") from None
 
 
 def whole_json(path: Path, called: str) -> Any:
-    """What a file of JSON holds."""
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
         raise ReadError(f"{called} cannot be opened: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
-        raise ReadError(
-            f"{called} is not complete JSON ({error}): the run was stopped, or the copy was cut off. Copy it again."
-        ) from None
+        raise ReadError(f"{called} is not complete JSON ({error}): the run or the copy was cut off.") from None
 
 
 def no_samples(path: Path, why: str) -> ReadError:
@@ -254,8 +224,7 @@ def written_by(file: File) -> ModuleType | None:
 
 def read_logs(file: File, attributes: Sequence[str] = ()) -> list[Log] | None:
     """The logs in a file, or None where no known harness wrote it."""
-    module = written_by(file)
-    if module is None:
+    if (module := written_by(file)) is None:
         return None
     with laid_out(file.name, module.NAME):
         logs: list[Log] = module.read(file, attributes)

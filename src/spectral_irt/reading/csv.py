@@ -130,7 +130,6 @@ class CsvText:
 
 
 def open_table(file: File) -> Table:
-    """A CSV file as a table of text columns."""
     records, ends = _first_records(file)
     separators = ("\t",) if file.tabbed else SEPARATORS
     counts = [{one: _n_values(record, one) for one in separators} for record in records]

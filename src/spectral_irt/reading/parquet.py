@@ -26,7 +26,6 @@ ELSEWHERE = (
 
 
 def open_table(file: File) -> Table:
-    """A Parquet or Arrow file as a table."""
     remedy = DAMAGED if file.uri is None else ELSEWHERE
     with polars_errors_named(file.name, remedy):
         n_own = None

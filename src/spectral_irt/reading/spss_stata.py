@@ -21,7 +21,6 @@ PROGRAMS = {"spss": "SPSS", "stata": "Stata"}
 
 
 def open_table(file: File) -> Table:
-    """An SPSS or Stata file as a table."""
     try:
         pyreadstat: Any = importlib.import_module("pyreadstat")
     except ImportError:

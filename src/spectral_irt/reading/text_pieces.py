@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -72,13 +72,11 @@ def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None)
 
 def _endless(file: File, line: int, record: bytes) -> ReadError:
     if b'"' not in record:
-        return ReadError(
-            f"{file.name}: line {line:,} has no end within {LONGEST_RECORD / 1e6:.0f} MB. Check that it is the file "
-            "you mean, and how its lines end."
-        )
+        size = f"{LONGEST_RECORD / 1e6:.0f} MB"
+        return ReadError(f"{file.name}: line {line:,} has no end within {size}. Check how the lines of the file end.")
+    double = 'double every mark inside a quoted value ("")'
     return ReadError(
-        f"{file.name}: a quotation mark on line {line:,}, or soon after, is never closed. Close it, or double every "
-        'mark inside a quoted value ("").'
+        f"{file.name}: a quotation mark on line {line:,} or soon after is never closed. Close it, or {double}."
     )
 
 
@@ -132,7 +130,7 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     total = max(file.path.stat().st_size, 1)
     try:
         with open(file.path, "rb") as packed:
-            stream: Readable = packed
+            stream: Any = packed
             if file.compression is not None:
                 stream = gzip.GzipFile(fileobj=packed) if file.compression == "gz" else ZstdStream(packed)
             while data := stream.read(size):
@@ -252,13 +250,9 @@ def notes_on_encoding(file: File) -> tuple[Finding, ...]:
     return (Finding("encoding", "note", f"{file.name} was read as {shown.upper()}, as its first bytes show."),)
 
 
-class Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-def whole(stream: Readable, name: str) -> bytes:
+def whole(stream: Any, name: str) -> bytes:
     """All that a packed stream unpacks to, if memory is meant to hold that."""
-    data = stream.read(MAX_UNPACKED + 1)
+    data: bytes = stream.read(MAX_UNPACKED + 1)
     if len(data) > MAX_UNPACKED:
         raise too_much(name)
     return data
@@ -267,7 +261,7 @@ def whole(stream: Readable, name: str) -> bytes:
 class ZstdStream:
     """What is packed by zstd in an open file; an EOFError where it was cut short, a zlib.error where it is damaged."""
 
-    def __init__(self, packed: Readable) -> None:
+    def __init__(self, packed: Any) -> None:
         import zstandard
 
         self._packed, self._rest, self._damaged = packed, b"", zstandard.ZstdError

@@ -49,7 +49,7 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.csv", b'id,q1\n"a\nb",1\nc,1,1\n', "line 4 has 3 values; the header has 2 columns"),
         ("a.csv", b'id,q1\na"x,1\nb,1\nc"x,0\n', "quotation marks between lines 2 and 4 do not match"),
         ("a.csv", b'id,q1\n"a,1\nb",1,1\n', "line 2 has 3 values.* Check the quotation marks"),
-        ("a.csv", b'id,q1\na,1\n"b,1\nc,0\n', "a quotation mark on line 3, or soon after, is never closed"),
+        ("a.csv", b'id,q1\na,1\n"b,1\nc,0\n', "a quotation mark on line 3 or soon after is never closed"),
         (
             "a.csv",
             "id,q1\nJos\u00e9,1\nZo".encode() + b"\xeb,1\n",
@@ -195,7 +195,7 @@ def test_a_quotation_mark_that_swallows_the_file(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(raw, "LONGEST_RECORD", 1000)
     monkeypatch.setattr(raw, "PIECE_BYTES", 100)
     (tmp_path / "a.csv").write_text('id,q1\na,1\n"b,1\n' + "c,0\n" * 1000)
-    assert "line 3, or soon after, is never closed" in complaint(tmp_path / "a.csv")
+    assert "line 3 or soon after is never closed" in complaint(tmp_path / "a.csv")
 
 
 # ------------------------------------------------------------------ columns

@@ -41,7 +41,7 @@ def test_a_line_without_end(tmp_path: Path, fill: bytes, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(csv_text, "end_of_last_record", cut)
     (tmp_path / "line.csv.gz").write_bytes(gzip.compress(fill * (1 << 24)))
-    with pytest.raises(ReadError, match=r"line 1 has no end within 1 MB.* how its lines end"):
+    with pytest.raises(ReadError, match=r"line 1 has no end within 1 MB.* how the lines"):
         si.read(tmp_path / "line.csv.gz")
     assert seen < 1 << 23  # the same bytes are not looked at again and again
     (tmp_path / "quote.csv").write_bytes(b'a,"' + fill * (1 << 21))
