@@ -309,7 +309,7 @@ class Posterior:
         if m.ndim == 3:
             free = layout.table((~self.fixed & (self.data > 1e-12)).astype(float), 0.0)
             both = free[:, :, None] * free[:, None, :]
-            bread, meat = (m + self.prior.within()) * both, (m + self.prior.spread_within()) * both
+            bread, meat = (m + self.prior.within()) * both, (m + self.prior.within(2)) * both
             ridge = np.where(free > 0, 1e-10 * np.einsum("ikk->ik", bread), 1.0)
             inverse = np.linalg.inv(bread + ridge[:, :, None] * np.eye(layout.widest)) * both
             full = inverse @ meat @ inverse

@@ -31,7 +31,7 @@ from scipy import sparse
 
 from spectral_irt.chain.weights import PERSONS, Moments, Weighting
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Mask
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.data.thresholds import Thresholds
@@ -117,35 +117,30 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class SetsPart:
-    """People on shared sets of items, made ready: the rates Y between the items of each set."""
+    """People on shared sets of items, made ready: the rates Y between items."""
 
-    items: tuple[Ints, ...]
-    rates: tuple[Floats, ...]
-    n_items: int
+    rates: sparse.csr_array
 
     @classmethod
     def by_persons(cls, shared: SharedSets) -> SetsPart:
         """Under the weighting "persons", 1 / n_l: on a set all have the same n."""
-        rates = tuple(one.won / len(one.items) for one in shared.sets)
-        return cls(tuple(one.items for one in shared.sets), rates, shared.n_items)
+        own = [one.won.ravel() / len(one.items) for one in shared.sets]
+        pairs = [np.meshgrid(one.items, one.items, indexing="ij") for one in shared.sets]
+        i, j = (np.concatenate([pair[k].ravel() for pair in pairs]) for k in (0, 1))
+        return cls(sparse.csr_array((np.concatenate(own), (i, j)), shape=(shared.n_items, shared.n_items)))
+
+    @property
+    def n_items(self) -> int:
+        return self.rates.shape[0]
 
     def inflow(self, flow: Floats) -> Floats:
-        total = np.zeros((self.n_items, *flow.shape[1:]))
-        for items, rates in zip(self.items, self.rates, strict=True):
-            total[items] += rates.T @ flow[items]
-        return total
+        return self.rates.T @ flow
 
     def outflow(self, to: Floats) -> Floats:
-        total = np.zeros((self.n_items, *to.shape[1:]))
-        for items, rates in zip(self.items, self.rates, strict=True):
-            total[items] += rates @ to[items]
-        return total
+        return self.rates @ to
 
     def pair_rates(self) -> Floats:
-        total = np.zeros((self.n_items, self.n_items))
-        for items, rates in zip(self.items, self.rates, strict=True):
-            total[np.ix_(items, items)] += rates
-        return total
+        return self.rates.toarray()
 
 
 AnyPart = Part | SetsPart

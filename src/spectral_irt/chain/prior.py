@@ -18,18 +18,16 @@ penalty is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.regularization import IMAGINARY, fading, least_precision, precision_of, renewed_precision
+from spectral_irt.chain.regularization import fading, precision_of, precision_step, renewed_precision
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.numerics import gram
@@ -151,15 +149,11 @@ class LocationPrior:
 
     def __matmul__(self, v: Floats) -> Floats:
         """P v."""
-        return self._twice(v, self.fade)
+        return self.spread(v, 1)
 
-    def spread(self, v: Floats) -> Floats:
-        """The covariance of the pull, times v."""
-        return self._twice(v, self.fade**2)
-
-    def _twice(self, v: Floats, weight: Floats) -> Floats:
-        weight = self.alpha * weight * self._per_other**2
-        near = self._near
+    def spread(self, v: Floats, power: int = 2) -> Floats:
+        """The covariance of the pull, times v; or P v, with the first power of the fading."""
+        weight, near = self.alpha * self.fade**power * self._per_other**2, self._near
         return near.deviation((weight if v.ndim == 1 else weight[:, None]) * near.deviation(v))
 
     @property
@@ -173,19 +167,15 @@ class LocationPrior:
         others = 1 - self.neighbors.own
         return np.divide(1.0, others, out=np.zeros(len(others)), where=others > 1e-9)
 
-    @property
-    def spread_diagonal(self) -> Floats:
-        """Diagonal of the covariance of the pull, about: of items that others add to, a little too large."""
-        return np.maximum(self.alpha * self.fade**2 * (self._per_other > 0), self.diagonal * self.fade)
-
-    @property
-    def diagonal(self) -> Floats:
+    def diagonal(self, power: int = 1) -> Floats:
         """P_ii, about: alpha s_i, and what the deviations of others add: much, where many rare items met a popular one.
 
-        That is sum_j G_ji^2 with G = sqrt(S) D^-1 L, by random signs: known to a quarter of itself, which is enough.
+        That is sum_j G_ji^2 with G = sqrt(S) D^-1 L, by random signs: known to a quarter of itself, which is enough. Or
+        that of the covariance of the pull, of items that others add to a little too large.
         """
         own = self.fade * (self._per_other > 0)
-        return self.alpha * np.maximum(own, self._near.mean_squares(np.sqrt(self.fade) * self._per_other))
+        both = self.alpha * np.maximum(own, self._near.mean_squares(np.sqrt(self.fade) * self._per_other))
+        return both if power == 1 else np.maximum(self.alpha * self.fade * own, both * self.fade)
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
@@ -246,52 +236,39 @@ class Prior:
         """Items x thresholds: the mean of an item's thresholds."""
         layout = self.layout
         indptr = np.append(layout.first, layout.n_entries)
-        return sparse.csr_array(
-            (1 / layout.max_score[layout.item], np.arange(layout.n_entries), indptr),
-            shape=(layout.n_items, layout.n_entries),
-        )
+        shape = (layout.n_items, layout.n_entries)
+        return sparse.csr_array((1 / layout.max_score[layout.item], np.arange(layout.n_entries), indptr), shape=shape)
 
     @cached_property
-    def _alike(self) -> sparse.csr_array:
-        """(Thresholds of the same level of items with as many) x thresholds: their mean, times rho."""
+    def _alike(self) -> tuple[sparse.csr_array, Ints]:
+        """(Thresholds of the same level of items with as many) x thresholds: their mean, times rho; which each is."""
         layout = self.layout
-        own = layout.max_score[layout.item]
-        _, code, count = np.unique(own * (layout.widest + 1) + layout.level, return_inverse=True, return_counts=True)
-        values = 1 / (count[code] + 1.0)
-        return sparse.csr_array((values, (code, np.arange(layout.n_entries))), shape=(len(count), layout.n_entries))
-
-    @cached_property
-    def _group(self) -> NDArray[np.int64]:
-        return np.asarray(self._alike.tocsc().indices, dtype=np.int64)
+        own = layout.max_score[layout.item] * (layout.widest + 1) + layout.level
+        _, code, count = np.unique(own, return_inverse=True, return_counts=True)
+        entries = (1 / (count[code] + 1.0), (code, np.arange(layout.n_entries)))
+        return sparse.csr_array(entries, shape=(len(count), layout.n_entries)), code
 
     def deviation(self, v: Floats) -> Floats:
         """Q v, for one vector or for the columns of a matrix; Q is symmetric."""
-        t = v - (self.average @ v)[self.layout.item]
-        return t - (self._alike @ t)[self._group]
+        t, (alike, code) = v - (self.average @ v)[self.layout.item], self._alike
+        return t - (alike @ t)[code]
 
     def __matmul__(self, v: Floats) -> Floats:
         """The penalty's matrix times v."""
-        return self._twice(v, self.fade, LocationPrior.__matmul__)
+        return self.spread(v, 1)
 
-    def spread(self, v: Floats) -> Floats:
-        """The covariance of the pull where deviations are drawn from the prior, times v."""
-        return self._twice(v, self.fade**2, LocationPrior.spread)
-
-    def _twice(self, v: Floats, fade: Floats, of_location: Callable[[LocationPrior, Floats], Floats]) -> Floats:
+    def spread(self, v: Floats, power: int = 2) -> Floats:
+        """The covariance of the pull where deviations are drawn from the prior, times v; or the penalty's matrix."""
         if self.layout.binary and self.location:
-            return of_location(self.location, v)
-        weight = self.alpha * (fade if v.ndim == 1 else fade[:, None])
-        offsets = self.deviation(weight * self.deviation(v))
-        return offsets + (self.average.T @ of_location(self.location, self.average @ v) if self.location else 0.0)
+            return self.location.spread(v, power)
+        weight = self.alpha * self.fade**power
+        offsets = self.deviation((weight if v.ndim == 1 else weight[:, None]) * self.deviation(v))
+        return offsets + (self.average.T @ self.location.spread(self.average @ v, power) if self.location else 0.0)
 
-    def within(self) -> Floats:
-        """Of the penalty's matrix, the part of each item: levels x levels."""
-        return self._blocks(self.location.diagonal if self.location else np.zeros(self.layout.n_items), self.fade)
-
-    def spread_within(self) -> Floats:
-        """The same of the covariance of the pull."""
-        diagonal = self.location.spread_diagonal if self.location else np.zeros(self.layout.n_items)
-        return self._blocks(diagonal, self.fade**2)
+    def within(self, power: int = 1) -> Floats:
+        """Of the penalty's matrix, the part of each item, levels x levels; or of the covariance of the pull."""
+        diagonal = self.location.diagonal(power) if self.location else np.zeros(self.layout.n_items)
+        return self._blocks(diagonal, self.fade**power)
 
     def _blocks(self, diagonal: Floats, fade: Floats) -> Floats:
         layout = self.layout
@@ -341,12 +318,8 @@ class Prior:
         trace = np.einsum("ikk->i", known) - around * layout.max_score  # of the offsets
         told = np.maximum(1 / np.maximum(around, 1e-12) - alpha, 0.0)
         if location:
-            d = location.deviation(self.average @ beta)
-            certain = np.clip(1 - alpha * around, 0.0, 1.0).sum()
-            locations = max((certain + IMAGINARY) / (np.sum(d**2) + IMAGINARY), least_precision(d, told))
-            location = replace(location, alpha=float(locations))
-        t = self.deviation(beta)
-        degrees = (layout.max_score - 1).astype(float)
+            d, certain = location.deviation(self.average @ beta), np.clip(1 - alpha * around, 0.0, 1.0).sum()
+            location = replace(location, alpha=precision_step(certain, d, told))
+        t, degrees = self.deviation(beta), (layout.max_score - 1).astype(float)
         certain = np.clip(degrees - self.alpha * trace, 0.0, degrees)[several].sum()
-        alpha = max((certain + IMAGINARY) / (np.sum(t**2) + IMAGINARY), least_precision(t, told[layout.item]))
-        return replace(self, location=location, alpha=float(alpha))
+        return replace(self, location=location, alpha=precision_step(certain, t, told[layout.item]))

@@ -194,13 +194,11 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     third = information * np.clip(far, -1, 1)
     fourth = information * np.maximum(1 / (LOGISTIC_VARIANCE + 1) - far**2, -1)
     beyond = beta * third * variance**2 + fourth * variance**3 / 2 + 1.25 * third**2 * variance**4
-    share = information * variance - alpha * beyond
-    step = (max(share.sum(), 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY)
-    return float(max(step, least_precision(beta, information)))
+    return precision_step(np.sum(information * variance - alpha * beyond), beta, information)
 
 
-def least_precision(beta: Floats, information: Floats) -> float:
-    """The smallest precision that answers can speak for.
+def precision_step(share: float, beta: Floats, information: Floats) -> float:
+    """(share + 2) / (sum_i beta_i^2 + 2), or the smallest precision that answers can speak for.
 
     Where hardly an item was answered both right and wrong, a wider prior moves the estimates farther out, which asks
     for a wider one. So 1 / alpha is at most the mean square of the difficulties that were measured (each counts
@@ -209,14 +207,14 @@ def least_precision(beta: Floats, information: Floats) -> float:
     counts = information / (information + 1)
     near = np.minimum(beta**2, REACH**2)
     measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
-    return float(1 / (measured + REACH**2))
+    step = (max(share, 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY)
+    return float(max(step, 1 / (measured + REACH**2)))
 
 
 def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float) -> float:
     """One step of empirical Bayes from these deviations; see `LocationPrior.renewed`."""
     beyond = second_moment(d, information, share, alpha) - d**2
-    step = (max(np.sum(1 - alpha * beyond), 0.0) + IMAGINARY) / (np.sum(d**2) + IMAGINARY)
-    return max(float(step), least_precision(d, information))
+    return precision_step(np.sum(1 - alpha * beyond), d, information)
 
 
 def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -> Floats:

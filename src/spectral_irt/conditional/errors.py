@@ -173,7 +173,7 @@ def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: 
     if prior:
         lacking = np.sqrt(too_regular(found, from_levels(layout, np.einsum("ikk->ik", meat))))
         each = layout.table(lacking, 0.0)
-        meat = meat + prior.spread_within() + each[:, :, None] * found.point.own * each[:, None, :]
+        meat = meat + prior.within(2) + each[:, :, None] * found.point.own * each[:, None, :]
         moved = moved + prior.spread(shift) + lacking * (found.point @ (lacking * shift))
     common, cross = shift @ moved, by_blocks(layout, inverse, moved)
     inner = inverse @ meat @ inverse

@@ -177,11 +177,11 @@ class Ridge:
 
     def __matmul__(self, v: Floats) -> Floats:
         """The penalty's matrix times v."""
-        return self._back(_column(self.precision, v) * self.deviation(v))
+        return self.spread(v, 1)
 
-    def spread(self, v: Floats) -> Floats:
-        """The covariance of the pull where deviations are drawn from the prior, times v."""
-        return self._back(_column(self.precision * self.fade, v) * self.deviation(v))
+    def spread(self, v: Floats, power: int = 2) -> Floats:
+        """The covariance of the pull where deviations are drawn from the prior, times v; or the penalty's matrix."""
+        return self._back(_column(self.precision * self.fade ** (power - 1), v) * self.deviation(v))
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""

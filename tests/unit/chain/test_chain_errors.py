@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_errors import choose_method
 
 
@@ -53,18 +52,6 @@ def test_two_items_have_the_closed_form():
     assert 2 * fit.se_[0] == pytest.approx(np.sqrt(1 / 20 + 1 / 30), rel=1e-10)
 
 
-def test_dense_blocks_and_sparse_blocks_agree():
-    """Blocks are multiplied as dense or as sparse matrices by how full they are."""
-    full = simulate.rasch(400, 40, design="sampled", p=0.5, seed=2).responses
-    thin = full.take_items(np.arange(40))
-    wide = np.full((400, 2000), np.nan)
-    wide[:, :40] = full.to_dense()
-    a = SpectralRasch(refine=False, regularization=0, se="dense").fit(thin)
-    b = SpectralRasch(refine=False, regularization=0, se="dense").fit(wide)
-    np.testing.assert_allclose(a.se_, b.se_[:40], rtol=1e-9)
-    assert np.all(np.isnan(b.se_[40:]))
-
-
 def test_one_pass_is_close_where_the_chain_mixes_fast():
     data = simulate.rasch(4000, 600, design="popularity", n_responses=110_000, seed=3).responses
     dense = SpectralRasch(refine=False, se="dense", regularization=0).fit(data)
@@ -74,20 +61,7 @@ def test_one_pass_is_close_where_the_chain_mixes_fast():
     assert 0.98 < np.nanmin(ratio) <= np.nanmax(ratio) < 1.06
 
 
-def test_regularized_ways_agree():
-    data = simulate.rasch(1500, 300, design="popularity", n_responses=30_000, seed=5).responses
-    dense, quick = (SpectralRasch(refine=False, se=way).fit(data) for way in ("dense", "one-pass"))
-    assert dense.regularization_.kind == "virtual item"
-    np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.05)
-    with pytest.raises(OptionError, match="`se` is 'multiplier'"):
-        SpectralRasch(refine=False, se="multiplier").fit(data)
-
-
 def test_the_choice():
-    assert choose_method(20, 0.1, 1e5) == "dense"
-    assert choose_method(3900, 0.1, 4e8) == "one-pass"
-    assert choose_method(3900, 0.5, 4e8) == "multiplier"
-    assert choose_method(3900, 0.95, 4e8) == "dense"
-    assert choose_method(27_000, 0.1, 1e10) == "one-pass"
-    assert choose_method(27_000, 0.95, 1e10) == "multiplier"
-    assert choose_method(10, 0.1, 1e12) == "dense"
+    assert choose_method(20, 0.1, 1e5) == choose_method(10, 0.1, 1e12) == choose_method(3900, 0.95, 4e8) == "dense"
+    assert choose_method(3900, 0.1, 4e8) == choose_method(27_000, 0.1, 1e10) == "one-pass"
+    assert choose_method(3900, 0.5, 4e8) == choose_method(27_000, 0.95, 1e10) == "multiplier"

@@ -6,7 +6,7 @@ import pytest
 from dense import AWKWARD, dense_pairs
 from spectral_irt import Responses
 from spectral_irt.chain.operator import ItemChain, TiedChain
-from spectral_irt.chain.weights import ABILITY, prox_ability, weighting_named
+from spectral_irt.chain.weights import ABILITY, weighting_named
 
 
 def random_table(n=40, m=7, p=0.6, seed=0):
@@ -58,19 +58,6 @@ def test_inflow_and_rates_equal_the_explicit_sums(table, weighting):
     np.testing.assert_allclose(chain.rates, y.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(chain.inflow(v), y.T @ v, rtol=1e-12)
     np.testing.assert_allclose(chain.inflow(v[:, 0]), y.T @ v[:, 0], rtol=1e-12)
-
-
-def test_prox_ability_is_the_closed_form():
-    table = random_table(seed=3)
-    beta = np.linspace(-2, 1, table.shape[1])
-    (block,) = Responses.from_wide(table).blocks
-    found = prox_ability(block, beta)
-    for person, row in enumerate(table):
-        seen = row[~np.isnan(row)]
-        if len(seen) and 0 < seen.sum() < len(seen):
-            assert found[person] == pytest.approx(theta_by_hand(row, beta), abs=1e-12)
-        else:
-            assert found[person] == 0
 
 
 def test_ability_chain_rebuilt_in_old_memory_is_the_same():

@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
-from spectral_irt import Responses, SpectralRasch, simulate
-from spectral_irt.chain.paper import pair_counts
-from spectral_irt.chain.regularization import IMAGINARY, REACH, plan_regularization, prior_precision
-from spectral_irt.chain.stationary import Rounds
-from spectral_irt.chain.weights import count_weights, weighting_named
-from spectral_irt.data.design import examine
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.chain.regularization import IMAGINARY, REACH, prior_precision
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.pairwise import PairwiseRasch
-from spectral_irt.estimators.spectral_fit import spectral_fit
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
 
@@ -87,14 +81,6 @@ def test_errors_of_items_that_everybody_got_right_or_wrong():
         assert 0.6 < error.mean() / promised.mean() < 1.7
 
 
-def test_a_loose_tolerance_still_gets_its_rounds():
-    """Weights and ties are settled whatever the residual asked for; only the last digits of each solve differ."""
-    data = simulate.rasch(300, 60, design="sampled", p=0.2, seed=6).responses
-    for weighting in ("ability", "persons"):
-        loose, tight = (SpectralRasch(refine=False, weighting=weighting, tol=tol).fit(data) for tol in (1e-3, 1e-10))
-        assert np.max(np.abs(loose.difficulty_ - tight.difficulty_) / tight.se_) < 0.1
-
-
 # ------------------------------------------------------------------- where the answers show no spread at all
 
 
@@ -139,13 +125,6 @@ def test_the_bound_is_of_no_consequence_where_difficulties_were_measured():
     information = np.full(400, 10.0)
     assert prior_precision(beta, information, 1 / 36) < 1.2 / 36
     assert prior_precision(beta, np.zeros(400), 1.0) == pytest.approx(1 / (1 + REACH**2))
-
-
-def test_an_item_that_hangs_on_nothing_is_not_ok():
-    """Its people of mixed success were all wrong on it; the right answer is that of a person who is right on all."""
-    fit = SpectralRasch(refine=False).fit([[1, np.nan, np.nan], [0, 1, np.nan], [1, np.nan, 1], [1, 1, np.nan]])
-    assert fit.status_.tolist() == ["unlinked", "all right", "all right"]
-    assert np.isfinite(fit.difficulty_).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -207,32 +186,3 @@ def test_strengths_that_no_arithmetic_can_weigh_are_refused(value):
         SpectralRasch(refine=False, regularization=value).fit(table)
     with pytest.raises(OptionError, match=r"`nu` is .* 0, or a number from 1e-06 to 1e"):
         SpectralRasch.paper(nu=value).fit(table)
-
-
-@pytest.mark.parametrize("weighting", ["ability", "persons", "pairs"])
-@pytest.mark.parametrize("value", [1e-6, 1e9])
-def test_the_strongest_and_the_weakest_that_are_allowed(value, weighting):
-    table = simulate.rasch(100, 40, design="sampled", p=0.1, difficulty_sd=2, seed=1).responses
-    fit = SpectralRasch(refine=False, weighting=weighting, regularization=value).fit(table)
-    assert np.isfinite(fit.difficulty_).all()
-    assert np.isfinite(fit.se_).all()
-    if value > 1:
-        assert np.abs(fit.difficulty_).max() < 1e-7
-
-
-def test_an_unknown_weighting_is_an_error_everywhere():
-    data: Responses = simulate.rasch(50, 5, seed=1).responses
-    plan = plan_regularization(examine(data), 0, 0.0, "differed", "persons")
-    calls = [
-        lambda: SpectralRasch(refine=False, weighting="votes").fit(data),
-        lambda: PairwiseRasch(weighting="votes").fit(data),
-        lambda: spectral_fit(data, weighting="votes"),
-        lambda: pair_counts(data, weighting="votes"),
-        lambda: count_weights(data.blocks[0], "votes"),
-        lambda: weighting_named("votes"),
-        lambda: plan_regularization(examine(data), 0, 0.0, "differed", "votes"),
-        lambda: Rounds(data, "votes", plan, np.ones(5), tol=1e-9, max_passes=9, tell=print).solve(),
-    ]
-    for call in calls:
-        with pytest.raises(OptionError, match=r"`weighting` is 'votes'; it can be .*'persons', 'pairs'"):
-            call()

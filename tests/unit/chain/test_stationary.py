@@ -82,10 +82,3 @@ def test_giving_up_is_said(monkeypatch):
     y = line(groups=12, size=8, link=1e-6)
     with pytest.warns(ConvergenceWarning, match=r"stopped after \d+ passes at residual"):
         stationary(PairChain(y), tol=1e-14, max_passes=20)
-
-
-def test_start_does_not_matter():
-    y = random_rates(50, 4)
-    a = stationary(PairChain(y), tol=1e-13).pi
-    b = stationary(PairChain(y), tol=1e-13, start=np.random.default_rng(0).random(50) + 0.01).pi
-    np.testing.assert_allclose(a, b, rtol=1e-10)

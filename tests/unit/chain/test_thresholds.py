@@ -119,15 +119,8 @@ def contributions(chain, beta):
 
 
 def solve(responses, name):
-    rounds = Rounds(
-        responses,
-        name,
-        NONE,
-        np.ones(responses.thresholds.n_entries),
-        tol=1e-12,
-        max_passes=1000,
-        tell=lambda text: None,
-    )
+    options = {"tol": 1e-12, "max_passes": 1000, "tell": lambda text: None}
+    rounds = Rounds(responses, name, NONE, np.ones(responses.thresholds.n_entries), **options)
     rounds.solve()
     return rounds
 

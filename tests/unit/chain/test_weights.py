@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-
 import numpy as np
 import pytest
 
-from source import ROOT, nodes
 from spectral_irt import PairwiseRasch, SpectralRasch, simulate
-from spectral_irt.chain import weights
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import WEIGHTINGS, Weighting, weighting_named
-from spectral_irt.data import Block
 from spectral_irt.errors import OptionError
 
 
@@ -29,25 +24,6 @@ def test_users_is_another_name_of_persons(estimator: type) -> None:
 def test_an_unknown_one_is_an_error_that_lists_the_table(name: object) -> None:
     with pytest.raises(OptionError, match=r"it can be 'ability', 'persons', 'pairs'\."):
         weighting_named(name)  # type: ignore[arg-type]
-
-
-def _root_length(block: Block) -> np.ndarray:
-    return 1 / np.sqrt(np.maximum(block.counts, 1))
-
-
-def test_a_new_weighting_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With and without a prior, with standard errors and information."""
-    monkeypatch.setitem(weights.WEIGHTINGS, "root", Weighting("root", _root_length))  # type: ignore[arg-type]
-    data = simulate.rasch(2000, 30, design="sampled", p=0.4, seed=2)
-    for prior in (0, 2.0):
-        root, pairs, persons = (
-            SpectralRasch(refine=False, weighting=name, regularization=prior).fit(data.responses)
-            for name in ("root", "pairs", "persons")
-        )
-        assert np.all(np.abs(root.difficulty_ - data.difficulty + data.difficulty.mean()) < 4.5 * root.se_)
-        assert not np.allclose(root.difficulty_, pairs.difficulty_, atol=1e-6)
-        np.testing.assert_allclose(root.se_, persons.se_, rtol=0.1)
-        np.testing.assert_allclose(root.information_, persons.information_)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS.values(), ids=WEIGHTINGS)
@@ -73,13 +49,3 @@ def test_flow_is_information_where_the_entry_says_so(weighting: Weighting) -> No
     information = (v - v**2 / v.sum(axis=1, keepdims=True)).sum(axis=0)
     near = np.allclose(flow / information, 1, atol=0.15)
     assert near == weighting.in_information
-
-
-def test_no_other_file_of_the_chain_asks_for_a_weighting_by_name() -> None:
-    for path in [*(ROOT / "chain").glob("*.py"), ROOT / "estimators/spectral_fit.py", ROOT / "estimators/anchored.py"]:
-        if path.name == "weights.py":
-            continue
-        for node in nodes(path):
-            if isinstance(node, ast.Compare):
-                named = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
-                assert not named & {"ability", "persons", "users"}, f"{path.name}:{node.lineno}"

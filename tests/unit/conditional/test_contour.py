@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectral_irt.conditional.exact import Contour, n_points, tilt
+from spectral_irt.conditional.exact import Contour
 from spectral_irt.data.thresholds import Thresholds
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
@@ -106,22 +106,6 @@ def test_identities(beta, data):
     mirrored = moments(-beta, len(beta) - score)[1]
     np.testing.assert_allclose(mirrored, 1 - p, atol=1e-11)  # right and wrong change places
     assert np.all(np.diff(p[np.argsort(beta)]) <= 1e-12)  # the harder, the less likely
-
-
-@settings(max_examples=30, deadline=None)
-@given(difficulties, st.data())
-def test_tilt_gives_the_score_as_its_mean(beta, data):
-    score = data.draw(st.integers(1, len(beta) - 1))
-    p = tilt(column(beta), np.array([score]), np.array([len(beta)]))[1][1]
-    assert abs(p.sum() - score) <= 0.05 * max(0.2, np.sqrt((p * (1 - p)).sum())) + 1e-12
-
-
-def test_few_points_at_any_length():
-    n = np.array([10, 100, 1_000, 100_000, 10_000_000])
-    period, used = n_points(n / 5, 1, n // 2, n)
-    assert np.all(period % 2 == 0)
-    assert np.all(2 * used <= period)
-    assert used.max() <= 28
 
 
 def test_a_thousand_items_of_five_categories():

@@ -10,7 +10,7 @@ from spectral_irt import simulate
 from spectral_irt.conditional import likelihood
 from spectral_irt.conditional.errors import Matrices
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
-from spectral_irt.conditional.newton import Newton, centered_within
+from spectral_irt.conditional.newton import Newton
 from spectral_irt.data import Responses
 from spectral_irt.estimators.conditional import ConditionalPartialCredit
 from spectral_irt.estimators.spectral import SpectralPartialCredit
@@ -156,11 +156,6 @@ def test_a_thin_item_and_thresholds_out_of_order():
     z = (fit.thresholds_ - np.concatenate(beta) + np.mean(np.concatenate(beta))) / fit.threshold_se_
     assert np.max(np.abs(z)) < 3.5
     assert fit.se_[4] > 3 * fit.se_[0]
-
-
-def test_means_are_taken_away_within_parts():
-    v = np.arange(6.0)
-    np.testing.assert_allclose(centered_within(v, np.array([0, 0, 0, 1, 1, 1])), [-1, 0, 1, -1, 0, 1])
 
 
 def test_people_whose_items_few_others_met_have_the_series_without_tables(monkeypatch):

@@ -88,12 +88,6 @@ def test_neighbors_of_a_few_items_need_only_their_people():
     np.testing.assert_allclose(fewer.deviation(chosen * v), near.deviation(chosen * v), atol=1e-14)
 
 
-def test_on_complete_data_the_level_is_the_mean():
-    near = Neighbors(simulate.rasch(50, 7, seed=1).responses)
-    v = np.random.default_rng(1).normal(size=7)
-    np.testing.assert_allclose(near.level(v), v.mean())
-
-
 def test_parts_are_groups_that_share_people():
     table = np.full((6, 5), np.nan)
     table[:2, [0, 1]], table[2:4, [2, 3]], table[4:, 4] = 1.0, 0.0, 1.0
@@ -247,29 +241,6 @@ def test_the_sandwich_by_hand():
     np.testing.assert_allclose(matrices.meat, expected, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(matrices.bread, information, rtol=0.15)  # matched on the diagonal, close off it
     np.testing.assert_allclose(np.diag(matrices.bread), np.diag(information), rtol=0.01)
-
-
-def test_a_vertical_scale_is_not_flattened():
-    """Five grades a logit apart, 150 people each, a thin item: how far apart grades are is left to the data."""
-    rng = np.random.default_rng(12)
-    grades, own, common, people = 5, 20, 4, 150
-    beta = np.concatenate([rng.normal(g, 1, own) for g in range(grades)])
-    beta = np.concatenate([beta, *(rng.normal(g + 0.5, 1, common) for g in range(grades - 1))])
-    table = np.full((grades * people, len(beta)), np.nan)
-    for g in range(grades):
-        links = [grades * own + k * common + j for k in (g - 1, g) if 0 <= k < grades - 1 for j in range(common)]
-        seen = np.r_[np.arange(g * own, (g + 1) * own), links].astype(int)
-        p = 1 / (1 + np.exp(beta[seen] - rng.normal(g, 1, people)[:, None]))
-        table[np.ix_(np.arange(g * people, (g + 1) * people), seen)] = rng.random(p.shape) < p
-    table[15:150, 3] = np.nan
-    truth = beta - beta.mean()
-    fit, alone = SpectralRasch().fit(table), SpectralRasch(refine=False).fit(table)
-    assert fit.regularization_.kind == "neighbors"
-    slope, flattened = (np.polyfit(truth, one.difficulty_, 1)[0] for one in (fit, alone))
-    bare = np.polyfit(truth, ConditionalRasch().fit(table).difficulty_, 1)[0]
-    assert slope == pytest.approx(bare, abs=0.03)
-    assert flattened < 0.85
-    assert np.mean(np.abs(fit.difficulty_ - truth) < 1.96 * fit.se_) > 0.8  # items share the errors of links
 
 
 def test_anchors_take_part_in_the_level():

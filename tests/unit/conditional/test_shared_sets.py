@@ -8,7 +8,7 @@ import pytest
 from spectral_irt import SpectralRasch
 from spectral_irt.conditional import likelihood, newton
 from spectral_irt.conditional.errors import Matrices, standard_errors
-from spectral_irt.conditional.exact import Contour, given_every_score
+from spectral_irt.conditional.exact import given_every_score
 from spectral_irt.data import Responses
 from spectral_irt.data.same_items import SharedSets, shared_sets
 
@@ -78,14 +78,6 @@ def test_a_fit_chooses_it_by_itself(design: str, monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(chosen.se_, other.se_, rtol=1e-4)
     assert chosen.status_.tolist() == other.status_.tolist()
     assert [f.code for f in chosen.findings_] == [f.code for f in other.findings_]
-
-
-@pytest.mark.parametrize("k", [2, 3, 40, 250])
-def test_every_score_at_once_is_the_contour_sum_of_each(k: int) -> None:
-    beta = np.random.default_rng(k).normal(size=k) * 2
-    scores = np.arange(1, k)
-    exact = Contour.of(np.tile(beta[:, None], k - 1)[None], scores, np.full(k - 1, k)).given.p[0]
-    np.testing.assert_allclose(given_every_score(beta[None]).p[0], exact, atol=1e-12)
 
 
 def test_every_score_of_a_form_too_long_for_one_ability() -> None:
