@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.weights import PERSONS, Moments, Weighting
+from spectral_irt.chain.weights import PERSONS, Weighting
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import EMPTY, Floats
 from spectral_irt.data.design import Mask
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.data.thresholds import Thresholds
@@ -66,17 +66,15 @@ class Part:
     at: Floats
 
     @classmethod
-    def under(
-        cls, block: Block, weighting: Weighting, beta: Floats, thresholds: Thresholds, moments: Moments | None = None
-    ) -> Part:
+    def under(cls, block: Block, weighting: Weighting, beta: Floats, thresholds: Thresholds) -> Part:
         """A block under this weighting, at these difficulties if it moves with them."""
         right, wrong = halves = weighting.halves(block, len(beta))
-        weight, inverse_t = weighting.fill(block, beta, halves, thresholds, moments)
+        weight, inverse_t = weighting.fill(block, beta, halves, thresholds)
         return cls(block, weight, right, wrong, inverse_t, np.exp(beta))
 
-    def again(self, weighting: Weighting, beta: Floats, thresholds: Thresholds, moments: Moments | None = None) -> Part:
+    def again(self, weighting: Weighting, beta: Floats, thresholds: Thresholds) -> Part:
         """The same block at other difficulties, in the memory of this part, which is used up."""
-        weight, inverse_t = weighting.fill(self.block, beta, (self.right, self.wrong), thresholds, moments)
+        weight, inverse_t = weighting.fill(self.block, beta, (self.right, self.wrong), thresholds)
         return replace(self, weight=weight, inverse_t=inverse_t, at=np.exp(beta))
 
     def factor(self, person: Any, threshold: Any) -> Floats:
@@ -99,67 +97,33 @@ class Part:
             found = self.block.remember(key, (where, person, wrong.indices[where]))
         return found
 
-    def inflow(self, flow: Floats) -> Floats:
-        won = self.right @ flow
-        return onto_items(self.wrong, won * (self.weight if won.ndim == 1 else self.weight[:, None]))
-
-    def outflow(self, to: Floats) -> Floats:
-        lost = self.wrong @ to
-        return onto_items(self.right, lost * (self.weight if lost.ndim == 1 else self.weight[:, None]))
-
-    @property
-    def n_items(self) -> int:
-        return self.wrong.shape[1]
-
-    def pair_rates(self) -> Floats:
-        return gram(self.right, sparse.csr_array(sparse.diags_array(self.weight) @ self.wrong))
-
-
-@dataclass(frozen=True, eq=False)
-class SetsPart:
-    """People on shared sets of items, made ready: the rates Y between items."""
-
-    rates: sparse.csr_array
-
     @classmethod
-    def by_persons(cls, shared: SharedSets) -> SetsPart:
-        """Under the weighting "persons", 1 / n_l: on a set all have the same n."""
+    def of_sets(cls, shared: SharedSets) -> Part:
+        """People on shared sets of items under the weighting "persons", 1 / n_l: their rates Y in the place of W."""
         own = [one.won.ravel() / len(one.items) for one in shared.sets]
         pairs = [np.meshgrid(one.items, one.items, indexing="ij") for one in shared.sets]
         i, j = (np.concatenate([pair[k].ravel() for pair in pairs]) for k in (0, 1))
-        return cls(sparse.csr_array((np.concatenate(own), (i, j)), shape=(shared.n_items, shared.n_items)))
-
-    @property
-    def n_items(self) -> int:
-        return self.rates.shape[0]
-
-    def inflow(self, flow: Floats) -> Floats:
-        return self.rates.T @ flow
-
-    def outflow(self, to: Floats) -> Floats:
-        return self.rates @ to
-
-    def pair_rates(self) -> Floats:
-        return self.rates.toarray()
+        m, ones = shared.n_items, np.ones(shared.n_items)
+        rates = sparse.csr_array((np.concatenate(own), (i, j)), shape=(m, m))
+        return cls(EMPTY, ones, sparse.csr_array(sparse.eye_array(m)), rates, None, ones)
 
 
-AnyPart = Part | SetsPart
+def flow_in(part: Part, flow: Floats) -> Floats:
+    won = part.right @ flow
+    return onto_items(part.wrong, won * (part.weight if won.ndim == 1 else part.weight[:, None]))
 
 
-def flow_in(part: AnyPart, flow: Floats) -> Floats:
-    return part.inflow(flow)
+def flow_out(part: Part, to: Floats) -> Floats:
+    lost = part.wrong @ to
+    return onto_items(part.right, lost * (part.weight if lost.ndim == 1 else part.weight[:, None]))
 
 
-def flow_out(part: AnyPart, to: Floats) -> Floats:
-    return part.outflow(to)
+def total_rates(part: Part) -> Floats:
+    return flow_out(part, np.ones(part.wrong.shape[1]))
 
 
-def total_rates(part: AnyPart) -> Floats:
-    return part.outflow(np.ones(part.n_items))
-
-
-def pair_rates(part: AnyPart) -> Floats:
-    return part.pair_rates()
+def pair_rates(part: Part) -> Floats:
+    return gram(part.right, sparse.csr_array(sparse.diags_array(part.weight) @ part.wrong))
 
 
 def same_item(part: Part, thresholds: Thresholds) -> Floats:
@@ -190,15 +154,14 @@ class ItemChain:
         """The chain under a weighting, at the difficulties `beta` if it moves with them; `old` gives its memory."""
         thresholds = responses.thresholds
         beta = np.zeros(thresholds.n_entries) if beta is None else beta
-        moments = Moments.at(thresholds, beta) if weighting.moving else None
         if old is None:
-            return cls(responses.entries.prepare(Part.under, weighting, beta, thresholds, moments), thresholds)
-        return cls(old.parts.prepare(Part.again, weighting, beta, thresholds, moments), thresholds)
+            return cls(responses.entries.prepare(Part.under, weighting, beta, thresholds), thresholds)
+        return cls(old.parts.prepare(Part.again, weighting, beta, thresholds), thresholds)
 
     @classmethod
     def by_persons(cls, responses: Responses, shared: SharedSets) -> ItemChain:
         """The chain under the weighting "persons" where most people share their sets of items."""
-        sets = responses.engine.hold([SetsPart.by_persons(shared)])
+        sets = responses.engine.hold([Part.of_sets(shared)])
         beta, thresholds = np.zeros(responses.n_items), responses.thresholds
         if shared.rest is not None:
             sets = sets.with_more(shared.rest.prepare(Part.under, PERSONS, beta, thresholds))

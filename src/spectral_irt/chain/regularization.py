@@ -185,9 +185,8 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     items that happen to look alike must not pass for proof that all items are alike.
 
     What is known of an item with few answers is not normal, so E(beta^2) has terms from the third and fourth derivative
-    of the log-likelihood, with information that falls off with distance from the people as a normal density of variance
-    2.89 + 1: without them alpha would be a fifth too large with ten answers an item. Items that everybody got right or
-    wrong belong in: without the outermost the rest look more alike than all.
+    of the log-likelihood, with information that falls off as a normal density of variance 2.89 + 1: without them alpha
+    would be a fifth too large with ten answers an item.
     """
     variance = 1 / (information + alpha)
     far = beta / (LOGISTIC_VARIANCE + 1)

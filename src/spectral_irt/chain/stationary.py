@@ -21,7 +21,7 @@ from spectral_irt.chain.regularization import Regularization, prior_precision
 from spectral_irt.chain.weights import PERSONS, Weighting, weighting_named
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.data.design import Mask, across
+from spectral_irt.data.design import across
 from spectral_irt.errors import ConvergenceWarning, listed, stopped
 from spectral_irt.numerics import Anderson, inner
 
@@ -179,9 +179,6 @@ def _eliminate(chain: Chain) -> Stationary:
     error = pi @ y - pi * rates
     second = np.sort(np.abs(np.linalg.eigvals(y / rates[:, None])))[-2]  # of the row-normalized chain
     return Stationary(pi, 1, float(np.abs(error).sum() / (pi @ rates)), float(min(second, 1.0)), "elimination")
-
-
-# ------------------------------------------------------------------------------ rounds
 
 
 class Rounds:
@@ -342,12 +339,7 @@ def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
     side = error / flow > 0
     if min(side.mean(), 1 - side.mean()) < MIXED:
         return None
-    return _finding(responses, side, rate)
-
-
-def _finding(responses: Responses, side: Mask, rate: float) -> Finding:
-    layout = responses.thresholds
-    links = responses.entries.sum(across, side[layout.item].astype(np.int64), True, layout)
+    links = responses.entries.sum(across, side[of_items.item].astype(np.int64), True, of_items)
     one, other = responses.items[side], responses.items[~side]
     few = links < FEW_PEOPLE or rate > THIN
     return Finding(

@@ -7,10 +7,8 @@ so that one pass stays one pass:
 - "pairs":   h = 1, the paper's. A person with n answers makes up to n^2 / 4 comparisons, so long records dominate.
 - "persons": h = 1 / n_l. Fully efficient when items are equally hard.
 - "ability": h = (t_l / V_l) a_li a_lj with a_li = 1 / (t_l + pi_i), t_l = exp(theta_l), V_l = sum_i p_li (1 - p_li).
-  Nearly as accurate as conditional maximum likelihood. Of answers in categories V_l adds p q P(X in {k - 1, k}) over
-  the thresholds of the items answered, what each threshold tells by itself.
-
-A new weighting is one more entry of `WEIGHTINGS`; nothing else in the package asks for a weighting by its name.
+  Nearly as accurate as conditional maximum likelihood. Of answers in categories theta_l and V_l are the
+  closed forms of `prox_ability`.
 """
 
 from __future__ import annotations
@@ -22,21 +20,14 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.packing import BINARY, CACHED, person_chunks
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import check_option
-from spectral_irt.model import prox
+from spectral_irt.model import LOGISTIC_VARIANCE, prox
 from spectral_irt.sparse_kernels import csr, fill_scaled, row_sums, shared_ones
 
 Halves = tuple[sparse.csr_array, sparse.csr_array]
-
-COARSE, FINE = 0.1, 0.01  # logits between abilities at which moments of items are tabulated: weights need not be exact
-CELLS = 100_000  # of such a table, where it can be as large as it likes
-BEYOND = 2.0  # logits that the table goes beyond the outermost thresholds
-NEWTON = 2  # steps from the closed form towards the ability of a total score; a third one changes nothing measurable
-LONGEST = 1.5  # logits of such a step
-LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -62,9 +53,7 @@ class Weighting:
         """Where the factors a of right and of wrong answers are kept; here the shared patterns of ones."""
         return block.halves(n_items)
 
-    def fill(
-        self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds, moments: Moments | None = None
-    ) -> tuple[Floats, Floats | None]:
+    def fill(self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds) -> tuple[Floats, Floats | None]:
         """w_l of every person, and the 1 / t_l that the factors a were taken at, if any; a goes into the halves."""
         return self.weights(rows_of(block, thresholds)), None
 
@@ -120,24 +109,18 @@ class AbilityWeighting(Weighting):
     def rough(self) -> Weighting:
         return replace(self, single=True)
 
-    def fill(
-        self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds, moments: Moments | None = None
-    ) -> tuple[Floats, Floats | None]:
+    def fill(self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds) -> tuple[Floats, Floats | None]:
         """w_l of every person, and 1 / t_l where items have several thresholds; p of every entry goes into the halves.
 
         a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
         """
-        rows, theta = rows_of(block, thresholds), prox_ability(block, beta, thresholds)
-        if moments is not None:
-            theta, told = moments.abilities(rows, theta)
-        pi, t = np.exp(beta), np.exp(theta)
-        inverse_t, information = 1 / t, np.zeros(block.n_persons)
+        rows, (theta, told) = rows_of(block, thresholds), prox_ability(block, beta, thresholds)
+        pi, t, information = np.exp(beta), np.exp(theta), np.zeros(block.n_persons)
         for half, p in zip(block.halves(len(beta)), halves, strict=True):
-            information += _fill_probabilities(half, inverse_t, pi, p.data)
-        if moments is not None:
-            information = np.where(rows.max_scores > rows.counts, told, information)
+            information += _fill_probabilities(half, 1 / t, pi, p.data)
+        information = np.where(rows.max_scores > rows.counts, told, information)
         weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
-        return weight, None if thresholds.binary else inverse_t
+        return weight, None if thresholds.binary else 1 / t
 
     def tie(self, pi: Floats) -> Floats:
         """h with h (pi - 1) = log(pi), which pulls linearly in difficulty, as a normal prior does."""
@@ -188,23 +171,21 @@ def count_weights(block: Block, weighting: str) -> Floats:
 # ------------------------------------------------------------------------------------ ability weights
 
 
-def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) -> Floats:
-    """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l); 0 for extreme scores.
+def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) -> tuple[Floats, Floats]:
+    """Closed-form abilities, theta_l = mean(beta) + k logit(s_l / n_l) with k = sqrt(1 + var(beta) / 2.89), and their
+    information s_l (n_l - s_l) / (n_l k); 0 for extreme scores.
 
     Mean and variance are over the thresholds of the items that l answered, n_l is the highest possible score.
     """
     rows = rows_of(block, thresholds)
-    most = np.maximum(rows.max_scores, 1)
-    if thresholds.binary:
-        right, wrong = block.halves(len(beta))
-        mean, square = ((right @ values + wrong @ values) / most for values in (beta, beta**2))
-    else:
-        cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), rows.items), shared_ones(len(rows.items))
-        mean, square = (row_sums(cells, ones, thresholds.sum(values)) / most for values in (beta, beta**2))
+    ok, scores, most = rows.informative, rows.scores, np.maximum(rows.max_scores, 1)
+    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items)), shared_ones(len(rows.items))
+    sums = (values if thresholds.binary else thresholds.sum(values) for values in (beta, beta**2))
+    mean, square = (row_sums(cells, ones, each) / most for each in sums)
     variance = np.maximum(square - mean**2, 0)
-    ok = rows.informative
-    odds = np.divide(rows.scores, rows.max_scores - rows.scores, out=np.ones(rows.n_persons), where=ok)
-    return np.where(ok, prox(mean, variance, np.log(odds)), 0.0)
+    odds = np.divide(scores, most - scores, out=np.ones(rows.n_persons), where=ok)
+    information = scores * (most - scores) / (most * np.sqrt(1 + variance / LOGISTIC_VARIANCE))
+    return np.where(ok, prox(mean, variance, np.log(odds)), 0.0), np.where(ok, information, 0.0)
 
 
 def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
@@ -223,58 +204,3 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
         np.reciprocal(piece, out=piece)
         sums[start + rows] = np.add.reduceat(piece * (1 - piece), indptr[rows] - low)
     return sums
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Mean and variance of the answer to each item on a grid of abilities, items x abilities, flattened; and what its
-    thresholds tell one by one."""
-
-    grid: Floats
-    mean: Floats
-    variance: Floats
-    told: Floats
-
-    @classmethod
-    def at(cls, thresholds: Thresholds, beta: Floats) -> Moments | None:
-        """Made once for all blocks; nothing where every item is right or wrong."""
-        if thresholds.binary:
-            return None
-        low, high = float(beta.min()) - BEYOND, float(beta.max()) + BEYOND
-        apart = np.clip((high - low) * thresholds.n_items / CELLS, FINE, COARSE)
-        grid = np.linspace(low, high, int(np.ceil((high - low) / apart)) + 1)
-        # Categories x items x abilities: sums over the few categories then run along memory, which halves the time.
-        cumulated = thresholds.cumulated(beta).T[:, :, None]
-        k = np.arange(len(cumulated), dtype=float)[:, None, None]
-        p = k * grid - cumulated
-        p -= p.max(axis=0)
-        np.exp(p, out=p)
-        p /= p.sum(axis=0)
-        mean, square = np.zeros(p.shape[1:]), np.zeros(p.shape[1:])
-        told = np.zeros(p.shape[1:])
-        for level in range(1, len(p)):
-            here, below = p[level], p[level - 1]
-            mean += level * here
-            square += level**2 * here
-            told += here * below / np.maximum(here + below, np.finfo(float).tiny)
-        return cls(grid, mean.ravel(), np.maximum(square - mean**2, 0.0).ravel(), told.ravel())
-
-    def nearest(self, theta: Floats) -> Ints:
-        grid = self.grid
-        return np.clip(np.rint((theta - grid[0]) / (grid[1] - grid[0])), 0, len(grid) - 1).astype(np.int64)
-
-    def abilities(self, rows: Rows, theta: Floats) -> tuple[Floats, Floats]:
-        """About the abilities at which the expected total scores are the observed ones, and V_l there.
-
-        Two Newton steps from the closed form `theta`, for people with an item of several thresholds only.
-        """
-        several = (rows.max_scores > rows.counts) & rows.informative
-        place = rows.items.astype(np.int64) * len(self.grid)
-        for _ in range(NEWTON):
-            at = self.nearest(theta)
-            where = place + np.repeat(at, rows.counts)
-            variance = np.maximum(rows.sums(self.variance.take(where)), LEAST)
-            missing = (rows.scores - rows.sums(self.mean.take(where))) / variance
-            theta = np.where(several, self.grid[at] + np.clip(missing, -LONGEST, LONGEST), theta)
-        where = place + np.repeat(self.nearest(theta), rows.counts)
-        return theta, np.maximum(rows.sums(self.told.take(where)), LEAST)

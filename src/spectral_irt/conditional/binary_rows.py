@@ -15,17 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.chain.weights import prox_ability
 from spectral_irt.conditional.exact import given_every_score
-from spectral_irt.conditional.given_score import (
-    Exact,
-    answers_above,
-    by_order,
-    matched_factors,
-    rough_ability,
-    series_limit,
-    spans,
-)
-from spectral_irt.conditional.information import Levels, PeopleRows, Point
+from spectral_irt.conditional.given_score import Exact, answers_above, by_order, matched_factors, series_limit, spans
+from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints
@@ -55,7 +48,7 @@ class People:
     def of(cls, block: Block, weight: Floats | None, beta: Floats) -> People:
         places = np.flatnonzero(block.informative)
         weight = None if weight is None else weight[places]
-        return cls(places, block, *rough_ability(block, places, beta), weight)
+        return cls(places, block, *(each[places] for each in prox_ability(block, beta)), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,9 +259,3 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
         add_columns(cells, c, row_sums(cells, c, np.ones(rows.n_items)), degree)
         add_columns(cells, c * c, each, square)
     return rows, (score, degree, square)
-
-
-def binary_point(layout: Thresholds, rows: Prepared, beta: Floats) -> Point:
-    """The likelihood at some difficulties; `own` and `inner` are numbers, items x 1 x 1."""
-    rows, (gradient, degree, square) = rows.map_and_sum(evaluate, beta)
-    return Point(beta, layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])

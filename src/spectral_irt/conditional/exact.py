@@ -15,11 +15,10 @@ some nine standard deviations (Bernstein's inequality). For right and wrong answ
 exp(-2 V sin^2(u / 2)), V the variance of S: 13 to 28 points do for any number of answers. With an even N no point is
 z = -1, where the factor of a right or wrong answer can vanish; one of more categories is kept at 1e-30 at least.
 
-The recursion, for few steps up or down, F_k(j) the chance of a score of j on the first k items and B_k(j) that the rest
-makes up the score: F_k(j) = sum_c p_kc F_{k-1}(j - c), B_{k-1}(j) = sum_c p_kc B_k(j + c), and P(X_k = c | s) =
-p_kc sum_j F_{k-1}(j - c) B_k(j) / F_n(s). The tree, for all scores of one set of items: P(X_i = c | s) =
-p_ic f_i(s - c) / f(s) with f_i the distribution of the score on the others, from halves of the items in k^2 log k
-multiplications. In both all terms are positive, and nothing cancels.
+The recursion, for few steps up or down: F_k(j) = sum_c p_kc F_{k-1}(j - c) is the chance of a score of j on the first k
+items, B_{k-1}(j) = sum_c p_kc B_k(j + c) that the rest makes up the score. The tree, for all scores of one set:
+P(X_i = c | s) = p_ic f_i(s - c) / f(s) with f_i the distribution of the score on the others, from halves of the items.
+In both all terms are positive, and nothing cancels.
 
 Arrays are categories x items x people (or patterns). `cumulated` has the sums of thresholds up to the categories 1, 2,
 ...; +inf where an item has fewer, and for padding.

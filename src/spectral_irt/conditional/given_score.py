@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.chain.weights import prox_ability
 from spectral_irt.conditional.exact import (
     LEAST,
     Contour,
@@ -28,8 +29,6 @@ from spectral_irt.conditional.series_tables import passed_by_series
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.same_items import row_keys, same_rows
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
-from spectral_irt.model import LOGISTIC_VARIANCE, prox
-from spectral_irt.sparse_kernels import csr, shared_ones
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average
 FEW_PEOPLE = 0.25  # people per item below which the contour sum is cheaper: the recursion's steps are the items
@@ -252,16 +251,6 @@ def series_limit(
     return float(limit), float(answers[limits < limit].sum() / total)
 
 
-def rough_ability(block: Block, places: Ints, beta: Floats) -> tuple[Floats, Floats]:
-    """PROX abilities of informative people, theta = mean + k logit(s / n), and their information s (n - s) / (n k)."""
-    rows = csr(block.indptr.astype(np.int32), np.asarray(block.items), shared_ones(block.n_responses), len(beta))
-    n, s = block.counts[places], block.scores[places]
-    mean = (rows @ beta)[places] / n
-    variance = np.maximum((rows @ beta**2)[places] / n - mean**2, 0)
-    theta = prox(mean, variance, np.log(s / (n - s)))
-    return theta, s * (n - s) / (n * np.sqrt(1 + variance / LOGISTIC_VARIANCE))
-
-
 def conditional_probabilities(
     block: Block, difficulty: Floats, *, series_from: float = np.inf, precision: Precision = DOUBLE
 ) -> Floats:
@@ -284,7 +273,7 @@ def conditional_probabilities(
         return out
     out = np.repeat((block.scores > 0).astype(np.float64), block.counts)
     people = np.flatnonzero(block.informative)
-    theta, information = rough_ability(block, people, difficulty)
+    theta, information = (each[people] for each in prox_ability(block, difficulty))
     long = information >= series_from
     if long.any():
         some = block.take(people[long])

@@ -1,13 +1,8 @@
 """The conditional likelihood of answers given the scores, at any thresholds.
 
 log L = sum_l ( -sum_i sum_{v <= x_li} beta_iv - log gamma_{s_l} ). Its derivative by beta_ik is the expected number of
-people at or above k given their scores, less the observed number. Two ways to its sums over people:
-
-- `Likelihood`: to a hundredth of a standard error or better, by series where people have much information, at a fixed
-  cost an answer. This is what the estimators take their Newton steps on.
-- `ExactLikelihood`: to the last digits, by patterns of items and score, with the log-likelihood itself.
-
-Both give a `Point` (`information`): gradient, matched information, and people's own scores.
+people at or above k given their scores, less the observed number. `Likelihood` has it to a hundredth of a standard
+error or better, by series where people have much information; `ExactLikelihood` to the last digits, by patterns.
 """
 
 from __future__ import annotations
@@ -17,18 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from spectral_irt.conditional.binary_rows import SharedRows, binary_point
+from spectral_irt.conditional.binary_rows import SharedRows, evaluate
 from spectral_irt.conditional.binary_rows import prepare_people as binary_people
 from spectral_irt.conditional.exact import n_points
 from spectral_irt.conditional.given_score import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.conditional.information import Point, balanced
-from spectral_irt.conditional.pattern_rows import (
-    PatternRows,
-    exact_information,
-    exact_work,
-    people_by_series,
-    people_given,
-)
+from spectral_irt.conditional.pattern_rows import PatternRows, exact_information, exact_work, people_given, people_of
 from spectral_irt.conditional.series_tables import Tables
 from spectral_irt.conditional.table_rows import SERIES_ERROR, TablePoint
 from spectral_irt.conditional.table_rows import prepare_people as table_people
@@ -80,12 +69,13 @@ class Likelihood:
             facets = responses.facets
             n = responses.n_responses / (self.layout.n_items if facets is None else len(facets.items))
             least = float((np.sqrt(n / 0.18) * SERIES_ERROR / allowed) ** (1 / 3))
-            self.rows = responses.entries.prepare(people_by_series, self.layout, least, persons=(weights,))
+            self.rows = responses.entries.prepare(people_of, self.layout, least, persons=(weights,))
 
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
         if self.layout.binary:
-            point = binary_point(self.layout, self.rows, beta)
+            rows, (gradient, degree, square) = self.rows.map_and_sum(evaluate, beta)
+            point = Point(beta, self.layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
         elif self.tables is None:
             rows, (_, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(self.layout, beta))
             own, inner = balanced(self.layout, *blocks)

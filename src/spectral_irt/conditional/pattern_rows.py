@@ -115,9 +115,11 @@ class PatternRows(PeopleRows):
         return self.factor
 
 
-def people_by_series(block: Block, weight: Floats | None, layout: Thresholds, series_from: float) -> PatternRows:
+def people_of(block: Block, weight: Floats | None, layout: Thresholds, series_from: float = np.inf) -> PatternRows:
     """The people of a block without extreme scores."""
     rows = rows_of(block, layout)
+    if layout.binary:
+        rows = replace(rows, category=block.right().astype(np.int16))
     who = np.flatnonzero(rows.informative)
     made = PatternRows.of(rows.take(who), None if weight is None else weight[who], layout)
     return replace(made, series_from=series_from)
@@ -125,10 +127,7 @@ def people_by_series(block: Block, weight: Floats | None, layout: Thresholds, se
 
 def people_given(block: Block, layout: Thresholds, beta: Floats) -> PatternRows:
     """The people of a block without extreme scores, at these thresholds."""
-    rows = rows_of(block, layout)
-    if layout.binary:
-        rows = replace(rows, category=block.right().astype(np.int16))
-    return PatternRows.of(rows.take(np.flatnonzero(rows.informative)), None, layout).evaluated(padded(layout, beta))[0]
+    return people_of(block, None, layout).evaluated(padded(layout, beta))[0]
 
 
 def residuals(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import comb, factorial
 from typing import Any
 
@@ -41,9 +40,6 @@ APART = 0.25  # logits between abilities of the grid; a person lies half of that
 WIDE = 1.5  # standard deviations of an answer from which on abilities are closer: derivatives grow with them
 MARGIN = 1.0  # logits that the grid goes beyond the people
 CACHED = 4096  # cells at a time: their derivatives fit the second cache of a core
-
-
-# ------------------------------------------------------------------------------------------ tables of items
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,14 +207,8 @@ def _density(lambdas: list[Floats], order: int) -> list[dict[int, Floats]]:
 
 def _mean_power(density: list[dict[int, Floats]], power: int) -> Any:
     """The mean of (it)^power over the normal distribution times this series, whose even orders have even powers."""
-    terms = (item for order in density[power % 2 :: 2] for item in order.items())
-    return sum(_moment(j + power) * value for j, value in terms)
-
-
-@cache
-def _moment(power: int) -> float:
-    """E (it)^power for a standard normal t; the power is even."""
-    return float((-1) ** (power // 2) * np.prod(np.arange(power - 1, 0, -2, dtype=float)))
+    terms = ((j + power, value) for order in density[power % 2 :: 2] for j, value in order.items())
+    return sum((-0.5) ** (n // 2) * factorial(n) / factorial(n // 2) * value for n, value in terms)  # E (it)^n, n even
 
 
 def _taylor(derivatives: Floats, shift: Floats) -> Floats:

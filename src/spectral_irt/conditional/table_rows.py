@@ -162,9 +162,6 @@ def score_sums(part: TableRows, spread: Floats, upto: Floats, v: Floats) -> tupl
     return by_category, by_cell, by_item, *part.exact.score_sums(None, v)
 
 
-# ------------------------------------------------------------------------------------------ making them
-
-
 @dataclass(frozen=True, eq=False)
 class _People:
     """The people of a block with abilities of the grid, and how many equal answers theirs are worth: `size`."""
@@ -178,7 +175,7 @@ class _People:
 
     @classmethod
     def of(cls, block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> _People:
-        theta = prox_ability(block, beta, layout)
+        theta, _ = prox_ability(block, beta, layout)
         order = np.argsort(theta)  # neighbors in the table stay in the cache
         rows, weight = rows_of(block, layout).take(order), None if weight is None else weight[order]
         return cls(rows, weight, theta[order], _repeated(rows, layout), np.empty(0, np.int32), np.empty(0))
@@ -236,9 +233,6 @@ def prepare_people(
     return people.prepare(_People.rows_from, least, rough), replace(rough, order=order)
 
 
-# ----------------------------------------------------------------------------------- the likelihood there
-
-
 @dataclass(frozen=True, eq=False)
 class TablePoint(Point):
     """The likelihood at some thresholds; `collected` is what the long rows add, terms x cells."""
@@ -290,9 +284,8 @@ class TablePoint(Point):
     def far_items(self, beta: Floats, step: Floats, prior: Any) -> Floats:
         """Items with few answers that a step has moved far, brought to where their own score is zero.
 
-        People and the other items stay as they are. Far from its place a threshold with few answers comes nearer by no
-        more than a logit a step, and a step for all items is a pass over the answers; this is arithmetic on tables of
-        few items.
+        Such a threshold comes nearer by no more than a logit a step, which is a pass over the answers; this is
+        arithmetic on tables of few items.
         """
         layout, grid, size = self.layout, self.tables.grid, len(self.collected)
         moved = np.abs(step) > max(FAR, FARTHER * float(np.median(np.abs(step))))

@@ -60,7 +60,7 @@ class JointPart:
     @classmethod
     def of(cls, block: Block, beta: Floats) -> JointPart:
         block = block.take(np.flatnonzero(block.informative))
-        right, start, empty = block.right().astype(float), prox_ability(block, beta), np.zeros(0)
+        right, start, empty = block.right().astype(float), prox_ability(block, beta)[0], np.zeros(0)
         return cls(block, block.person_of_response(), right, start, empty, empty)
 
 

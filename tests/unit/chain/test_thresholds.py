@@ -11,10 +11,8 @@ from spectral_irt.chain import operator
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Rounds
-from spectral_irt.chain.weights import ABILITY, PERSONS, Moments, prox_ability, weighting_named
+from spectral_irt.chain.weights import ABILITY, PERSONS, prox_ability, weighting_named
 from spectral_irt.data import Responses
-from spectral_irt.data.thresholds import rows_of
-from spectral_irt.model import category_probabilities
 
 THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2]]
 NONE = Regularization("none", "as asked")
@@ -65,29 +63,9 @@ def test_weights_of_persons_are_one_over_answers_not_entries(table, responses):
     np.testing.assert_allclose(weight[4:][weight[4:] > 0], (1 / n[4:])[weight[4:] > 0])
 
 
-def test_tabulated_moments_are_those_of_the_model(responses):
-    steps = responses.thresholds
-    moments = Moments.at(steps, flat())
-    cumulated = steps.cumulated(flat())
-    mean, variance, told = (
-        values.reshape(steps.n_items, -1) for values in (moments.mean, moments.variance, moments.told)
-    )
-    for item in range(steps.n_items):
-        p = category_probabilities(
-            moments.grid, np.broadcast_to(cumulated[item], (len(moments.grid), steps.widest + 1))
-        )
-        k = np.arange(steps.widest + 1)
-        np.testing.assert_allclose(mean[item], p @ k, rtol=1e-10)
-        np.testing.assert_allclose(variance[item], p @ k**2 - (p @ k) ** 2, rtol=1e-8, atol=1e-12)
-        inside = p[:, : steps.max_score[item] + 1]
-        both = inside[:, 1:] + inside[:, :-1]
-        np.testing.assert_allclose(told[item], (inside[:, 1:] * inside[:, :-1] / both).sum(axis=1), rtol=1e-10)
-
-
 def test_ability_depends_on_items_and_total_score_alone(table, responses):
     block, thresholds = responses.blocks[0], responses.thresholds
-    start = prox_ability(block, flat(), thresholds)
-    theta, variance = Moments.at(thresholds, flat()).abilities(rows_of(block, thresholds), start)
+    theta, variance = prox_ability(block, flat(), thresholds)
     seen = {}
     for person, row in enumerate(table):
         key = (tuple(np.isnan(row)), np.nansum(row))
