@@ -48,7 +48,8 @@ class People:
     def of(cls, block: Block, weight: Floats | None, beta: Floats) -> People:
         places = np.flatnonzero(block.informative)
         weight = None if weight is None else weight[places]
-        return cls(places, block, *(each[places] for each in prox_ability(block, beta)), weight)
+        theta, information = prox_ability(block, beta)
+        return cls(places, block, theta[places], information[places], weight)
 
 
 @dataclass(frozen=True, eq=False)
