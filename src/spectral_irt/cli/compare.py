@@ -13,7 +13,7 @@ from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Files, Reading, Recoding, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import DesignError, OptionError, check_option, for_shell, printable
-from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, make_ordered
+from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.inference.prediction import compare as run
 from spectral_irt.terminal import console, plain_table, say, show_findings
@@ -91,7 +91,7 @@ def compare(
 
 def _made(name: str, parameters: dict[str, Any]) -> RaschEstimator:
     model, ordered, method = name.partition("-")
-    return make_ordered(model, method, parameters) if ordered else make_estimator(name, parameters)
+    return make_estimator(method, parameters, model) if ordered else make_estimator(name, parameters)
 
 
 def _show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> None:

@@ -23,7 +23,7 @@ from spectral_irt.cli.data import groups_of, save_bank
 from spectral_irt.cli.options import Call, Categories, Reading, changed, with_sheet
 from spectral_irt.cli.terminal import Progress
 from spectral_irt.errors import OptionError, OutputError
-from spectral_irt.estimators.by_name import make_estimator, make_ordered
+from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.reading.side_tables import read_people
 from spectral_irt.xlsx import is_workbook
@@ -168,9 +168,7 @@ class FitJob:
     def _estimator(self, model: str) -> RaschEstimator:
         method, parameters = self.method, self.method.parameters(self.call.machine.threads)
         if self.results.anchors is None:
-            if model == "rasch":
-                return make_estimator(method.estimator, parameters)
-            return make_ordered(model, method.estimator, parameters)
+            return make_estimator(method.estimator, parameters, model)
         if method.design == "adaptive":
             raise OptionError("--anchors is for a fixed design; leave out --design adaptive.")
         for name in ("clustered_by", "survey_weight"):
@@ -185,7 +183,7 @@ class FitJob:
                 f"{', '.join(said)}."
             )
         if model == "pcm":
-            return make_ordered(model, "spectral", parameters)
+            return make_estimator("spectral", parameters, model)
         return AnchoredRasch(self._enlarged or self.results.anchors, **parameters)
 
     def read(self, progress: Progress) -> Responses:

@@ -10,14 +10,6 @@ from spectral_irt.errors import OptionError, check_option
 if TYPE_CHECKING:
     from spectral_irt.estimators.base import RaschEstimator
 
-# The values that options can take, as the chain declares them: a help text must not wait for scipy to be imported.
-CHOICES = {
-    "design": ("fixed", "adaptive"),
-    "weighting": ("ability", "persons", "pairs"),
-    "nu_rule": ("differed", "together"),
-    "se": ("auto", "dense", "one-pass", "multiplier", "information", "none"),
-}
-
 
 class Method(NamedTuple):
     """Where an estimator is (`module:maker` in `spectral_irt.estimators`), and which options of `fit` it takes."""
@@ -135,14 +127,9 @@ def named(maker: str) -> tuple[str, str]:
     return "rasch", "spectral" if maker == "AnchoredRasch" else maker
 
 
-def make_ordered(model: str, name: str, parameters: dict[str, Any]) -> RaschEstimator:
-    """An estimator of ordered answers by model and name, for instance `make_ordered("rsm", "cml", {})`."""
-    check_option("model", model, ORDERED)
-    check_option("estimator", name, ORDERED[model])
-    return ORDERED[model][name].make(name, parameters)
-
-
-def make_estimator(name: str, parameters: dict[str, Any]) -> RaschEstimator:
-    """An estimator by name, for instance `make_estimator("spectral", {"weighting": "persons"})`."""
-    check_option("estimator", name, METHODS)
-    return METHODS[name].make(name, parameters)
+def make_estimator(name: str, parameters: dict[str, Any], model: str = "rasch") -> RaschEstimator:
+    """An estimator by name and model, for instance `make_estimator("cml", {}, "rsm")`."""
+    models = {"rasch": METHODS, **ORDERED}
+    check_option("model", model, models)
+    check_option("estimator", name, models[model])
+    return models[model][name].make(name, parameters)

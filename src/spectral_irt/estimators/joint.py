@@ -45,10 +45,7 @@ ABILITY_ROUNDS = 2  # updates of abilities for every update of items: a third mo
 
 @dataclass(frozen=True, eq=False)
 class JointPart:
-    """The people of a block with a finite ability, and where they stand at the current difficulties.
-
-    `v` holds p (1 - p) of every answer and `information` its sum for every person.
-    """
+    """The people of a block with a finite ability, with v = p (1 - p) of every answer and its sum for each person."""
 
     block: Block
     person: Ints
@@ -65,11 +62,8 @@ class JointPart:
 
 
 def solve_abilities(part: JointPart, beta: Floats) -> tuple[JointPart, tuple[Floats, Floats, float]]:
-    """Maximum-likelihood ability of every person given the difficulties: sum_i p_li = s_l, by Newton's method.
-
-    Returns the part at these abilities, and its sums: the score of each difficulty sum_l (p_li - X_li), the diagonal
-    of the information sum_l p (1 - p) (1 - p (1 - p) / V_l), and the log-likelihood.
-    """
+    """The part at the abilities that maximize the likelihood given the difficulties, sum_i p_li = s_l, and its sums:
+    the score of each difficulty, the diagonal of the information, and the log-likelihood."""
     block, person = part.block, part.person
     b = beta[block.items]
     theta = part.theta
@@ -121,11 +115,9 @@ class JointFit(NamedTuple):
 def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, max_iter: int = 100) -> JointFit:
     """Difficulties that maximize the likelihood of all answers over difficulties and abilities together.
 
-    loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
-
     People with all answers right or all wrong have no finite ability and are left out; every item must have right and
-    wrong answers of the others. Abilities are solved exactly for given difficulties, vectorized over people; the
-    difficulties then take a Newton step, its linear system solved by conjugate gradients in passes over the answers.
+    wrong answers of the others. Abilities are solved exactly for given difficulties; these then take a Newton step, its
+    linear system solved by conjugate gradients in passes over the answers.
     """
     beta = start - start.mean()
     parts, (slope, own, loglik) = responses.prepare(JointPart.of, beta).map_and_sum(solve_abilities, beta)
@@ -221,9 +213,6 @@ class JointRasch(RaschEstimator):
         return kept.estimate(*found, loglik=fit.loglik, findings=findings)
 
 
-# ------------------------------------------------------------------------------------ variational Bayes
-
-
 @dataclass(frozen=True, eq=False)
 class Items:
     """q of the items, b_i ~ N(mean_i, var_i), and the priors: b ~ N(mu, 1/tau_b), theta ~ N(0, 1/tau)."""
@@ -273,11 +262,9 @@ def curvature(xi: Floats) -> Floats:
 def bound_pass(part: VariationalPart, items: Items, shift: float) -> tuple[VariationalPart, tuple[Floats, ...]]:
     """Update q of the abilities of a block, then add up what the items and the bound need.
 
-    For every answer log P >= (X - 1/2) E[x] - log(2 cosh(xi / 2)) with x = theta - b and xi^2 = E[x^2], and a bound
-    quadratic in x with curvature lambda(xi), which makes every update closed-form. xi is never stored.
-
-    Returns the new part; per item, sums of 2 lambda, 2 lambda E[theta] and X - 1/2; then the bound's share, the sum of
-    E[theta], of E[theta]^2 + Var[theta], and the number of people.
+    For every answer log P >= (X - 1/2) E[x] - log(2 cosh(xi / 2)) with x = theta - b and xi^2 = E[x^2], a bound with
+    curvature lambda(xi) that makes every update closed-form. Sums, by item, of 2 lambda, 2 lambda E[theta], X - 1/2;
+    then the bound's share, the sums of E[theta] and of E[theta]^2 + Var[theta], and the number of people.
     """
     block, person = part.block, part.person
     b, c = items.mean[block.items], items.var[block.items]
@@ -314,8 +301,7 @@ def item_bound(items: Items) -> float:
 def update_items(items: Items, sums: tuple[Floats, ...]) -> tuple[Items, float]:
     """q of every item, then the hyperparameters, each at its maximum given the rest; and the shift of abilities.
 
-    Abilities and difficulties may move together without changing any answer's probability; moving them so that
-    abilities average zero is where their prior wants them, and saves the iteration its slowest direction.
+    Moving both so that abilities average zero, where their prior is, saves the iteration its slowest direction.
     """
     w, w_theta, half, (_, theta, theta2, persons) = sums
     var = 1 / (items.tau_b + w)
@@ -335,8 +321,8 @@ class VariationalRasch(RaschEstimator):
     X_li ~ Bernoulli(logistic(theta_l - b_i)),  theta_l ~ N(0, sigma^2),  b_i ~ N(mu_b, sigma_b^2)
 
     The posterior is approximated by independent normals that maximize a lower bound on the log evidence (logistic bound
-    of Jaakkola & Jordan); sigma, mu_b and sigma_b are estimated from the data (empirical Bayes). Deterministic: no
-    sampling, no seed. Every answered item gets an estimate, also where everyone was right: there the prior decides.
+    of Jaakkola & Jordan); sigma, mu_b and sigma_b are estimated from the data (empirical Bayes). Every answered item
+    gets an estimate, also where everyone was right: there the prior decides.
 
     Parameters
     ----------

@@ -102,9 +102,8 @@ def design_fit(
 class Explained:
     """The linear logistic test model: what properties add to the difficulty of items, beside items that are free.
 
-    `effects` has the columns `property, level, effect, se, z, p`: logits for one unit of a number, or for each word
-    (mean zero). `chi2` is twice the gain in log-likelihood of free items, `explained` the squared correlation of both
-    kinds of difficulty.
+    `effects` has the columns `property, level, effect, se, z, p`, `explained` is the squared correlation of both kinds
+    of difficulty.
     """
 
     effects: dict[str, NDArray[Any]]

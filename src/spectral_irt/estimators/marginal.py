@@ -120,7 +120,9 @@ class Marginal(RaschEstimator):
         }
         share = np.array([part.size for part in parts]) / sum(part.size for part in parts)
         mu = float(share @ mean)
-        n_parameters, n_persons = found.n_parameters, int(np.sum(rest.counts > 0))
+        # Of a free population one parameter is its origin.
+        n_parameters = len(found.items) + len(found.own) - int(found.there[0])
+        n_persons = int(np.sum(rest.counts > 0))
         findings = [*people.findings, *([] if each is None else [weights_finding(each)])]
         findings += _fit_findings(fit, sd, with_sigma, rest, self.tol)
         findings += _population_findings(table, with_sigma) if groups is not None else []
@@ -152,17 +154,15 @@ class MarginalRasch(Marginal):
 
     P(answers of person l) = integral of prod_i P(X_li | theta, beta_i) dF(theta),  F = N(mu, sigma^2).
 
-    More efficient than conditional likelihood when the population is what it is taken for, inconsistent when it is not
-    (the paper's Figure 1 with a fixed sd of 1 and a true one of 2); estimating sigma, the default, removes the worst of
-    that, and a population for each group (`fit(responses, groups=...)`) the worst where forms are for different people.
-
-    The one method here for tests that choose the next item, or the end, by the answers so far.
+    More efficient than conditional likelihood when the population is what it is taken for, inconsistent when it is not;
+    estimating sigma, the default, removes the worst of that, and a population for each group (`fit(responses,
+    groups=...)`) the worst where forms are for different people. The one method here for tests that choose the next
+    item, or the end, by the answers so far.
 
     Parameters
     ----------
     sigma : float, optional
-        A fixed standard deviation of ability; `sigma=1` is the paper's MMLE on synthetic data. The mean needs no
-        fixing: difficulties average zero, and mu is where people then lie.
+        A fixed standard deviation of ability; `sigma=1` is the paper's MMLE on synthetic data.
     tol, max_iter : float, int
         Stop when an EM step changes no parameter by more than `tol`; at most so many passes. (A free distribution
         stops when the gradient is a hundredth of a standard error.)
@@ -181,11 +181,10 @@ class MarginalRasch(Marginal):
 
     Notes
     -----
-    The population is normal; in an adaptive design without groups, where a wrong shape does most harm, it is a smooth
-    one of any shape if Akaike's criterion prefers that, its log density a polynomial of degree 4 or 6. Quadrature nodes
-    are as many as the person with most answers needs, 41 to 401. Standard errors invert the observed information (Louis
-    1982) of difficulties and of everything that describes the populations. Beyond 5,000 thresholds each one's own
-    information is used alone.
+    The population is normal; in an adaptive design without groups it is a smooth one of any shape if Akaike's criterion
+    prefers that, its log density a polynomial of degree 4 or 6. Quadrature nodes are as many as the person with most
+    answers needs, 41 to 401. Standard errors invert the observed information (Louis 1982) of difficulties and
+    populations; beyond 5,000 thresholds each one's own information is used alone.
 
     References
     ----------
@@ -333,9 +332,6 @@ def _population_findings(table: Columns, estimated: bool) -> list[Finding]:
         )
         found.append(Finding("small_groups", "warning", sentence, "Merge small groups."))
     return found
-
-
-# ------------------------------------------------------------------------------------ adaptive designs
 
 
 def fit_adaptive(estimator: E, marginal: type[Marginal], data: Any, **options: Any) -> E:

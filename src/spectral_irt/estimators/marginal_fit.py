@@ -76,15 +76,12 @@ def marginal_difficulty(
     x, _, passes, _ = _accelerated_em(groups, x, sigma is None, design, ROUGH_NODES, ROUGH_STEP, 50)
     nodes = enough_nodes(float(np.exp(x[-len(groups) :].max())), longest)
     x, loglik, more, step = _accelerated_em(groups, x, sigma is None, design, nodes, tol, max_iter)
-    return _centered(x[:m], _populations(x, len(groups), nodes), loglik, passes + more, step, layout)
+    return _centered(layout, x[:m], _populations(x, len(groups), nodes), loglik, passes + more, step)
 
 
-def _centered(
-    beta: Floats, populations: Sequence[Population], loglik: float, passes: int, step: float, layout: Thresholds
-) -> MarginalFit:
+def _centered(layout: Thresholds, beta: Floats, populations: Sequence[Population], *how: Any) -> MarginalFit:
     centre = float(beta.mean() if layout.binary else layout.averaging() @ beta)
-    moved = tuple(replace(one, nodes=one.nodes - centre) for one in populations)
-    return MarginalFit(beta - centre, moved, loglik, passes, step)
+    return MarginalFit(beta - centre, tuple(replace(one, nodes=one.nodes - centre) for one in populations), *how)
 
 
 def _populations(x: Floats, n_groups: int, n_nodes: int) -> list[Population]:
@@ -151,9 +148,9 @@ def free_population(
 ) -> MarginalFit:
     """The fit with a population of free shape, or the normal one where AIC does not prefer the former.
 
-    The logarithm of the density is a polynomial. Where answers decide what comes next the likelihood can have two
-    maxima, a narrow population with items close together and a wide one with items far apart: the search begins at the
-    normal fit, and at half the conditional estimates (`start`), which such designs stretch about twofold.
+    Where answers decide what comes next the likelihood can have two maxima, a narrow population with items close
+    together and a wide one with items far apart: the search begins at the normal fit, and at half the conditional
+    estimates (`start`), which such designs stretch about twofold.
     """
     (one,) = normal.populations
     sd = max(1.0, one.sd)
@@ -215,7 +212,7 @@ def _polynomial_weights(
     )
     x = found.x * scale
     residual = float(np.abs(found.jac).max())
-    return _centered(a @ x[:m], [at(x)], -float(found.fun), int(found.nfev) + 1, residual, layout)
+    return _centered(layout, a @ x[:m], [at(x)], -float(found.fun), int(found.nfev) + 1, residual)
 
 
 def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats, layout: Thresholds, design: Any) -> Floats:
@@ -239,9 +236,6 @@ def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats, layou
         if np.abs(move).max() < 1e-8:
             break
     return beta
-
-
-# --------------------------------------------------------------------------------------- the information
 
 
 def given_ability(counts: Floats, p: Floats, layout: Thresholds) -> Floats:
@@ -334,10 +328,6 @@ class MarginalInformation:
     @property
     def dense(self) -> bool:
         return self.items.ndim == 2
-
-    @property
-    def n_parameters(self) -> int:
-        return len(self.items) + len(self.own) - int(self.there[0])  # of a free population one is its origin
 
     def whole(self) -> Floats:
         """Of thresholds and others together; where both can be shifted, the mean threshold is held."""

@@ -43,10 +43,8 @@ def pairwise_difficulty(
 ) -> PairwiseFit:
     """Difficulties that maximize the pairwise likelihood of counts, which must be strongly connected.
 
-    loglik = sum_ij Y_ij log(pi_j / (pi_i + pi_j)),  pi = exp(beta)
-
     By Markov chains with rates Y_ij / (pi_i + pi_j), each at the pi of the last; at the fixed point, balance is the
-    score equation (Luce spectral ranking). Stops when no difficulty moves by more than `tol`.
+    score equation (Luce spectral ranking).
     """
     y = sparse.csr_array(counts)
     right, wrong = np.repeat(np.arange(y.shape[0], dtype=np.int32), np.diff(y.indptr)), y.indices
@@ -180,9 +178,6 @@ class PairwiseRasch(RaschEstimator):
         return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, loglik=fit.loglik, findings=findings)
 
 
-# ------------------------------------------------------------------------- the reciprocal matrix
-
-
 def reciprocal_matrix(counts: Floats) -> Floats:
     """D_ij = Y_ji / Y_ij, with ones on the diagonal."""
     y = np.array(counts, dtype=float)
@@ -244,8 +239,7 @@ class ChoppinRasch(RaschEstimator):
 
     beta_i = mean_j log(Y_ji / Y_ij),  Y_ij = number of people who answered i right and j wrong
 
-    A pair that only a few people answered differently weighs as much as any other, so the estimate is noisy where
-    counts are small. There are no standard errors.
+    Noisy where counts are small: every pair weighs the same. There are no standard errors.
 
     Parameters
     ----------

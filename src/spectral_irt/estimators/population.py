@@ -99,7 +99,7 @@ def posteriors(block: Block, beta: Floats, population: Population, layout: Thres
     """The posteriors of all people of a block, some at a time.
 
     log P(answers | theta) = s theta - sum of beta over thresholds passed - sum over all items answered of
-    log(1 + exp(theta - beta_1) + ...): one sparse product with the table of these, items x nodes.
+    log(1 + exp(theta - beta_1) + ...).
     """
     table, rows = log_denominators(beta, population, layout), rows_of(block, layout)
     size = max(1, CELLS // table.shape[1])
@@ -167,10 +167,8 @@ def expected_passes(rows: Rows, p: Floats, q: Floats, layout: Thresholds) -> spa
 
 
 def marginal_scores(block: Block, beta: Floats, population: Population, layout: Thresholds) -> tuple[Any, Floats]:
-    """What each person adds to the gradient of the marginal likelihood: people x thresholds, and of the population.
-
-    E[P(X_li >= k) | answers of l] - 1{X_li >= k}, and the expected statistics of the population.
-    """
+    """What each person adds to the gradient of the marginal likelihood: E[P(X_li >= k) | answers of l] - 1{X_li >= k},
+    people x thresholds, and the expected statistics of the population."""
     p, scores = passing(beta, population.nodes, layout), population.statistics
     found, of_population = [], np.zeros((block.n_persons, scores.shape[1]))
     for some in posteriors(block, beta, population, layout):

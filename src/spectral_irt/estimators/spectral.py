@@ -145,14 +145,12 @@ class SpectralRasch(Spectral):
     difficulty_, se_ : float arrays
         Larger = harder; mean zero over the items that have an estimate. NaN without one; what rests on `nu` alone has
         no standard error, since nu is no distribution.
-    status_ : array of str
     n_iter_, residual_, contraction_ : int, float, float
         Passes over the data; how far another step would move an item, in standard errors (chain alone: the final
         residual); and how much one pass of the chain shrinks the slowest error (near 1: weak links).
-    regularization_ : Regularization
-    findings_ : tuple of Finding
     information_ : float array
         Information that the answers carry on each item.
+    status_, regularization_, findings_
 
     References
     ----------

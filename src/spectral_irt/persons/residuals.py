@@ -183,14 +183,10 @@ def residuals(responses: Responses, thresholds: Floats, ability: Floats) -> Resi
     """Every answer beside what is expected of it, NaN where difficulty or ability is; for few people."""
     person, item, x = responses.answers()
     layout = responses.thresholds
-    if layout.binary:
-        mean = responses.gather(_probabilities, thresholds, persons=(ability,))
-        variance = mean * (1 - mean)
-    else:
-        known = np.isfinite(layout.mean(thresholds))[item] & np.isfinite(ability)[person]
-        cumulated = layout.cumulated(np.nan_to_num(thresholds))
-        mean, variance, *_ = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
-        mean, variance = np.where(known, mean, np.nan), np.maximum(variance, CERTAIN)
+    known = np.isfinite(layout.mean(thresholds))[item] & np.isfinite(ability)[person]
+    cumulated = layout.cumulated(np.nan_to_num(thresholds))
+    mean, variance, *_ = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
+    mean, variance = np.where(known, mean, np.nan), np.maximum(variance, CERTAIN)
     with np.errstate(invalid="ignore", divide="ignore"):
         return Residuals(person, item.astype(np.int64), x, mean, (x - mean) / np.sqrt(variance))
 
@@ -206,10 +202,6 @@ def residual_columns(responses: Responses, thresholds: Floats, ability: Floats) 
         "residual": found.answer - found.expected,
         "z": found.z,
     }
-
-
-def _probabilities(block: Block, theta: Floats, difficulty: Floats) -> Floats:
-    return probabilities(block, difficulty, theta)
 
 
 def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, max_score: Ints | None = None) -> Columns:

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from spectral_irt.ability import complete_rows, every_score, score_abilities, solve
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import _distinct as distinct_keys
+from spectral_irt.data.same_items import _items_of as items_of_people
+from spectral_irt.data.same_items import set_keys
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import above, category_probabilities, sigmoid
@@ -176,51 +179,28 @@ def find_forms(
     >>> [items.tolist() for items in found.items], found.form.tolist()
     ([[0, 1]], [0, 0, -1])
     """
-    beta = checked(responses, difficulty)
-    keys = responses.entries.gather(_set_of_items, beta, responses.thresholds)
-    some = np.flatnonzero(keys[:, 0])
-    order = some[np.lexsort(keys[some].T[::-1])]  # stable: the first person of a set comes first
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any(keys[order[1:]] != keys[order[:-1]], axis=1)
-    starts = np.flatnonzero(new)
-    sizes, lengths = np.diff(np.append(starts, len(order))), keys[order[starts], 0].astype(np.int64)
-    shared = np.flatnonzero(((sizes >= fewest) & (lengths >= shortest)) | (len(starts) == 1))
-    shared = shared[np.lexsort((order[starts[shared]], -sizes[shared]))]
-    affordable = np.cumsum((lengths[shared] + 1.0) * lengths[shared]) <= CELLS
-    kept = shared[affordable][:most]
-    items = _items_of(responses, order[starts[kept]], beta)
+    beta, layout = checked(responses, difficulty), responses.thresholds
+    table = scramble(np.arange(responses.n_items, dtype=np.int32), 1)
+    keys, lengths = responses.entries.gather(_keys_of_known, beta, layout, table)
+    first, sizes, which = distinct_keys(keys)
+    long, answered = lengths[first], int(np.sum(lengths > 0))
+    n_sets = int(np.sum(long > 0))
+    shared = np.flatnonzero((long > 0) & (((sizes >= fewest) & (long >= shortest)) | (n_sets == 1)))
+    shared = shared[np.lexsort((first[shared], -sizes[shared]))]
+    affordable = np.cumsum((long[shared] + 1.0) * long[shared]) <= CELLS
+    kept, known = shared[affordable][:most], np.isfinite(layout.mean(beta))
+    items = [one[known[one]] for one in items_of_people(responses, first[kept])]
     # What begins the test comes first, and of those the longer.
-    beyond = np.iinfo(np.int64).max
-    rank = sorted(range(len(items)), key=lambda k: (*items[k].tolist(), beyond))
-    form = np.full(len(keys), -1, dtype=np.int64)
-    code = np.full(len(starts), -1, dtype=np.int64)
+    rank = sorted(range(len(items)), key=lambda k: (*items[k].tolist(), responses.n_items))
+    code = np.full(len(first), -1, dtype=np.int64)
     code[kept[rank]] = np.arange(len(kept))
-    form[order] = code[np.cumsum(new) - 1]
-    return Forms(tuple(items[k] for k in rank), form, len(order), len(starts), int(np.sum(~affordable)))
+    return Forms(tuple(items[k] for k in rank), code[which], answered, n_sets, int(np.sum(~affordable)))
 
 
-def _set_of_items(block: Block, beta: Floats, layout: Thresholds) -> NDArray[np.uint64]:
-    """How many items each person answered, and 128 bits by which equal sets are known."""
-    rows = known_rows(block, beta, layout)
-    keys = np.zeros((rows.n_persons, 3), dtype=np.uint64)
-    keys[:, 0] = rows.counts
-    persons = np.flatnonzero(rows.counts)
-    for column in (1, 2):
-        if len(persons):
-            keys[persons, column] = np.add.reduceat(scramble(rows.items, column), rows.indptr[persons])
-    return keys
-
-
-def _items_of(responses: Responses, people: Ints, beta: Floats) -> list[Ints]:
-    """The items with a difficulty that each of these people answered, increasing."""
-    place, first = np.unique(people, return_inverse=True)  # `take_persons` keeps the order of the data
-    person, item, _ = responses.take_persons(place).answers()
-    known = np.isfinite(responses.thresholds.mean(beta))[item]
-    person, item = person[known], item[known].astype(np.int64)
-    order = np.lexsort((item, person))
-    ends = np.cumsum(np.bincount(person, minlength=len(place)))[:-1]
-    sets = np.split(item[order], ends) if len(place) else []
-    return [sets[k] for k in first]
+def _keys_of_known(
+    block: Block, beta: Floats, layout: Thresholds, table: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], Ints]:
+    return set_keys(known_rows(block, beta, layout), table)
 
 
 def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) -> Columns:
