@@ -24,7 +24,7 @@ from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scal
 from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
-from spectral_irt.persons.align import Coded, align, align_categories
+from spectral_irt.persons.align import align, align_categories
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import (
     EACH,
@@ -363,7 +363,7 @@ def _aligned(calibration: Calibration, responses: Any, ignore_unknown: bool) -> 
             return align(calibration.labels, given, ignore_unknown)
     else:
         given = as_responses(responses, ordered=True, unused="keep")
-    return align_categories(Coded.of(calibration), given, ignore_unknown)
+    return align_categories(calibration, given, ignore_unknown)
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.scores.reliability import marginal_reliability
 from spectral_irt.persons.abilities import COLLAPSED
-from spectral_irt.persons.align import Coded, align, align_categories
+from spectral_irt.persons.align import align, align_categories
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class Bank:
         """The responses with the items and the categories of this bank, in its order."""
         if self.right_or_wrong:
             return align(self.items, responses, ignore_unknown)
-        return align_categories(Coded.of(self.calibration), responses, ignore_unknown)
+        return align_categories(self.calibration, responses, ignore_unknown)
 
     # --------------------------------------------------------------------------------------- on disk
 

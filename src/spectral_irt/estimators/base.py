@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from numbers import Real
@@ -219,7 +219,7 @@ class RaschEstimator:
             with np.errstate(divide="ignore"):
                 information = np.nan_to_num(1 / item_se**2, posinf=0.0)
         small = found.covariance is not None and len(found.covariance) <= SMALL
-        several: dict[str, Any] = {}
+        plain, several = str | int | float | bool | None, dict[str, Any]()  # types that JSON has
         if not layout.binary:
             several = {"category_n": responses.category_counts, "codes": responses.category_codes()}
         return Calibration(
@@ -238,14 +238,10 @@ class RaschEstimator:
             findings=responses.notes + tuple(found.findings) + out_of_order(responses, found),
             provenance=Provenance(
                 estimator=type(self).__name__,
-                settings=_plain(self.get_params()),
+                settings={k: v if isinstance(v, plain) else repr(v)[:200] for k, v in self.get_params().items()},
                 iterations=found.n_iter,
-                residual=found.residual,
-                loglik=found.loglik,
-                se_method=found.se_method,
-                solver=found.solver,
-                contraction=found.contraction,
                 version=__version__,
+                **{name: getattr(found, name) for name in ("residual", "loglik", "se_method", "solver", "contraction")},
             ),
             further=found.further,
             frame_kind=responses.frame_kind,
@@ -287,7 +283,7 @@ class RaschEstimator:
     contraction_: float = _of_calibration("provenance.contraction")
 
     def items(self) -> Any:
-        """The items as a table; see `Calibration.items`."""
+        """`Calibration.items`."""
         return self._learned.items()
 
     def item_columns(self) -> Columns:
@@ -324,9 +320,3 @@ class RaschEstimator:
         how: dict[str, Any] = {"ordered": True, "unused": "keep"} if self.several else {"threshold": self.threshold}
         answers = self._threaded(as_responses(responses, **how))
         return Analysis(calibration, answers, estimator=self, **options)
-
-
-def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters in types that JSON has; what has none is described."""
-    plain = str | int | float | bool | None
-    return {name: value if isinstance(value, plain) else repr(value)[:200] for name, value in parameters.items()}

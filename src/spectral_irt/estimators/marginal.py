@@ -70,8 +70,7 @@ class Marginal(RaschEstimator):
             The group of each person, in their order or by their label; abilities have a mean and a standard deviation
             for each. People without a label are a group of their own.
         weights : numbers, optional
-            How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
-            them (a sandwich over people).
+            How much each person counts, as in `SpectralRasch.fit`.
         design : "fixed" or "adaptive"
             Whether items were chosen by earlier answers: the population may then have any shape, and nothing given the
             scores is asked of the calibration.
@@ -172,12 +171,10 @@ class MarginalRasch(Marginal):
     Attributes
     ----------
     mu_, sigma_, sigma_se_ : float
-        Mean and standard deviation of ability on the scale of the difficulties; of everybody, where there are groups,
-        with `sigma_se_` NaN.
+        Mean and standard deviation of ability on the scale of the difficulties; of everybody, where there are groups.
     population_ : dict of columns
         `group, n, mean, mean_se, sd, sd_se` of every group; the group of everybody is called "all".
     loglik_, aic_, bic_, n_parameters_ : float
-        Marginal log-likelihood; BIC counts people.
 
     Notes
     -----

@@ -254,17 +254,13 @@ def _prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regulariz
     if location[~held].any() or not on_scale.all():
         neighbors = Neighbors(rest)
         if not on_scale.all():
-            parts = with_scale_first(linked_items(rest)[0], on_scale)
+            parts = linked_items(rest)[0]  # numbered anew: 0 is the one of the items that give the scale
+            first = int(np.bincount(parts[on_scale]).argmax())
+            parts = np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
         near = LocationPrior(neighbors, start.alpha, location, plan.estimated)
     if near is None and not offsets[~fixed[: len(offsets)]].any():
         return None, parts, enough_is_known(fit.information, _noun(layout))
     return Prior(layout, near, 0.0 if layout.binary else start.alpha, offsets, plan.estimated), parts, plan
-
-
-def with_scale_first(parts: Ints, scale: Mask) -> Ints:
-    """Parts so numbered that 0 is the one of the items that give the scale."""
-    first = int(np.bincount(parts[scale]).argmax())
-    return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
 
 
 def _acted(plan: Regularization, found: Newton, rest: Responses, tied: Mask) -> Regularization:

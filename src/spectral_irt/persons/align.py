@@ -15,18 +15,19 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ResponseValueError, listed
 
 
+class Coded(NamedTuple):
+    """Items, how many thresholds each has, and what stands for their categories in data."""
+
+    labels: NDArray[Any]
+    counts: Ints
+    codes: Floats
+
+
 def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
     """The responses with the items of a calibration, in its order; items are matched by label, 1 as "1".
 
-    Parameters
-    ----------
-    labels : array of item labels
-        Those of the calibration.
-    ignore_unknown : bool
-        Leave out answers to items that the calibration does not have; by default they are an error.
+    `ignore_unknown` leaves out answers to items that the calibration does not have; by default they are an error.
 
-    Examples
-    --------
     >>> answers = Responses.from_wide([[1, 0]], items=["b", "a"])
     >>> align(np.array(["a", "b", "c"]), answers).to_dense().tolist()
     [[0.0, 1.0, nan]]
@@ -36,6 +37,15 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
         return responses
     place = _places(labels, responses, ignore_unknown)
     return responses.transform(_recode, place.astype(np.int32), items=labels)
+
+
+def align_categories(calibration: Calibration, responses: Responses, ignore_unknown: bool = False) -> Responses:
+    """The responses with the items and categories of a calibration; both are matched by what they are called."""
+    known = Coded(calibration.labels, calibration.layout.max_score, calibration.codes)
+    same = np.array_equal(responses.category_codes(), known.codes, equal_nan=True)
+    if same and responses.items.tolist() == known.labels.tolist():
+        return responses
+    return _matched(responses, known, _places(known.labels, responses, ignore_unknown))
 
 
 def _places(labels: NDArray[Any], responses: Responses, ignore_unknown: bool) -> Ints:
@@ -70,27 +80,6 @@ def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
         return Block(kept.indptr, kept.split, kept.items[order], kept.options[order])
     slot.sort()
     return Block(kept.indptr, kept.split, (slot & 0xFFFFFFFF).astype(np.int32))
-
-
-class Coded(NamedTuple):
-    """Items, how many thresholds each has, and what stands for their categories in data."""
-
-    labels: NDArray[Any]
-    counts: Ints
-    codes: Floats
-
-    @classmethod
-    def of(cls, calibration: Calibration) -> Coded:
-        """Those of a calibration."""
-        return cls(calibration.labels, calibration.layout.max_score, calibration.codes)
-
-
-def align_categories(known: Coded, responses: Responses, ignore_unknown: bool = False) -> Responses:
-    """The responses with the items and categories of a calibration; both are matched by what they are called."""
-    mine = responses.category_codes()
-    if responses.items.tolist() == known.labels.tolist() and np.array_equal(mine, known.codes, equal_nan=True):
-        return responses
-    return _matched(responses, known, _places(known.labels, responses, ignore_unknown))
 
 
 def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:

@@ -60,10 +60,9 @@ def plausible_values(
 ) -> PlausibleValues:
     """Abilities drawn from each person's posterior under a normal population.
 
-    Posterior means vary less than abilities do, likelihood estimates more. Plausible values vary as much as abilities:
-    the variance, the percentiles and the share beyond a cut of any column are those of the population. Compute what you
-    want to know from each column, and average the results; their variance, times 1 + 1/draws, adds to that of sampling
-    (Rubin's rule). They are no scores of persons.
+    Posterior means vary less than abilities do, likelihood estimates more; plausible values vary as much. Compute what
+    you want to know from each column, and average the results; their variance, times 1 + 1/draws, adds to that of
+    sampling (Rubin's rule). They are no scores of persons.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ def plausible_values(
         Of the population; estimated from the responses by marginal maximum likelihood unless given.
     given : labels or numbers of each person, a table of numbers, or a mapping from names to such, optional
         What the values will be related to: groups, age, another score. The mean of the population then depends on it
-        (latent regression). A relation to anything else is drawn towards zero by the unreliability of the test.
+        (latent regression); a relation to anything else is drawn towards zero.
 
     References
     ----------
