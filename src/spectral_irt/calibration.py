@@ -84,7 +84,6 @@ class Calibration:
 
     Attributes
     ----------
-    labels : array of labels
     thresholds, threshold_se : float arrays
         One number for every threshold, item after item, in logits; larger = harder, NaN without an estimate.
     layout : Thresholds, optional
@@ -94,22 +93,15 @@ class Calibration:
     category_n, codes : float arrays, items x categories
         How many people gave each answer, and what stood in the data for each category; NaN where an item has fewer.
     status : array of str
-        "ok", "anchored", or why the number is less than that: "all right", "all wrong", "no information",
-        "no responses", "unlinked".
+        "ok", "anchored", "all right", "all wrong", "no information", "no responses" or "unlinked".
     n, score, item_information : arrays
         How many people answered each item, the sum of their answers, and what these tell about it.
     covariance : float array, optional
         Of the difficulties, for up to 25 items; an `Analysis` computes it for more.
-    scale : Scale
-        How difficulties and abilities are reported.
-    prior : Regularization, optional
-        What was added to the data.
-    findings, provenance
-        What is odd, and how the calibration came about.
-    further : mapping
-        Further columns of `items()` by name, such as the displacement of anchored items.
-    frame_kind : str, optional
-        The dataframe library of the tables: the one that the data came in, polars by default.
+    prior, further : Regularization, mapping
+        What was added to the data; further columns of `items()`, such as the displacement of anchored items.
+    scale, frame_kind : Scale, str
+        How measures are reported; the dataframe library of the tables: the one that the data came in, or polars.
     facets : FacetMeasures, optional
         Of ratings: what was found about raters and other facets, and about the items by themselves.
 

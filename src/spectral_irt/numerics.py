@@ -61,22 +61,17 @@ class Anderson:
     def proposal(self, image: Floats) -> Floats:
         if self._last is None or not self.changes:
             return image
-        gamma = self._coefficients(self._last[1])
+        error: Floats = self._last[1]
+        gamma: Any
         moves = [step + change for step, change in zip(self.steps, self.changes, strict=True)]
         if self.scale is None:
-            return image - np.stack(moves, axis=1) @ gamma
-        return image - sum(g * move for g, move in zip(gamma, moves, strict=True))
-
-    def _coefficients(self, error: Floats) -> Floats:
-        gamma: Any
-        if self.scale is None:
             gamma = np.linalg.lstsq(np.stack(self.changes, axis=1), error, rcond=1e-10)[0]
-            return gamma
+            return image - np.stack(moves, axis=1) @ gamma
         rows = np.stack(self.changes) * self.scale
         norms = np.sqrt(np.sum(rows**2, axis=1))
         rows /= norms[:, None]
-        gamma = np.linalg.lstsq(inner(rows, rows), inner(rows, error * self.scale), rcond=1e-14)[0]
-        return gamma / norms
+        gamma = np.linalg.lstsq(inner(rows, rows), inner(rows, error * self.scale), rcond=1e-14)[0] / norms
+        return image - sum(g * move for g, move in zip(gamma, moves, strict=True))
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:

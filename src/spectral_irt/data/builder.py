@@ -299,10 +299,28 @@ def is_frame(table: Any) -> bool:
 
 
 def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, orient: str) -> Responses:
-    matrix = table if sparse.issparse(table) else _as_matrix(table)
-    if orient == "items":
-        matrix = matrix.T
-    labels = _item_labels(items, matrix.shape[1])
+    matrix: Any = table
+    if not sparse.issparse(table):
+        try:
+            matrix = _filled(table)
+        except ValueError as error:
+            raise ReadError(f"expected a 2-D table, people x items, with rows of one length ({error}).") from None
+        if matrix.dtype.kind == "c":
+            raise ReadError("Complex data not supported: responses are 0 or 1.")
+        if matrix.ndim != 2:
+            raise ReadError(
+                f"expected a 2-D table, people x items, not {matrix.ndim}-D with shape {matrix.shape}. Reshape your "
+                "data: one row per person, one column per item."
+            )
+    matrix = matrix.T if orient == "items" else matrix
+    labels = label_array(np.arange(matrix.shape[1]) if items is None else items)
+    if len(labels) != matrix.shape[1]:
+        raise OptionError(f"`items` has {len(labels)} labels; the table has {matrix.shape[1]} columns.")
+    for wrong in (label for label in labels.tolist() if not isinstance(label, Hashable)):
+        raise ReadError(f"labels of items are numbers or texts, and one is {wrong!r} ({type(wrong).__name__}).")
+    twice = [label for label, n in Counter(labels.tolist()).items() if n > 1]
+    if twice:
+        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
     builder = ResponsesBuilder(scoring, SOURCE, labels.tolist)
     for piece, persons in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
         builder.add(piece)
@@ -347,33 +365,6 @@ def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[
         )
     values = _plain_values(stored.data)
     yield (Piece(row, column, values, lambda k: Place(SOURCE, labels[column[k]], int(row[k]))), range(stored.shape[0]))
-
-
-def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
-    labels = label_array(np.arange(n_items) if items is None else items)
-    if len(labels) != n_items:
-        raise OptionError(f"`items` has {len(labels)} labels; the table has {n_items} columns.")
-    for wrong in (label for label in labels.tolist() if not isinstance(label, Hashable)):
-        raise ReadError(f"labels of items are numbers or texts, and one is {wrong!r} ({type(wrong).__name__}).")
-    twice = [label for label, n in Counter(labels.tolist()).items() if n > 1]
-    if twice:
-        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
-    return labels
-
-
-def _as_matrix(table: Any) -> NDArray[Any]:
-    try:
-        values = _filled(table)
-    except ValueError as error:
-        raise ReadError(f"expected a 2-D table, people x items, with rows of one length ({error}).") from None
-    if values.dtype.kind == "c":
-        raise ReadError("Complex data not supported: responses are 0 or 1.")
-    if values.ndim != 2:
-        raise ReadError(
-            f"expected a 2-D table, people x items, not {values.ndim}-D with shape {values.shape}. Reshape your data: "
-            "one row per person, one column per item."
-        )
-    return values
 
 
 def _plain_values(values: NDArray[Any]) -> Any:

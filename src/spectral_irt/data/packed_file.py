@@ -168,7 +168,11 @@ def _opened(whole: memoryview, name: str) -> Responses:
             raise _Damaged("was made of a kind of table that there is not")
         people, what = record.get("words", ("people", "items"))
         known |= {"words": (str(people), str(what)), "notes": tuple(map(_note, record.get("notes", [])))}
-        known |= {"people": _people(record, persons, known["source"]), "raw": _raw(record.get("raw"))}
+        known["raw"], columns = _raw(record.get("raw")), {}
+        for column, values in record.get("people", {}).items():
+            columns[column] = np.empty(n_persons, dtype=object)
+            columns[column][:] = _values(values, column, LABEL | None)
+        known["people"] = People(persons, columns, known["source"]) if "people" in record else None
     except _Damaged:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -281,16 +285,6 @@ def _values(values: Any, what: str, kinds: Any = LABEL) -> list[Any]:
     if not isinstance(values, list) or not all(isinstance(one, kinds) for one in values):
         raise ValueError(f"values of {what}")
     return values
-
-
-def _people(record: dict[str, Any], persons: Labels, source: str) -> People | None:
-    if "people" not in record:
-        return None
-    columns = {}
-    for name, values in record["people"].items():
-        columns[name] = np.empty(len(persons), dtype=object)
-        columns[name][:] = _values(values, name, LABEL | None)
-    return People(persons, columns, source)
 
 
 def _note(kept: dict[str, Any]) -> Finding:

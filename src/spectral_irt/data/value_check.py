@@ -13,7 +13,6 @@ from spectral_irt.data.scoring import Answers, Scoring
 from spectral_irt.errors import NAMED, OptionError, ResponseValueError, first_of, listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.block import Ints
     from spectral_irt.data.responses import Responses
     from spectral_irt.data.scoring import Values
 
@@ -66,27 +65,25 @@ class ValueCheck:
         """The answers among the values of one piece, taking note of them; `place` says where its k-th value stands."""
         found = self.scoring.clean(values)
         if found.odd is not None:
-            self._note_odd(values, np.flatnonzero(found.odd), place)
+            where = np.flatnonzero(found.odd)
+            texts = one_spelling(as_series(values[where]))
+            if self.first is None:
+                self.first = (place(int(where[0])), texts[0])
+            kinds = texts.unique(maintain_order=True)
+            if self.fraction is None and self.scoring.expects_01:
+                broken = next(filter(_is_fraction, kinds), None)
+                if broken is not None:
+                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
+            strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
+            self.columns |= {place(k).column for k in strange[:20].tolist()}
+            self.n_odd += len(texts)
+            self.odd |= dict.fromkeys(kinds.head(1000).to_list())
         elif self.scoring.threshold is not None and len(found.values):
             self.low = min(self.low, float(found.values.min()))  # type: ignore[arg-type]
             self.high = max(self.high, float(found.values.max()))  # type: ignore[arg-type]
         elif self.scoring.compares_text and not self.examples:
             self.examples = as_series(found.values).unique(maintain_order=True).head(NAMED + 1).to_list()
         return found
-
-    def _note_odd(self, values: Values, where: Ints, place: Callable[[int], Place]) -> None:
-        texts = one_spelling(as_series(values[where]))
-        if self.first is None:
-            self.first = (place(int(where[0])), texts[0])
-        kinds = texts.unique(maintain_order=True)
-        if self.fraction is None and self.scoring.expects_01:
-            broken = next(filter(_is_fraction, kinds), None)
-            if broken is not None:
-                self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
-        strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
-        self.columns |= {place(k).column for k in strange[:20].tolist()}
-        self.n_odd += len(texts)
-        self.odd |= dict.fromkeys(kinds.head(1000).to_list())
 
     def check(self, name: str) -> None:
         """Raise when some value was odd, or when the threshold leaves nothing to compare."""

@@ -231,7 +231,15 @@ def _drawn(
         theta = theta - shift
     a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
     parts = _answered(plan, streams[2], streams[3], theta, Items(layout.cumulated(beta), a))
-    return Simulated(_packed(parts, layout, n_persons, f"simulated data ({plan})"), beta, theta, a, plan)
+    blocks: list[Block] = []
+    for counts, item, category in parts:
+        slots, limits = (item << layout.bits) | category.astype(np.int32), limits_of(counts)
+        for start, stop in person_chunks(limits, entries=1 if layout.binary else 2):
+            own = limits[start : stop + 1]
+            blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], layout))
+    labels = (np.arange(n_items), np.arange(n_persons))
+    responses = Responses(tuple(blocks), *labels, source=f"simulated data ({plan})", thresholds=layout)
+    return Simulated(responses, beta, theta, a, plan)
 
 
 def _answered(
@@ -246,16 +254,6 @@ def _answered(
         own = np.repeat(theta[start : start + len(counts)], counts)
         yield counts, shown, items.at(shown).answers(for_answers.random(len(shown)), own)
         start += len(counts)
-
-
-def _packed(parts: Iterator[Given], layout: Thresholds, n_persons: int, source: str) -> Responses:
-    blocks: list[Block] = []
-    for counts, item, category in parts:
-        slots, limits = (item << layout.bits) | category.astype(np.int32), limits_of(counts)
-        for start, stop in person_chunks(limits, entries=1 if layout.binary else 2):
-            own = limits[start : stop + 1]
-            blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], layout))
-    return Responses(tuple(blocks), np.arange(layout.n_items), np.arange(n_persons), source=source, thresholds=layout)
 
 
 def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:

@@ -68,10 +68,10 @@ def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatc
         """Another thread, which needs one value only, puts its array in place as soon as this one is there."""
 
         def setflags(self, **flags: bool) -> None:  # type: ignore[override]
-            sparse_kernels._ones = np.ones(1)
+            sparse_kernels._ones[np.float64] = np.ones(1)
 
-    monkeypatch.setattr(sparse_kernels, "_ones", np.ones(0))
-    monkeypatch.setattr(sparse_kernels, "np", SimpleNamespace(ones=lambda size: np.ones(size).view(Overtaken)))
+    monkeypatch.setattr(sparse_kernels, "_ones", {})
+    monkeypatch.setattr(sparse_kernels, "np", SimpleNamespace(ones=lambda size, dtype: np.ones(size).view(Overtaken)))
     assert len(sparse_kernels.shared_ones(5)) == 5
 
 
