@@ -127,11 +127,6 @@ class Choice:
         return {k: self.roles.get(k, column["role"]) for k, column in enumerate(columns)}
 
 
-def shown_command(*words: str) -> str:
-    """A command as it is typed in a terminal."""
-    return shlex.join(["spectral-irt", *words])
-
-
 def _said(flag: str, *values: str) -> list[str]:
     """The option with each of the values that are not empty.
 
@@ -145,10 +140,6 @@ def _said(flag: str, *values: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """
-    >>> _parts("9, 99,-1")
-    ['9', '99', '-1']
-    """
     return [part.strip() for part in text.split(",") if part.strip()]
 
 

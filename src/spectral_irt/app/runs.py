@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import sys
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.app.options import Choice, shown_command
+from spectral_irt.app.options import Choice
 from spectral_irt.errors import OptionError, SpectralIrtError, for_shell
 
 COMMAND, DETECT = "spectral_irt", "spectral_irt.app.detect"
@@ -196,7 +197,7 @@ class Job:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         shown = [word for flag, place in places.items() for word in (flag, place)]
-        said = shown_command(command, name, *words, *(["--bank", "bank"] if bank else []), *shown)
+        said = shlex.join(["spectral-irt", command, name, *words, *(["--bank", "bank"] if bank else []), *shown])
         return Done(name, folder, words, said, found)
 
     async def workbook(self) -> Path:

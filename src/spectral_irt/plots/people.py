@@ -104,7 +104,6 @@ class ScoreDistribution(Display):
 
     @property
     def binary(self) -> bool:
-        """Whether answers are right or wrong."""
         return bool((self.highest == self.n).all())
 
     @property
