@@ -48,19 +48,6 @@ def test_anchors_link_forms_that_share_nobody(credit):
     assert np.max(np.abs(fit.thresholds_ - credit.thresholds)[15:]) < 0.6
 
 
-def test_options_count_beside_anchors(credit):
-    table, anchors = credit.responses.to_dense()[:60], anchors_of(credit, (0, 1))
-    fits = {r: SpectralPartialCredit(regularization=r).fit(table, anchors=anchors) for r in (0, 5.0, 1e6)}
-    spread = {r: np.nanstd(fit.difficulty_[2:]) for r, fit in fits.items()}
-    assert spread[0] > 1.05 * spread[5.0] > 1.1 * spread[1e6]
-    nothing = SpectralPartialCredit(se="none").fit(table, anchors=anchors)
-    assert nothing.se_method_ == "none"
-    assert np.isnan(nothing.se_[2:]).all()
-    model = SpectralPartialCredit(se="information").fit(table, anchors=anchors)
-    assert model.se_method_ == "information"
-    assert not np.allclose(model.se_[2:], SpectralPartialCredit().fit(table, anchors=anchors).se_[2:], rtol=1e-3)
-
-
 @pytest.mark.parametrize("categories", [2, 4])
 def test_displacement_of_weighted_people_is_that_of_people_repeated(categories):
     data = simulate.partial_credit(300, 8, categories=categories, seed=3)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,53 +46,6 @@ def test_waiting_for_another_writer_says_so_and_can_be_interrupted(place: Path, 
     assert [line for line in shown.screen if line][-1] == "interrupted: nothing was written.", shown.text
     assert contents(place) == before
     assert not (place / "out").exists()
-
-
-@pytest.mark.parametrize("command", WRITERS)
-def test_a_writer_that_is_done_lets_the_next_one_go_on(place: Path, command: str) -> None:
-    held, seen = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with locked(place / "bank"):
-            held.set()
-            seen.wait(60)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    held.wait()
-    shown = on_terminal(*command.split(), cwd=place, when=("waiting for another program", lambda _: seen.set()))
-    other.join()
-    assert shown.code == 0, shown.text
-    assert any("waiting for another program" in line for line, _, _ in shown.progress)
-    assert not shown.cursor_hidden
-    assert Bank.load(place / "bank").n_persons == (8 if command.startswith("update") else 4)
-    assert not (place / "bank/.lock").exists()
-
-
-KILLED = """
-import os, signal, sys
-from spectral_irt.bank import storage as store
-real = store._put
-def put(path, content):
-    if path.name == "bank.json":  # the folder has its tables, and becomes a bank in the next moment
-        os.kill(os.getpid(), signal.SIGKILL)
-    real(path, content)
-store._put = put
-sys.argv[1:] = ["fit", "a.csv", "--bank", "kept/bank2", "-o", "out"]
-from spectral_irt.__main__ import run
-run()
-"""
-
-
-def test_what_a_kill_during_the_first_save_left_goes_with_the_next_run(place: Path, cli: Cli) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED], cwd=place, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done
-    assert any(path.parent.name == "out" for path in place.rglob("*.partial"))
-    assert list((place / "kept/bank2").glob("*.parquet"))
-    assert cli("fit", "a.csv", "--bank", "kept/bank2", "-o", "out").code == 0
-    assert list(place.rglob("*.partial")) == []
-    assert len(os.listdir("kept/bank2")) == 4
-    assert Bank.load("kept/bank2").n_persons == 4
 
 
 @pytest.mark.parametrize(

@@ -103,16 +103,6 @@ def test_items_without_a_difficulty_do_not_count(cli: Cli) -> None:
     refused(cli("score", "new.csv", "--bank", "bank", "--largest-component"), "is for a calibration")
 
 
-def test_the_scale_of_the_bank_and_numbers_as_labels(cli: Cli) -> None:
-    cli("simulate", "-o", "old.csv", "--persons", 300, "--items", 8, "--seed", 1)
-    cli("fit", "old.csv", "--bank", "bank", "--scale", "500,100")
-    Path("new.csv").write_text("person,item,response\nann,0,1\nann,1,0\nann,7,1\n")
-    assert cli("score", "new.csv", "--bank", "bank", "-o", "s.csv").code == 0
-    (ann,) = read_csv("s.csv")
-    scale = Bank.load("bank").scale
-    assert float(ann["measure"]) == pytest.approx(scale.mean + scale.unit * float(ann["ability"]))
-
-
 def test_one_person_under_the_population_of_the_bank(cli: Cli, bank: Path) -> None:
     Path("one.csv").write_text("person," + ",".join(f"q{k}" for k in range(8)) + "\nann,1,1,1,1,1,1,0,0\n")
     done = cli("score", "one.csv", "--bank", bank, "--ability", "eap", "-o", "out")

@@ -37,15 +37,6 @@ def test_a_bank_is_updated_in_place(cli: Cli, bank: Path) -> None:
     assert len(os.listdir(bank)) == 4
 
 
-def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
-    write("new.csv", 3)
-    assert cli("update", bank, "new.csv").code == 0
-    before = contents(bank)
-    for file in ("old.csv", "new.csv"):
-        refused(cli("update", bank, file), "these very data are in the bank already", "The bank is unchanged")
-    assert contents(bank) == before
-
-
 def test_another_place_keeps_the_old_bank(cli: Cli, bank: Path) -> None:
     before = contents(bank)
     write("new.csv", 3)

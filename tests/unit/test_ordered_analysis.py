@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
@@ -177,17 +175,3 @@ def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
 
 
 # ----------------------------------------------------------------------------------------------- files
-
-
-def test_files(study, tmp_path):
-    written = study.write(tmp_path / "out", every=True)
-    names = ["items", "thresholds", "persons", "scores", "unexpected", "item_fit", "curves", "item_analysis"]
-    assert [path.name for path in written] == [*(f"{name}.csv" for name in names), "fit.json"]
-    assert len(pl.read_csv(tmp_path / "out" / "thresholds.csv")) == 11
-    assert len(pl.read_csv(tmp_path / "out" / "items.csv")) == 5
-    assert len(pl.read_csv(tmp_path / "out" / "persons.csv")) == 300
-    record = json.loads((tmp_path / "out" / "fit.json").read_text())
-    assert record["counts"]["thresholds"] == 11
-    assert record["reliability"]["eap_reliability"] > 0
-    study.write(tmp_path / "out", study.parts(persons=False, fit=False))  # what is no longer true goes
-    assert not (tmp_path / "out" / "persons.csv").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
 from spectral_irt.bank.anchors import Anchors
 from spectral_irt.data import Responses
@@ -67,20 +67,6 @@ def test_displacement_finds_the_anchor_that_has_changed() -> None:
     table = fit.displacements()
     assert table.columns == ["item", "anchor", "free", "displacement", "se", "z"]
     assert {"anchored", "displacement", "displacement_se"} <= set(fit.items().columns)
-
-
-def test_a_single_anchor_sets_the_scale_and_no_more() -> None:
-    data = simulate.rasch(500, 12, seed=4)
-    fit, free = anchored_fit(data.responses, {2: 7.0}), SpectralRasch().fit(data.responses)
-    np.testing.assert_allclose(fit.difficulty_ - fit.difficulty_.mean(), free.difficulty_, atol=0.01)
-    assert np.isnan(fit.displacement_).all()
-
-
-def test_all_items_anchored() -> None:
-    data = simulate.rasch(400, 8, seed=4)
-    fit = anchored_fit(data.responses, dict(enumerate(data.difficulty)))
-    assert np.array_equal(fit.difficulty_, data.difficulty)
-    assert np.all(np.isfinite(fit.displacement_))
 
 
 def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
@@ -181,22 +167,6 @@ def test_other_bad_anchors() -> None:
         anchored_fit(Responses.from_wide(table), {0: 1.0})
 
 
-def test_numbers_as_text_are_the_same_items() -> None:
-    data = simulate.rasch(300, 6, seed=9).responses
-    text = Responses.from_wide(data.to_dense(), items=[str(k) for k in range(6)])
-    one, other = anchored_fit(data, {"0": 0.3, "4": 1.0}), anchored_fit(text, {0: 0.3, 4: 1.0})
-    assert np.array_equal(one.difficulty_, other.difficulty_)
-
-
-def test_a_bank_of_an_anchored_fit_holds_both_kinds() -> None:
-    data = simulate.rasch(600, 10, seed=10)
-    fit = anchored_fit(data.responses, {0: 3.0, 1: 3.5})
-    bank = Bank.from_fit(fit, data.responses)
-    assert bank.calibration.anchored.sum() == 2
-    assert bank.calibration.provenance.estimator == "AnchoredRasch"
-    assert np.isnan(bank.se[:2]).all()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("se", ["dense", "one-pass"])
 @pytest.mark.parametrize("moved", [3.0, -3.0])
@@ -278,19 +248,3 @@ def test_errors_of_the_anchors_are_passed_on_as_free_items_follow_them(se: str) 
         "3 items are anchored; the anchors came without standard errors and count as exact.",
         "3 items are anchored; the anchors' standard errors are passed on to the other items.",
     ]
-
-
-def test_ordered_answers_take_the_errors_of_their_anchors_alike(tmp_path: Path) -> None:
-    """The same right and wrong answers as categories: the same errors; and plain numbers stay exact."""
-    old, new = simulate.rasch(150, 8, seed=42).responses, simulate.rasch(900, 8, seed=43).responses
-    fit = SpectralRasch(regularization=0).fit(old)
-    some = {"items": np.arange(4), "thresholds": fit.difficulty_[:4], "se": fit.se_[:4]}
-    covariance = fit.covariance()[:4, :4]
-    given = Anchors(**some, errors=JointErrors.dense(covariance))
-    theirs = anchored_fit(new, given, regularization=0)
-    values = {k: [fit.difficulty_[k]] for k in range(4)}
-    ours = SpectralPartialCredit(regularization=0).fit(new, anchors=given)
-    exact = SpectralPartialCredit(regularization=0).fit(new, anchors=values)
-    np.testing.assert_allclose(ours.se_[4:], theirs.se_[4:], rtol=1e-3)
-    assert np.all(exact.se_[4:] < 0.95 * ours.se_[4:])
-    assert "count as exact" in next(one.sentence for one in exact.findings_ if one.code == "anchored")

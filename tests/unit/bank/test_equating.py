@@ -107,13 +107,6 @@ def test_errors_are_the_delta_method_over_both_calibrations():
     np.testing.assert_allclose(found.se[0][1:-1], np.sqrt(variance), rtol=1e-3)
 
 
-def test_equated_scores_are_within_their_errors_of_the_truth():
-    _, (a, b) = two_fits(7, people=3000)
-    found = si.equate(a, b)
-    for k, truth in enumerate((by_roots(A, B), by_roots(B, A))):
-        assert (np.abs(found.equated[k][1:-1] - truth) < 2 * found.se[k][1:-1]).all()
-
-
 @pytest.mark.slow
 def test_errors_are_those_of_repeated_samples():
     """200 pairs of samples. The scores of a table are off together, so that the ratio of standard deviations has the

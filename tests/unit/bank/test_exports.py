@@ -117,14 +117,6 @@ def test_persons(data: Responses) -> None:
     assert table["IN.MSQ"].to_list() == [None, None, 1.1, None]
 
 
-def test_persons_of_a_fit(data: Responses) -> None:
-    fit = SpectralRasch().fit(data)
-    persons = columns_of(fit.analyse(data).persons)
-    columns = pfile(persons)
-    assert np.array_equal(columns["MEASURE"], persons["ability"])
-    assert np.array_equal(columns["IN.MSQ"], persons["infit"], equal_nan=True)
-
-
 def test_catsim(data: Responses) -> None:
     bank = Bank.from_fit(SpectralRasch().fit(data), data).rescale(mean=500, sd=100)
     rows = list(csv.reader(io.StringIO(adaptive_text(bank, "catsim"))))

@@ -62,24 +62,6 @@ def test_mean_by_hand() -> None:
     assert found.z == pytest.approx(found.difference / found.se)
 
 
-@pytest.mark.slow
-def test_standard_errors_by_simulation() -> None:
-    rng = np.random.default_rng(2)
-    truth = rng.normal(0.5, 1, 30)
-    draws, items = [], []
-    for _ in range(400):
-        a, b = bank_of(truth + rng.normal(0, 0.1, 30)), bank_of(truth + 1 + rng.normal(0, 0.1, 30))
-        found = link(a, b, "mean")
-        linked = found.apply(b)
-        draws.append((found.shift, found.shift_se))
-        items.append((linked.difficulty, linked.se))
-    shift, shift_se = np.array(draws).T
-    assert np.mean(shift_se) == pytest.approx(shift.std(), rel=0.12)
-    difficulty, se = np.array(items).transpose(1, 0, 2)
-    # The ratio of 30 items' standard deviations of 400 draws is off by 1 / sqrt(2 * 400) = 3.5% each, by 0.6% together.
-    assert np.mean(se.mean(axis=0) / difficulty.std(axis=0)) == pytest.approx(1, abs=0.025)
-
-
 def test_drift_is_found_and_the_robust_shift_ignores_it(pair: tuple[Bank, Bank, np.ndarray]) -> None:
     a, b, drift = pair
     drifted = changed(b, thresholds=b.difficulty + 2 * np.abs(drift) * (drift < 0))  # now both up: the mean is off
@@ -236,15 +218,6 @@ def test_new_answers_do_not_lessen_the_error_of_a_link(forms: tuple[SpectralRasc
     assert bank.update(more).se.max() < 0.06
 
 
-def test_no_more_flags_than_chance_without_drift() -> None:
-    flags = []
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        truth = rng.normal(size=30)
-        flags.append(link(bank_of(truth + rng.normal(0, 0.1, 30)), bank_of(truth + rng.normal(0, 0.1, 30))).drift)
-    assert np.mean(flags) < 0.02
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["4 common items", "15 common items", "5 of 15 drifted by 1.2"])
 def test_the_shift_is_as_sure_as_it_says(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,24 +231,6 @@ def test_the_shift_is_as_sure_as_it_says(design: str, monkeypatch: pytest.Monkey
     assert not found["found"] < 0.95  # 4 of 5 drifted items; NaN without
 
 
-@pytest.mark.slow
-def test_real_calibrations_of_two_groups() -> None:
-    """Two halves of the items overlap; groups differ in ability by 1. After the link both are on one scale."""
-    rng = np.random.default_rng(4)
-    beta = rng.normal(size=30)
-    easy = simulate.rasch(3000, difficulty=beta[:20], ability_mean=0, seed=5)
-    hard = simulate.rasch(3000, difficulty=beta[10:], ability_mean=1, seed=6)
-    one = SpectralRasch().fit(easy.responses)
-    other_data = replace(hard.responses, items=np.arange(10, 30))
-    other = SpectralRasch().fit(other_data)
-    found = link(one, other)
-    linked = found.apply(Bank.from_fit(other, other_data))
-    truth = beta[10:] - beta[:20].mean()
-    assert len(found.item) == 10
-    assert np.sqrt(np.mean(((linked.difficulty - truth) / linked.se) ** 2)) < 1.6
-    assert abs(found.shift - (beta[10:].mean() - beta[:20].mean())) < 3 * found.shift_se
-
-
 def test_apply_takes_scale_and_says_so(pair: tuple[Bank, Bank, np.ndarray]) -> None:
     a, b, _ = pair
     a = a.rescale(mean=500, sd=100)
@@ -285,13 +240,6 @@ def test_apply_takes_scale_and_says_so(pair: tuple[Bank, Bank, np.ndarray]) -> N
     assert linked.findings[-1].code == "linked"
     assert linked.difficulty - b.difficulty == pytest.approx(found.shift)
     assert np.array_equal(b.difficulty, pair[1].difficulty)
-
-
-def test_labels_that_differ_by_type_alone() -> None:
-    a, b = bank_of(np.arange(5.0)), bank_of(np.arange(5.0) + 1)
-    text = np.empty(5, dtype=object)
-    text[:] = [str(k) for k in range(5)]
-    assert link(a, changed(b, labels=text), "mean").shift == pytest.approx(-1)
 
 
 def test_too_few_common_items() -> None:

@@ -133,6 +133,7 @@ def test_two_calibrations_are_linked_over_their_thresholds(answers):
     assert abs(found.shift - true) < 4 * found.shift_se
     assert found.item[found.drift].tolist() == ["q3 [2]"]
     assert "'q3 [2]' +1." in found.finding.sentence
+    assert found.finding.sentence.startswith("Linked over 11 thresholds of 6 common items (robust)")
     assert found.basis == ("information", "information")
     fits = link(a, b)
     assert abs(fits.shift - found.shift) < 0.01
@@ -234,17 +235,3 @@ def test_groups_that_nothing_links_stay_apart(tmp_path):
     whole = SpectralPartialCredit().fit(Responses.from_wide(table, items=LABELS, ordered=True))
     off = linked.calibration.thresholds - whole.thresholds_
     assert np.abs((off - off.mean()) / whole.threshold_se_).max() < 0.3
-
-
-def test_a_link_counts_thresholds_and_items(bank, answers):
-    found = link(bank, ConditionalPartialCredit().fit(drawn(500, 26)))
-    assert found.finding.sentence.startswith("Linked over 11 thresholds of 6 common items (robust)")
-    assert "the common thresholds agree" in found.agreement
-
-
-def test_labels_of_several_kinds(bank):
-    new = drawn(200, 27, [*THRESHOLDS[:2], [0.1]], ["q1", "q2", "x"])
-    mixed = np.empty(3, dtype=object)
-    mixed[:] = ["q1", "q2", 7]
-    updated = bank.update(replace(new, items=mixed))
-    assert updated.table()["item"].to_list() == [*LABELS, "7"]

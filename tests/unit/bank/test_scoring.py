@@ -137,17 +137,3 @@ def test_people_on_scales_that_nothing_links_are_told_apart(two: Bank, tmp_path:
     drawn = two.score(new, "pv", population=(0.0, 1.0))
     assert np.isfinite(drawn["pv5"].to_numpy()).all()
     assert drawn["scale"].to_list() == ["1", "2", "1", "1", ""]
-
-
-def test_answers_that_link_two_scales_make_them_one(two: Bank) -> None:
-    rng = np.random.default_rng(4)
-    more = np.full((300, 11), np.nan)
-    more[:, :10] = rng.random((300, 10)) < 0.5
-    linked = two.update(more)
-    assert not linked.evidence.link_group.any()
-    assert linked.status.tolist() == ["ok"] * 10 + ["all right"]
-    still = np.full((300, 11), np.nan)
-    still[:, 6:10] = rng.random((300, 4)) < 0.5
-    apart = two.update(still)
-    assert apart.evidence.link_group.tolist() == two.evidence.link_group.tolist()
-    assert apart.status.tolist() == two.status.tolist()

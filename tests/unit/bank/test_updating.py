@@ -13,7 +13,7 @@ from changed_bank import changed
 from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.data import Responses
-from spectral_irt.errors import BankError, DesignError, OptionError
+from spectral_irt.errors import BankError
 from spectral_irt.estimators.base import RaschEstimator
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
@@ -151,15 +151,6 @@ def test_anchored_items_do_not_move() -> None:
     assert np.array_equal(diagonal.difficulty[:6], data.difficulty[:6] + 2)
 
 
-def test_a_bank_of_another_estimator() -> None:
-    from spectral_irt.estimators.conditional import ConditionalRasch
-
-    data = simulate.rasch(1000, 15, seed=9)
-    first, second = pieces(data.responses, 2)
-    bank = Bank.from_fit(ConditionalRasch().fit(first), first).update(second)
-    assert distance(bank, ConditionalRasch().fit(data.responses)) < CLOSE
-
-
 def test_unanswered_and_extreme_items() -> None:
     """Items without answers stay without estimate; the extreme ones rest on the prior until they are so no more."""
     rng = np.random.default_rng(10)
@@ -182,18 +173,6 @@ def test_unanswered_and_extreme_items() -> None:
     assert bank.update(third).status[6] == "all right"
 
 
-def test_new_items_that_nothing_ties() -> None:
-    data = simulate.rasch(600, 10, seed=11).responses.to_dense()
-    bank = bank_of(Responses.from_wide(data[:300]))
-    more = np.column_stack([data[300:], np.full((300, 2), np.nan)])
-    more[:150, 10:] = np.random.default_rng(0).random((150, 2)) < 0.5
-    more[:150, :10] = np.nan
-    updated = bank.update(more)
-    assert updated.status[10:].tolist() == ["unlinked", "unlinked"]
-    assert [finding.items for finding in updated.findings if finding.code == "prior_only"] == [(10, 11)]
-    assert updated.evidence.prior_precision > 0
-
-
 # ------------------------------------------------------------------------------------------ bad updates
 
 
@@ -214,26 +193,6 @@ def test_the_same_data_again(two: tuple[Bank, Responses, Responses]) -> None:
     some = second.take_persons(np.arange(29))  # of so few people guesses could be tried against a checksum
     assert bank.update(some).data[-1].digest == ""
     bank.update(some).update(some)
-
-
-def test_updates_that_say_nothing(two: tuple[Bank, Responses, Responses]) -> None:
-    bank, first, _ = two
-    with pytest.raises(BankError, match=r"none of its items \('x', 'y'\) has a difficulty in the bank"):
-        bank.update(Responses.from_wide([[1, 0], [0, 1]], items=["x", "y"]))
-    with pytest.raises(DesignError, match="all answers right or all wrong"):
-        bank.update(np.ones((5, 12)))
-    with pytest.raises(DesignError, match="no new response"):
-        bank.update(np.full((5, 12), np.nan))
-    with pytest.raises(OptionError, match="'error', 'skip'"):
-        bank.update(first, repeats="maybe")
-
-
-def test_numbers_as_text_are_the_same_items(two: tuple[Bank, Responses, Responses]) -> None:
-    bank, _, second = two
-    labels = np.array([str(k) for k in range(12)], dtype=object)
-    updated = bank.update(replace(second, items=labels))
-    assert np.array_equal(updated.items, bank.items)
-    assert np.array_equal(updated.difficulty, bank.update(second).difficulty)
 
 
 def test_the_same_bits_whatever_the_threads(two: tuple[Bank, Responses, Responses]) -> None:
