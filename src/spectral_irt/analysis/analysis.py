@@ -118,11 +118,10 @@ class Analysis(AnalysisOfRatings):
 
         `item, n, infit, infit_z, outfit, outfit_z`, the same conditional on the scores (`infit_conditional, ...`),
         `point_measure, point_measure_expected, exact_match, exact_match_expected, displacement,
-        displacement_conditional`, and the verdict `misfit`: "underfit" (noisier than the model), "overfit" (steeper),
-        or "".
+        displacement_conditional`, and the verdict `misfit`: "underfit", "overfit" or "".
 
-        Mean squares are 1 when the item fits; above 1 answers are more erratic than the model says, below more
-        regular. Decide by the conditional ones: the conventional ones, at maximum likelihood abilities as in eRm and
+        Mean squares are 1 when the item fits; above 1 answers are less predictable than the model says (underfit),
+        below more (overfit). Decide by the conditional ones: the conventional ones, at maximum likelihood abilities as in eRm and
         Winsteps, have a mean below 1. `n` counts answers of people with a mixed score, who alone can tell. An item
         that was not properly estimated (its status is neither "ok" nor "anchored") has no fit.
 

@@ -88,10 +88,7 @@ def once(say: str = "") -> Callable[[Callable[Concatenate[Any, P], T]], Callable
 
 
 def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Any]:
-    """A method that makes columns, as one that gives a table in the dataframe library of the data.
-
-    `columns_of(study.persons, "ml")` has the columns of `study.persons("ml")`.
-    """
+    """A method that makes columns, as one that gives a table; `columns_of(study.persons, "ml")` has the columns."""
 
     @wraps(method)
     def table(self: Any, *args: P.args, **given: P.kwargs) -> Any:

@@ -1,10 +1,8 @@
 """Does it fit? The checks that are made by default, what they found, and what to say.
 
-Five checks, each at 1%, so that a good data set has any alarm of theirs in 5% of cases: misfitting items, items harder
-for the less able than for the more able, dependent items, a second dimension, misfitting people. (`findings` has more:
-conditional against marginal likelihood, reversed items, wrong keys, each at a nominal 1%; with their bars of size they
-alarm on good data far more rarely.) When one of the five alarms the summary never says that all is well, and likely
-causes are named.
+Five checks, each at 1%, so that a good data set has any alarm in 5% of cases: misfitting items, items harder for the
+less able than for the more able, dependent items, a second dimension, misfitting people. (`findings` has more, which
+alarm on good data far more rarely.) When one of the five alarms, likely causes are named.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The analysis of ratings: tables of items, raters and other facets, a record, and lines for the terminal.
-
-The items of the responses are combinations of an item and its raters; whatever is said here is said of the items
-themselves and of each facet.
-"""
+"""The analysis of ratings: tables of items, raters and other facets, a record, and lines for the terminal."""
 
 from __future__ import annotations
 

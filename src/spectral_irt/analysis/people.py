@@ -47,10 +47,7 @@ Tell = Callable[[str], None]
 
 
 class AnalysisOfPeople:
-    """The people of an analysis; see `Analysis`, which has the parameters.
-
-    Names that begin with an underscore are for the other rooms of this package: arrays behind the tables.
-    """
+    """The people of an analysis; see `Analysis`, which has the parameters."""
 
     calibration: Calibration
     responses: Responses
@@ -112,7 +109,7 @@ class AnalysisOfPeople:
         `n` answers to items with an estimate; `score` of them right, or the sum of the categories answered, then of at
         most `max_score`. `extreme`: the lowest or the highest score; the ability is then infinite under "ml", and
         finite but mostly the method's under the others. `infit` and `outfit` are mean squares at the reported ability
-        (1 = as the model expects, above: erratic, below: too regular), missing for extreme scores. `measure` and
+        (1 = as the model expects, above: underfit, below: overfit), missing for extreme scores. `measure` and
         `measure_se` follow where there is a scale of report.
 
         Parameters

@@ -196,14 +196,14 @@ class Bank:
 
     # ---------------------------------------------------------------------------------------- answers to its items
 
-    def read(self, responses: Any) -> Responses:
+    def _read(self, responses: Any) -> Responses:
         """What `update` and `score` make of their argument: the kind of answers that the bank has."""
         if not self.right_or_wrong:
             return as_responses(responses, ordered=True, unused="keep")
-        self.refuse_ordered(responses)
+        self._refuse_ordered(responses)
         return as_responses(responses, threshold=self.calibration.provenance.settings.get("threshold"))
 
-    def refuse_ordered(self, responses: Any) -> None:
+    def _refuse_ordered(self, responses: Any) -> None:
         """An error where answers in several categories come to a bank of items that are right or wrong."""
         if not isinstance(responses, Responses) or responses.thresholds.binary:
             return
@@ -216,7 +216,7 @@ class Bank:
             "a bank of their own. The bank is unchanged."
         )
 
-    def align(self, responses: Responses, ignore_unknown: bool = False) -> Responses:
+    def _align(self, responses: Responses, ignore_unknown: bool = False) -> Responses:
         """The responses with the items and the categories of this bank, in its order."""
         if self.right_or_wrong:
             return align(self.items, responses, ignore_unknown)

@@ -45,7 +45,7 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any) -> Bank:
     """
     made = calibration_of(calibration)
     alone = without_data(made)
-    answers = alone.read(responses)
+    answers = alone._read(responses)
     _check_same(made, answers)
     estimated = alone.estimated
     group = np.zeros(answers.n_items, dtype=np.int64)

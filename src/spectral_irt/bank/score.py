@@ -73,10 +73,10 @@ def score(
     check_option("ability", ability, REPORTS)
     if population is not None and ability not in PRIORS:
         raise OptionError(f"`ability` is {ability!r}, which has no population; leave out `population`.")
-    given = bank.read(responses)
+    given = bank._read(responses)
     if not given.n_responses:
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
-    aligned = bank.align(given, ignore_unknown)
+    aligned = bank._align(given, ignore_unknown)
     people = _population(bank, aligned, population, ability) if ability in PRIORS else None
     if bank.n_groups < 2:
         study = _study(bank, bank.estimated, aligned, ability, people)

@@ -56,7 +56,7 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int |
     share no people with the others, directly or through others, is infinite, and a finding names them.
     """
     check_option("repeats", repeats, REPEATS)
-    answers = bank.read(responses)
+    answers = bank._read(responses)
     dataset = DataSet.of(answers, "update")
     old = dataset.in_bank(bank)
     if old is not None and repeats == "skip":
@@ -68,7 +68,7 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int |
     whole = with_room(
         bank, answers.items[new].tolist(), answers.thresholds.max_score[new], answers.category_codes()[new]
     )
-    aligned = whole.align(answers)
+    aligned = whole._align(answers)
     job = _Job(whole, aligned if threads is None else aligned.using(LocalEngine(threads)))
     return job.finish(job.solved(), dataset)
 

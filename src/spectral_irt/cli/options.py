@@ -143,7 +143,7 @@ class Reading:
         if recoding.said:
             raise OptionError("--recode and --reverse are for ordered categories; the items of this bank are 0/1.")
         responses = self.read_any(files, progress, machine)
-        bank.refuse_ordered(responses)
+        bank._refuse_ordered(responses)
         return responses
 
     def read_any(self, files: Sequence[str], progress: Progress, machine: Machine, **how: Any) -> Responses:
