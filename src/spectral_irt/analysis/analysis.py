@@ -121,9 +121,9 @@ class Analysis(AnalysisOfRatings):
         displacement_conditional`, and the verdict `misfit`: "underfit", "overfit" or "".
 
         Mean squares are 1 when the item fits; above 1 answers are less predictable than the model says (underfit),
-        below more (overfit). Decide by the conditional ones: the conventional ones, at maximum likelihood abilities as in eRm and
-        Winsteps, have a mean below 1. `n` counts answers of people with a mixed score, who alone can tell. An item
-        that was not properly estimated (its status is neither "ok" nor "anchored") has no fit.
+        below more (overfit). Decide by the conditional ones: the conventional ones, at maximum likelihood abilities as
+        in eRm and Winsteps, have a mean below 1. `n` counts answers of people with a mixed score, who alone can tell.
+        An item that was not properly estimated (its status is neither "ok" nor "anchored") has no fit.
 
         Parameters
         ----------
