@@ -13,8 +13,8 @@ import tempfile
 import weakref
 from dataclasses import is_dataclass
 from pathlib import Path
-from threading import RLock
-from typing import Any
+from threading import Lock, RLock
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ DRAWS = 8_000  # bytes for each item then, for the standard errors
 SMALL = 1 << 16  # bytes of an array that is not worth counting
 FREE = 0.5  # share of the free memory that is used by default
 UNKNOWN = 4 * 10**9  # taken for free where the system does not say
+SEGMENT = 1 << 27  # bytes of a temporary file: few enough to let go, and few files
+ALIGNED = 64
 
 
 def free_memory() -> int:
@@ -187,31 +189,43 @@ def spill_folder(folder: str | Path | None = None) -> Path:
 
 
 class Spill:
-    """Arrays moved to temporary files in a folder, one each.
+    """Arrays moved to temporary files in a folder, many to a file: a mapping keeps its file open, and systems allow a
+    process some thousand.
 
-    A file without a name goes when its array is gone, or the process, by whatever signal: nothing is ever left to
-    remove. Arrays are written, not stored through the mapping: a full disk is then an error, where a mapping would end
-    the process.
+    A file without a name goes when the last array in it is gone, or the process, by whatever signal: nothing is ever
+    left to remove. Arrays are written, not stored through the mapping: a full disk is then an error, where a mapping
+    would end the process.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self.folder = spill_folder(folder)
         self.written = 0
+        self._lock = Lock()
+        self._file: IO[bytes] | None = None
+        self._mapped: mmap.mmap | None = None
+        self._end = 0
 
     def put(self, array: Array) -> Array:
         whole = np.ascontiguousarray(array)
-        if not whole.nbytes:
+        size = -(-whole.nbytes // ALIGNED) * ALIGNED
+        if not size:
             return whole
-        left = memoryview(whole.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-        try:
-            with tempfile.TemporaryFile(dir=self.folder) as file:
+        with self._lock:
+            try:
+                if self._file is None or self._mapped is None or self._end + size > len(self._mapped):
+                    self._file, self._end = tempfile.TemporaryFile(dir=self.folder, buffering=0), 0  # noqa: SIM115
+                    self._file.truncate(max(size, SEGMENT))  # room for the mapping; what is written takes space
+                    self._mapped = mmap.mmap(self._file.fileno(), max(size, SEGMENT))
+                self._file.seek(start := self._end)
+                left = memoryview(whole.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
                 while len(left):
-                    left = left[os.write(file.fileno(), left) :]
-                mapped = mmap.mmap(file.fileno(), whole.nbytes)
-        except OSError as error:
-            raise cannot_spill(self.folder, error) from error
-        self.written += whole.nbytes
-        return np.frombuffer(mapped, whole.dtype).reshape(whole.shape)
+                    left = left[os.write(self._file.fileno(), left) :]
+            except OSError as error:
+                self._file = None
+                raise cannot_spill(self.folder, error) from error
+            self._end += size
+            self.written += size
+            return np.frombuffer(self._mapped, whole.dtype, whole.size, start).reshape(whole.shape)
 
 
 def cannot_spill(folder: Path, error: OSError) -> OutputError:
