@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt import __version__
 from spectral_irt.data.block import Block, Ints
@@ -247,12 +248,32 @@ def _wrong_with(block: Block, places: dict[str, list[int]], thresholds: Threshol
         return "has options for other answers than it holds"
     if block.options is not None and block.options.max(initial=0) >= max(n_options, 1):
         return "has options that it does not name"
-    rising = np.append(True, items[1:] > items[:-1])[: len(items)]
-    begins = block.bounds[:-1]
-    rising[begins[begins < len(items)]] = True  # of each person: right answers, then wrong ones
-    if not rising.all():
-        return "has somebody who answered an item twice"
+    if not _one_answer_each(block, thresholds):
+        return "has somebody who answered an item twice, or in two categories"
     return None
+
+
+def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
+    """Whether each answer is one entry, or two for neighboring thresholds: passed the last, failed the next."""
+    items = block.items if thresholds.binary else thresholds.item[block.items]
+    shape = (block.n_persons, thresholds.n_items)
+    where: NDArray[Any] = np.ones(len(items), dtype=np.int8) if thresholds.binary else np.arange(len(items))
+    indptr = block.indptr.astype(np.int32 if len(items) < 2**31 else np.int64)
+    by_item = sparse.csr_array((where, items, indptr), shape=shape).tocsc()
+    person, place = by_item.indices, by_item.data  # of an item one after the other, ones before zeros
+    with_next = np.zeros(len(person), dtype=bool)  # whether the next entry belongs to the same answer
+    with_next[:-1] = person[1:] == person[:-1]
+    ends = by_item.indptr[1:]
+    with_next[ends[ends > 0] - 1] = False
+    if thresholds.binary:
+        return not with_next.any()
+    level, passed = thresholds.level[block.items[place]], place < block.split[person]
+    first = np.flatnonzero(with_next)
+    alone = ~with_next
+    alone[first + 1] = False
+    ends_well = np.where(passed, level == thresholds.max_score[items[place]], level == 1)
+    pairs = passed[first] & ~passed[first + 1] & (level[first + 1] == level[first] + 1) & ~with_next[first + 1]
+    return bool(np.all(ends_well[alone]) and np.all(pairs))
 
 
 def _thresholds(record: dict[str, Any], n_items: int) -> dict[str, Any]:

@@ -318,3 +318,25 @@ def test_whatever_is_changed_is_an_error_in_a_sentence(
         except SpectralIrtError:
             refused += 1
     assert refused > 100
+
+
+def test_entries_that_are_no_answers(rated: Responses, tmp_path: Path) -> None:
+    file = tmp_path / "a.packed"
+    rated.save(file)
+    whole, items = file.read_bytes(), np.concatenate([block.items for block in rated.blocks])
+    for k in range(len(rated.blocks[0].items[:12])):
+        for code in range(12):
+            if code != items[k]:  # another threshold of the item, or another item that was answered already
+                changed = items.copy()
+                changed[k] = code
+                file.write_bytes(written(whole, replaced("items", "<i4", changed.tolist())))
+                with pytest.raises(ReadError, match="answered an item twice, or in two categories"):
+                    open_responses(file)
+
+
+@pytest.mark.parametrize("answers", ["keyed", "rated"])
+def test_items_in_another_order_come_back(answers: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    responses = request.getfixturevalue(answers)
+    turned = responses.take_items(np.arange(responses.n_items)[::-1])
+    turned.save(tmp_path / "a.packed")
+    assert open_responses(tmp_path / "a.packed").digest() == turned.digest()
