@@ -133,10 +133,9 @@ def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, items: Mask)
     if layout.binary:
         return se
     out = np.full(layout.n_items, np.nan)
-    for item in np.flatnonzero(items):
+    for item in np.flatnonzero(items) if anchors.errors is not None else ():
         own = place[layout.first[item] : layout.first[item] + layout.max_score[item]]
-        if anchors.errors is not None:
-            out[item] = np.sqrt(anchors.errors.take(own).full().sum()) / len(own)
+        out[item] = np.sqrt(anchors.errors.take(own).full().sum()) / len(own)
     return out
 
 

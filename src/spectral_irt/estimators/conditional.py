@@ -117,17 +117,9 @@ class Conditional(RaschEstimator):
         if not fit.converged:
             counted = ("the conditional likelihood", fit.n_iter, "passes", "a gradient of", size, self.tol)
             findings = convergence(*counted, remedy=ON_THE_EDGE, warn=False)
-        return kept.estimate(
-            fit.thresholds,
-            fit.se,
-            fit.n_iter,
-            size,
-            covariance=fit.covariance,
-            loglik=fit.loglik,
-            findings=findings,
-            se_method=fit.se_method,
-            extra={"n_patterns": fit.n_patterns},
-        )
+        record: dict[str, Any] = {name: getattr(fit, name) for name in ("covariance", "loglik", "se_method")}
+        record["extra"] = {"n_patterns": fit.n_patterns}
+        return kept.estimate(fit.thresholds, fit.se, fit.n_iter, size, findings=findings, **record)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -341,18 +341,13 @@ class RatingScale(RaschEstimator):
         """tau_k of every group as columns `group, category, offset, se`."""
         learned = self._learned
         layout, beta = learned.layout, learned.thresholds
-        rows: dict[str, list[Any]] = {"group": [], "category": [], "offset": [], "se": []}
         labels, group = group_codes(learned.labels, self.groups)
-        for g, label in enumerate(labels):
-            for one in np.flatnonzero((group == g) & learned.known)[:1]:  # any item of the group has them
-                mine = layout.of_items(np.array([one]))
-                center = np.eye(len(mine)) - 1 / len(mine)
-                se = np.full(len(mine), np.nan)
-                if self.covariance_ is not None:
-                    variance = np.diag(center @ self.covariance_[np.ix_(mine, mine)] @ center)
-                    se = np.sqrt(np.maximum(variance, 0))
-                rows["group"] += [label] * len(mine)
-                rows["category"] += layout.level[mine].tolist()
-                rows["offset"] += (center @ beta[mine]).tolist()
-                rows["se"] += se.tolist()
-        return {name: np.array(values) for name, values in rows.items()}
+        _, first = np.unique(group[learned.known], return_index=True)  # any item of a group has them
+        mine = layout.of_items(np.flatnonzero(learned.known)[first])
+        own = group[layout.item[mine]]
+        center = np.eye(len(mine)) - (own[:, None] == own) / np.bincount(own)[own]
+        se = np.full(len(mine), np.nan)
+        if self.covariance_ is not None:
+            se = np.sqrt(np.maximum(np.diag(center @ self.covariance_[np.ix_(mine, mine)] @ center), 0))
+        columns = {"group": np.array(labels.tolist())[own], "category": layout.level[mine]}
+        return columns | {"offset": center @ beta[mine], "se": se}

@@ -19,20 +19,11 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
+from spectral_irt.estimators import marginal_fit
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, convergence, person_weights, weights_finding
 from spectral_irt.estimators.linear_design import Groups, RatingScale
-from spectral_irt.estimators.marginal_fit import (
-    FREE_STEP,
-    NO_SPREAD,
-    WIDE_SPREAD,
-    MarginalFit,
-    free_population,
-    marginal_difficulty,
-    marginal_errors,
-    marginal_information,
-    score_covariance,
-)
+from spectral_irt.estimators.marginal_fit import FREE_STEP, NO_SPREAD, WIDE_SPREAD, MarginalFit
 from spectral_irt.estimators.population import MOST, enough_nodes, people_by_group
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.tables import Columns
@@ -98,15 +89,17 @@ class Marginal(RaschEstimator):
         people = people_by_group(rest, groups, each)
         parts, start = people.parts, start_thresholds(rest)
         how = {"design": matrix, "max_iter": self.max_iter}
-        fit = marginal_difficulty(parts, start=start, sigma=self.sigma, tol=self.tol, **how)
+        fit = marginal_fit.marginal_difficulty(parts, start=start, sigma=self.sigma, tol=self.tol, **how)
         if design == ADAPTIVE and groups is None and with_sigma:
             tell("a free distribution of abilities")
-            fit = free_population(parts[0], fit, start, **how)
-        found = marginal_information(parts, fit.difficulty, fit.populations, with_sigma=with_sigma, design=matrix)
+            fit = marginal_fit.free_population(parts[0], fit, start, **how)
+        found = marginal_fit.marginal_information(
+            parts, fit.difficulty, fit.populations, with_sigma=with_sigma, design=matrix
+        )
         middle = None
         if each is not None and found.dense:
-            middle = score_covariance(parts, fit.difficulty, fit.populations, found)
-        errors = marginal_errors(found, fit.populations, middle)
+            middle = marginal_fit.score_covariance(*there, found)
+        errors = marginal_fit.marginal_errors(found, fit.populations, middle)
         mean = np.array([one.mean for one in fit.populations])
         sd = np.array([one.sd if self.sigma is None else self.sigma for one in fit.populations])
         table: Columns = {
@@ -126,25 +119,20 @@ class Marginal(RaschEstimator):
         findings += _fit_findings(fit, sd, with_sigma, rest, self.tol)
         findings += _population_findings(table, with_sigma) if groups is not None else []
         findings += [_adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
-        return kept.estimate(
-            fit.difficulty,
-            np.sqrt(np.maximum(errors.variance, 0)),
-            fit.n_iter,
-            fit.residual,
-            loglik=fit.loglik,
-            findings=findings,
-            covariance=errors.covariance,
-            extra={
-                "mu": mu,
-                "sigma": float(sd[0] if len(parts) == 1 else np.sqrt(share @ (sd**2 + (mean - mu) ** 2))),
-                "sigma_se": float(table["sd_se"][0]) if len(parts) == 1 else np.nan,
-                "population": table,
-                "aic": 2 * n_parameters - 2 * fit.loglik,
-                "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
-                "n_parameters": n_parameters,
-                **({} if each is None else {"weighted": (responses.persons, each)}),
-            },
-        )
+        extra = {
+            "mu": mu,
+            "sigma": float(sd[0] if len(parts) == 1 else np.sqrt(share @ (sd**2 + (mean - mu) ** 2))),
+            "sigma_se": float(table["sd_se"][0]) if len(parts) == 1 else np.nan,
+            "population": table,
+            "aic": 2 * n_parameters - 2 * fit.loglik,
+            "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
+            "n_parameters": n_parameters,
+            **({} if each is None else {"weighted": (responses.persons, each)}),
+        }
+        se = np.sqrt(np.maximum(errors.variance, 0))
+        record: dict[str, Any] = {"loglik": fit.loglik, "findings": findings}
+        record |= {"covariance": errors.covariance, "extra": extra}
+        return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, **record)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

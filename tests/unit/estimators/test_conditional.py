@@ -157,18 +157,6 @@ def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
 # --------------------------------------------------------------------- blocks, patterns, order
 
 
-def test_one_block_against_many_and_threads():
-    x = drawn(200, 12, 0.6, seed=7)
-    one = conditional_thresholds(blocks_of(x, 1).using(LocalEngine(1)))
-    many = conditional_thresholds(blocks_of(x, 9).using(LocalEngine(3)))
-    np.testing.assert_allclose(many.thresholds, one.thresholds, atol=1e-12)
-    np.testing.assert_allclose(many.se, one.se, atol=1e-12)
-    assert abs(many.loglik - one.loglik) < 1e-12 * abs(one.loglik)
-    assert many.n_patterns == one.n_patterns
-    again = conditional_thresholds(blocks_of(x, 9).using(LocalEngine(1)))
-    assert np.array_equal(again.thresholds, many.thresholds)
-
-
 @pytest.mark.slow
 def test_small_tiles_and_parts_change_nothing(monkeypatch):
     x = drawn(150, 30, 0.5, seed=8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dense import AWKWARD, dense_pairs, probabilities
+from dense import dense_pairs, probabilities
 from spectral_irt.estimators.joint import JointPart, JointRasch, dense_information, profile_information, solve_abilities
 from spectral_irt.simulate import rasch
 
@@ -120,10 +120,3 @@ def test_many_items_take_their_own_information(monkeypatch):
     dense = JointRasch().fit(data)
     monkeypatch.setattr(import_module("spectral_irt.estimators.joint"), "DENSE_ITEMS", 10)
     np.testing.assert_allclose(JointRasch().fit(data).se_, dense.se_, rtol=0.1)
-
-
-def test_awkward_data_either_fit_or_are_refused_by_name():
-    table = np.vstack([AWKWARD, 1 - AWKWARD[[0, 2, 6]]])
-    fit = JointRasch().fit(table)
-    assert np.isnan(fit.difficulty_[5])
-    assert np.nanmean(fit.difficulty_) == pytest.approx(0, abs=1e-10)

@@ -181,12 +181,6 @@ def test_groups_without_common_users_are_tied_by_the_population_and_that_is_said
     assert "disconnected" in [f.code for f in fit.findings_]
 
 
-def test_awkward_data():
-    fit = MarginalRasch().fit(AWKWARD)
-    assert np.isnan(fit.difficulty_[[4, 5, 6]]).all()
-    assert np.isfinite(fit.difficulty_[:4]).all()
-
-
 def test_no_spread_of_ability_is_reported():
     table = np.array([[1.0, 0.0], [0.0, 1.0]] * 50)  # everybody has one right: less spread than chance
     fit = MarginalRasch().fit(table)

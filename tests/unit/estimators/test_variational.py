@@ -152,14 +152,6 @@ def test_extreme_items_get_an_estimate_from_the_prior():
     assert np.nanmean(fit.difficulty_) == pytest.approx(0, abs=1e-12)
 
 
-def test_people_without_answers_add_nothing():
-    X = rasch(60, 6, seed=4).responses.to_dense()
-    X[7] = np.nan
-    fit = VariationalRasch().fit(X)
-    without = VariationalRasch().fit(np.delete(X, 7, axis=0))
-    np.testing.assert_allclose(fit.difficulty_, without.difficulty_, atol=1e-8)
-
-
 def test_long_tests_recover_the_truth():
     """Posterior sd a tenth small at most with 60 items; the shrinkage is 3%."""
     data = rasch(600, 60, seed=5)
