@@ -74,12 +74,7 @@ class Marginal(RaschEstimator):
         return _keep_mixed(responses), None
 
     def _estimate(
-        self,
-        responses: Responses,
-        tell: Tell,
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        design: str = FIXED,
+        self, responses: Responses, tell: Tell, groups: Any = None, weights: Any = None, design: str = FIXED
     ) -> Estimate:
         if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
             raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
@@ -93,9 +88,8 @@ class Marginal(RaschEstimator):
         if design == ADAPTIVE and groups is None and with_sigma:
             tell("a free distribution of abilities")
             fit = marginal_fit.free_population(parts[0], fit, start, **how)
-        found = marginal_fit.marginal_information(
-            parts, fit.difficulty, fit.populations, with_sigma=with_sigma, design=matrix
-        )
+        there = (parts, fit.difficulty, fit.populations)
+        found = marginal_fit.marginal_information(*there, with_sigma=with_sigma, design=matrix)
         middle = None
         if each is not None and found.dense:
             middle = marginal_fit.score_covariance(*there, found)
