@@ -269,17 +269,18 @@ class TablePoint(Point):
         upto = np.cumsum(np.concatenate([0 * own[:1], own]), axis=0).T.ravel().astype(tables.moments.dtype)
         spread = np.stack([tables.weighted(table, v) for table in two])
         by_category, by_cell, by_item, squares, twice = self.rows.sum(score_sums, spread, upto, v)
-        by_category = by_category.reshape(2, len(tables.grid), -1, width)
+        by_category = by_category.reshape(2, len(tables.grid), -1, width).astype(np.float64, copy=False)
         # (P - x) (P - x)' = P P' - P x' - x P' + x x', where x is 1 for thresholds at or below the category
-        passed = by_category[..., ::-1].cumsum(axis=-1, dtype=float)[..., -2::-1]
         tails = [table.reshape(layout.widest, len(tables.grid), -1) for table in two]
-        cross = np.einsum("kgi,gil->ikl", tails[0], passed[0]) + np.einsum("kgi,gil->ikl", tails[1], passed[1])
+        cross = sum(np.einsum("kgi,gic->ikc", *each) for each in zip(tails, by_category, strict=True))
+        cross, count, z = (
+            each[..., ::-1].cumsum(axis=-1)[..., -2::-1]  # at or above each category
+            for each in (cross, by_category[0].sum(axis=0), by_item.reshape(-1, width))
+        )
         both = products(tables, by_category.sum(axis=-1).reshape(2, -1), by_cell[0])
-        squares = squares + both - cross - cross.transpose(0, 2, 1)
-        squares += passed[0].sum(axis=0)[:, _higher(layout.widest)]
+        squares = squares + both - cross - cross.transpose(0, 2, 1) + count[:, _higher(layout.widest)]
         twice = twice + tables.contract(two, by_cell[1:])
-        times_z = by_item.reshape(-1, width)[:, ::-1].cumsum(axis=1)[:, -2::-1]
-        return squares, twice - times_z[layout.item, layout.level - 1]
+        return squares, twice - z[layout.item, layout.level - 1]
 
     def far_items(self, beta: Floats, step: Floats, prior: Any) -> Floats:
         """Items with few answers that a step has moved far, brought to where their own score is zero.

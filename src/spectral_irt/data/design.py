@@ -161,7 +161,7 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
     labels, found, searched = np.full(layout.n_entries, -1), 0, False
     while waiting.any() and found < MOST_GROUPS and not searched:
         pivot = int(np.argmax(np.where(waiting, _told(right, wrong), -1.0)))
-        core = tied_to(responses, np.arange(layout.n_entries) == pivot) & waiting
+        core = tied_to(responses, np.arange(layout.n_entries) == pivot, waiting) & waiting
         labels[core] = found
         waiting &= ~core
         found += 1
@@ -179,10 +179,11 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
     return labels
 
 
-def tied_to(responses: Responses, known: Mask) -> Mask:
-    """What has a finite value given the known ones: reached from them along the arrows, and reaching them."""
-    answered = responses.item_counts[responses.thresholds.item] > 0
-    return _reach(responses, known, False, answered) & _reach(responses, known, True, answered)
+def tied_to(responses: Responses, known: Mask, among: Mask | None = None) -> Mask:
+    """What has a finite value given the known ones, of all or `among` these: reached from them along the arrows, and
+    reaching them."""
+    wanted = responses.item_counts[responses.thresholds.item] > 0 if among is None else among
+    return _reach(responses, known, False, wanted) & _reach(responses, known, True, wanted)
 
 
 def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> Mask:
