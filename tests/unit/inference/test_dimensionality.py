@@ -44,6 +44,7 @@ def test_testlets_are_groups() -> None:
     groups = module.clusters(12, found.first, found.second)
     assert sorted(group.tolist() for group in groups) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert "in 3 groups" in found.findings[0].sentence
+    assert found.findings[0].severity == "warning"  # a set of items, whatever its strongest pair
 
 
 def test_one_copied_pair_is_a_pair_and_no_dimension() -> None:

@@ -49,7 +49,7 @@ SLOPES_MEAN = (
 CORRELATION = 0.4  # a residual correlation of two items that should not escape
 # Sizes below which a finding is a note, however sure it is.
 CONTRAST = 2.0  # items: the usual bar for a second dimension (Linacre)
-PAIR = 0.2  # residual correlation: the usual bar for local dependence (Christensen et al. 2017)
+PAIR, SET = 0.2, 0.3  # residual correlation of a pair (Christensen et al. 2017); of an item with its set, added up
 STEEP = 2.0  # times as steep as the flattest item
 FEW_LOADED = 4  # a contrast of fewer items than this is a dependent pair or three
 
@@ -63,9 +63,9 @@ class Dimensionality:
     items, n_people, n_pairs : labels, int, int
         The items looked at, people with a mixed score on them, and pairs of items that enough of these answered;
         `sampled` where there are more people or items than that.
-    first, second, pairs_p, correlation : int arrays, float, float
-        Pairs that are locally dependent, strongest first (positions in `items`); the chance that the strongest of
-        all pairs is as strong as here under the model, and its residual correlation.
+    first, second, correlations, pairs_p, correlation : int arrays, float array, float, float
+        Pairs that are locally dependent, strongest first (positions in `items`), and their residual correlations;
+        the chance that the strongest of all pairs is as strong as here under the model, and its residual correlation.
     detectable : float
         Residual correlation of a pair that would be found with a probability of 80%.
     contrast_p, strength, loadings : float, float, float array
@@ -81,6 +81,7 @@ class Dimensionality:
     n_pairs: int
     first: Ints
     second: Ints
+    correlations: Floats = field(repr=False)
     pairs_p: float
     correlation: float
     detectable: float
@@ -116,7 +117,9 @@ class Dimensionality:
 
     @property
     def weak_pairs(self) -> bool:
-        return self.correlation < PAIR
+        ends = np.concatenate([self.first, self.second])
+        together = np.bincount(ends, np.tile(self.correlations, 2)) if len(ends) else np.zeros(1)
+        return self.correlation < PAIR and float(together.max()) < SET
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -177,6 +180,7 @@ def dimensionality(calibration: Calibration, responses: Responses) -> Dimensiona
         again,
         first=again.first[kept],
         second=again.second[kept],
+        correlations=again.correlations[kept],
         level=EACH,
         equal_slopes=(found.contrast_p, len(found.first)),
         slopes=(float(model.slope.min()), float(model.slope.max())),
@@ -212,6 +216,7 @@ def _tested(
         n_pairs=len(z),
         first=first[flagged],
         second=second[flagged],
+        correlations=correlation[first[flagged], second[flagged]],
         pairs_p=float(p.min()),
         correlation=float(correlation[first[order[0]], second[order[0]]]),
         detectable=limit / float(np.sqrt(np.median(everyone.n[first, second]))),
@@ -276,7 +281,7 @@ def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
         "such items as one, or keep one of them: as they are, they make measures look more precise than they are."
     )
     if found.weak_pairs:
-        remedy = f"Correlations below {PAIR:g} hardly change measures or their errors."
+        remedy = "So weak, it hardly changes measures or their errors."
     codes = np.unique(np.concatenate([found.first, found.second]))
     items = tuple(found.items[codes].tolist())
     return (Finding("dependent_items", "note" if found.weak_pairs else "warning", sentence, remedy, items),)
