@@ -25,9 +25,6 @@ Cli = Callable[..., Any]
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "n_correct", "p_correct", "status"]
 
 
-# ------------------------------------------------------------------------------------------ files
-
-
 def test_items_csv_holds_every_digit_of_the_estimate(cli: Cli, lsat: Path) -> None:
     done = cli("fit", lsat, "-o", "out")
     assert (done.code, done.err) == (0, "")
@@ -76,13 +73,6 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
     assert record["outputs"] == WRITTEN
 
 
-def test_parquet_is_the_same_table(cli: Cli, lsat: Path) -> None:
-    cli("fit", lsat, "-o", "out", "--parquet")
-    table = pl.read_parquet("out/items.parquet")
-    assert table.columns[: len(HEADER)] == HEADER
-    assert table.equals(pl.read_csv("out/items.csv", schema=table.schema))
-
-
 def test_items_without_an_estimate_have_empty_cells(cli: Cli) -> None:
     Path("a.csv").write_text("u,q1,q2,q3,q4\na,1,0,1,\nb,0,1,1,\nc,1,0,0,\nd,0,1,0,\n")
     done = cli("fit", "a.csv", "-o", "out", "--parquet")
@@ -113,12 +103,6 @@ def test_a_second_fit_replaces_the_first_and_nothing_else(cli: Cli, lsat: Path) 
     assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "notes.txt"]
 
 
-def test_directories_are_made(cli: Cli, lsat: Path) -> None:
-    assert cli("fit", lsat, "-o", "a/b/c").code == 0
-    assert sorted(os.listdir("a/b/c")) == sorted(WRITTEN)
-
-
-@pytest.mark.slow
 def test_several_files_are_one_table(cli: Cli, lsat: Path) -> None:
     header, *lines = lsat.read_text().splitlines()
     Path("part1.csv").write_text("\n".join([header, *lines[:400]]))
@@ -142,9 +126,6 @@ def test_the_same_fit_gives_the_same_bytes(lsat: Path, tmp_path: Path) -> None:
             == 0
         )
     assert (tmp_path / "1" / "items.csv").read_bytes() == (tmp_path / "2" / "items.csv").read_bytes()
-
-
-# ------------------------------------------------------------------------------------------ options
 
 
 def test_scoring_by_key_threshold_and_own_mean(cli: Cli) -> None:

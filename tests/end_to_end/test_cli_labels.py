@@ -54,13 +54,3 @@ def test_labels_are_never_markup_on_the_terminal(cli: Cli) -> None:
     for label in shown:
         if label.isprintable() and len(label) < 12:
             assert label in done.out
-
-
-def test_markup_in_a_short_test_is_shown_as_it_is(cli: Cli) -> None:
-    labels = ["[red]x[/red]", "[/]", ":smile:", "\x1b[31mred"]
-    rng = np.random.default_rng(2)
-    rows = [",".join(map(str, row)) for row in rng.integers(0, 2, (40, 4)).tolist()]
-    Path("a.csv").write_text("\n".join([",".join(labels), *rows]))
-    out = cli("fit", "a.csv").out
-    assert all(text in out for text in ["[red]x[/red]", "[/]", ":smile:", "\\x1b[31mred"])
-    assert "\x1b" not in out

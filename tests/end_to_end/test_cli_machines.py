@@ -127,7 +127,7 @@ def test_every_command_that_computes_is_quiet_or_gives_a_record(cli: Cli, bank: 
         *("simulate -o s.csv --persons 60 --items 5 --seed 1", "pack s.csv -o s.packed", "check s.csv"),
         *("compare s.csv --estimators spectral", f"link {bank} {bank}"),
         *(f"export {bank} --to catsim -o c.csv", "leaderboard models.csv", "shortlist models.csv --size 20 -o short"),
-        *("score models.csv --bank short", "demo --data lsat"),
+        *("score models.csv --bank short", "demo"),
     ]
     for line in lines:
         quiet = cli(*line.split(), "-q")

@@ -32,9 +32,6 @@ def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=60)
 
 
-# ------------------------------------------------------------------------------- the words of a message
-
-
 @pytest.mark.parametrize("name", ["my_sd.csv", "max_iter.csv", "nu=1.csv", "threshold is 3.csv", "above_mean"])
 def test_a_file_is_never_taken_for_an_option(cli: Cli, tmp_path: Path, name: str) -> None:
     path = tmp_path / (name if name.endswith(".csv") else f"{name}.csv")
@@ -56,8 +53,6 @@ def test_the_record_advises_what_the_terminal_advises(cli: Cli, tmp_path: Path) 
     assert "or take --largest-component;" in remedies["disconnected"]
     assert remedies["disconnected"] in " ".join(done.out.split())
 
-
-# -------------------------------------------------------------------------- options that would do nothing
 
 IDLE = {
     "--parquet": ("fit a.csv --parquet", "-o DIR"),
@@ -94,9 +89,6 @@ def test_the_paper_has_pairs_to_which_its_rule_applies(cli: Cli, tmp_path: Path)
     assert cli("fit", "a.csv", "--estimator", "paper", "--set", "nu_rule=together").code == 0
 
 
-# ------------------------------------------------------------------------------------------- a dry run
-
-
 def test_a_dry_run_refuses_what_a_fit_would_and_writes_nothing(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("person,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
     line = "fit a.csv --group sex --estimator cml --threads 1 --skip fit -o out --parquet --rank 3 --dry-run"
@@ -111,9 +103,6 @@ def test_a_dry_run_refuses_what_a_fit_would_and_writes_nothing(cli: Cli, tmp_pat
         again = cli("fit", "a.csv", "--dry-run", *bad.split())
         assert again.code == 2, bad
         assert bad.split()[0] in again.err
-
-
-# ------------------------------------------------------------------------------------- misspelled options
 
 
 @pytest.mark.parametrize(
@@ -132,8 +121,6 @@ def test_a_misspelled_option_is_recognized(cli: Cli, line: str, meant: str) -> N
 def test_an_option_like_no_other_gets_no_suggestion(cli: Cli) -> None:
     assert cli("fit", "--xyzzy").err == "error: there is no option --xyzzy; see spectral-irt fit --help.\n"
 
-
-# -------------------------------------------------------------------------------------------------- help
 
 ARTIFACTS = re.compile(r"<\w|\{|\}|\[/?bold\]|\[x[<>]|\bNone\b|Sentinel|list\[|\x08|\x1b|TEXT\b|INTEGER|FLOAT")
 
@@ -183,17 +170,12 @@ def test_help_is_for_people(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str
         assert " ".join(one.help.split()) in whole
 
 
-@pytest.mark.slow
 def test_help_through_a_pipe() -> None:
     done = shell("spectral-irt fit --help | cat")
     assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] FILE...\n")
     assert not ARTIFACTS.search(done.stdout)
 
 
-# -------------------------------------------------------------------------------------------- completion
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
     script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized

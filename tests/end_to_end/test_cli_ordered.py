@@ -165,16 +165,8 @@ def test_a_bank_scored_updated_linked_and_anchored(fit, cli, tmp_path):
     assert "'ann' answered 'q2' with 7; it has 0, 1, 2, 3" in said
     words = pl.col("q1", "q2").replace_strict({0: "no", 1: "a little", 2: "quite", 3: "very"})
     second.select("who", words).write_csv(tmp_path / "w.csv")
-    run(
-        "score",
-        tmp_path / "w.csv",
-        "--person",
-        "who",
-        "--bank",
-        tmp_path / "bank",
-        "--recode",
-        "no,a little,quite,very",
-    )
+    options = ["--person", "who", "--bank", tmp_path / "bank", "--recode", "no,a little,quite,very"]
+    run("score", tmp_path / "w.csv", *options)
 
 
 def test_simulated_answers_come_back(fit, cli, tmp_path):

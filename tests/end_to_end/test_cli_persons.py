@@ -47,9 +47,6 @@ def school(tmp_path: Path) -> Path:
     return path
 
 
-# ------------------------------------------------------------------------------------------ people
-
-
 @pytest.mark.parametrize("method", ["wle", "ml", "eap"])
 def test_persons_are_those_of_python(cli: Cli, lsat: Path, method: str) -> None:
     done = cli("fit", lsat, "-o", "out", "--ability", method)
@@ -158,18 +155,6 @@ def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypa
     assert Path("out/item_fit.csv").exists()
 
 
-def test_somebody_elses_file_in_a_directory_of_results_stays(cli: Cli, lsat: Path) -> None:
-    cli("fit", lsat, "-o", "out", "--skip", "persons")
-    Path("out/persons.csv").write_text("mine")
-    done = cli("fit", lsat, "-o", "out")
-    assert done.code == 2
-    assert "'persons.csv', which no run of spectral-irt wrote there" in done.err
-    assert Path("out/persons.csv").read_text() == "mine"
-
-
-# ------------------------------------------------------------------------------------- fit of items
-
-
 def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Path) -> None:
     done = cli("fit", school, "-o", "out", "--all", "--ignore", "sex", "--ignore", "age")
     assert done.code == 0
@@ -196,7 +181,6 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Pat
     assert (record()["item_fit"]["underfit"], record()["item_fit"]["overfit"]) == (1, 1)
 
 
-@pytest.mark.slow
 def test_bootstrap_limits(cli: Cli, school: Path) -> None:
     options = ("--ignore", "sex", "--ignore", "age", "--bootstrap")
     done = cli("fit", school, "-o", "out", "--all", *options, "40:500")
@@ -211,7 +195,6 @@ def test_bootstrap_limits(cli: Cli, school: Path) -> None:
     assert "--bootstrap is 5" in done.err
 
 
-@pytest.mark.slow
 def test_the_rule_keeps_good_items_and_finds_bad_ones() -> None:
     """40 data sets of 20 items, half of them with slopes 0.5 and 2."""
     good, bad = [], []
@@ -230,9 +213,6 @@ def test_the_rule_keeps_good_items_and_finds_bad_ones() -> None:
             good.append(flagged != "")
     assert np.mean(good) < 0.01
     assert np.mean([pair == ("underfit", "overfit") for pair in bad]) > 0.85
-
-
-# ------------------------------------------------------------------------------------------ groups
 
 
 def test_groups_from_a_column_of_the_answers(cli: Cli, school: Path) -> None:
@@ -268,7 +248,6 @@ def same_comparison(cli: Cli, *args: object) -> None:
         assert float(by_item[row["item"]]["contrast"]) == pytest.approx(float(row["contrast"]), abs=1e-6)
 
 
-@pytest.mark.slow
 def test_groups_come_from_every_kind_of_file(cli: Cli, school: Path) -> None:
     cli("fit", school, "-o", "out", "--group", "sex", "--ignore", "age")
     table = pl.read_csv(school)

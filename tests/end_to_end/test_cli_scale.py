@@ -19,9 +19,6 @@ pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long u
 Cli = Callable[..., Any]
 
 
-# ------------------------------------------------------------------------------ rank, scale, anchors
-
-
 def test_rank_with_and_without_a_number(cli: Cli, lsat: Path) -> None:
     assert cli("fit", "--rank", lsat, "-o", "ten").code == 0
     assert cli("fit", lsat, "--rank", "2", "-o", "two").code == 0
@@ -72,10 +69,8 @@ def test_a_scale_that_is_none(cli: Cli, lsat: Path, scale: str) -> None:
     assert "as in --scale 500,100" in done.err
 
 
-@pytest.mark.slow
 def test_anchors_from_a_bank_and_from_a_file(cli: Cli, lsat: Path) -> None:
     cli("fit", lsat, "-o", "old", "--bank", "bank")
-    cli("simulate", "-o", "x.csv", "--items", 3, "--persons", 200, "--seed", 1)
     text = Path("old/items.csv").read_text().splitlines()
     Path("anchors.csv").write_text("\n".join([text[0], *text[1:3]]))
     done = cli("fit", lsat, "-o", "out", "--anchors", "anchors.csv")
@@ -132,9 +127,6 @@ def test_anchors_that_are_not_there_and_options_that_do_not_go_with_them(cli: Cl
     assert "leave out --estimator, --set nu" in done.err
 
 
-# ----------------------------------------------------------------------------------------- exports
-
-
 def test_files_for_other_programs(cli: Cli, lsat: Path) -> None:
     cli("fit", lsat, "-o", "out", "--scale", "500,100")
     for to, name in (("ifile", "i.csv"), ("pfile", "deep/p.txt"), ("catsim", "c.csv")):
@@ -142,22 +134,8 @@ def test_files_for_other_programs(cli: Cli, lsat: Path) -> None:
         assert (done.code, done.out, done.err) == (0, f"Written: {name}.\n", "")
     fit = SpectralRasch().fit(datasets.load_lsat())
     items = read_csv("i.csv")
-    assert list(items[0])[:12] == (
-        [
-            "ENTRY",
-            "MEASURE",
-            "STATUS",
-            "COUNT",
-            "SCORE",
-            "ERROR",
-            "IN.MSQ",
-            "IN.ZSTD",
-            "OUT.MSQ",
-            "OUT.ZSTD",
-            "DISPLACE",
-            "PTME",
-        ]
-    )
+    heads = "ENTRY MEASURE STATUS COUNT SCORE ERROR IN.MSQ IN.ZSTD OUT.MSQ OUT.ZSTD DISPLACE PTME"
+    assert list(items[0])[:12] == heads.split()
     assert [row["NAME"] for row in items] == fit.item_labels_.tolist()
     assert all(row["IN.MSQ"] for row in items)
     lines = Path("deep/p.txt").read_text().splitlines()

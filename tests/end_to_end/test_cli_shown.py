@@ -124,7 +124,6 @@ def test_demo_shows_its_command_and_finds_both_faults(cli: Cli) -> None:
     assert again.out.split("Read in")[0] == done.out[drop].split("Read in")[0]
 
 
-@pytest.mark.slow
 def test_demo_hands_out_its_files_with_commands_that_work(cli: Cli) -> None:
     done = cli("demo", "--files", ".")
     assert (done.code, done.err) == (0, "")
@@ -139,15 +138,11 @@ def test_version_and_help(cli: Cli) -> None:
     assert cli().out == cli("--help").out
 
 
-# ---------------------------------------------------------------------------------- as a process
-
-
 def process(*args: object, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "spectral_irt", *map(str, args)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", **options)
 
 
-@pytest.mark.slow
 def test_labels_are_whole_when_piped(tmp_path: Path) -> None:
     labels = [f"{'the-same-long-beginning-' * 3}{k}" for k in range(6)]
     rows = np.random.default_rng(1).integers(0, 2, (60, 6)).tolist()
@@ -162,7 +157,6 @@ def test_labels_are_whole_when_piped(tmp_path: Path) -> None:
     assert [line.split()[0][-1] for line in narrow.splitlines() if "..." in line][:6] == [line[72] for line in table]
 
 
-@pytest.mark.slow
 def test_a_terminal_that_knows_ascii_only(lsat: Path, tmp_path: Path) -> None:
     text = lsat.read_text().replace("item3", "Größe")
     lsat.write_text(text, encoding="utf-8")

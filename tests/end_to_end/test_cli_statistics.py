@@ -69,24 +69,6 @@ def test_several_groupings_of_a_table_of_people(cli: Cli, school: Path) -> None:
     assert [row["grouping"] for row in read_csv("out/dif.csv")] == ["town"] * 16 + ["sex"] * 8
 
 
-def test_a_second_grouping_that_does_not_exist_is_an_error(cli: Cli, school: Path) -> None:
-    done = cli("fit", school, "--group", "sex", "--group", "city", "-o", "out")
-    assert done.code == 2
-    assert "no column 'city' for --group" in " ".join(done.err.split())
-    assert not Path("out").exists()
-
-
-def test_a_regularization_beyond_all_numbers_is_refused(cli: Cli, lsat: Path) -> None:
-    for name in ("regularization", "nu"):
-        done = cli(
-            "fit", lsat, "--set", f"{name}=1e308", *(["--chain-weights", "pairs"] if name == "nu" else []), "-o", "out"
-        )
-        assert done.code == 2
-        assert "is 1e+308; it can be" in " ".join(done.err.split())
-        assert "to 1e+09" in " ".join(done.err.split())
-        assert not Path("out").exists()
-
-
 def test_the_papers_estimator_prints_no_error_for_an_item_everyone_got_right(cli: Cli) -> None:
     table = simulate.rasch(200, 6, seed=2).responses.to_dense().astype(int)
     table[:, 0] = 1

@@ -64,7 +64,7 @@ def run_all(cli: Cli, lsat: Path) -> None:
     done("leaderboard", "runs", "-o", "board")
     done("simulate", "--persons", 40, "--items", 30, "--seed", 3, "-o", "models.csv", "--truth", "truth.csv")
     done("fit", "models.csv", "-o", "models", "--bank", "pool")
-    done("shortlist", "models.csv", "--items", 10, "-o", "short")
+    done("shortlist", "models.csv", "--size", 10, "-o", "short")
     done("score", "models.csv", "--bank", "short", "-o", "predicted.csv")
     done("export", "pool", "--to", "catsim", "-o", "catsim.csv")
     done("simulate", "--persons", 40, "--items", 30, "--seed", 1, "-o", "later.csv")
