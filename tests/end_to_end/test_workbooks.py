@@ -15,7 +15,7 @@ import openpyxl
 import pytest
 
 from end_to_end.tables import read_csv
-from spectral_irt import SpectralRasch, read, xlsx
+from spectral_irt import read, xlsx
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 
@@ -102,14 +102,6 @@ def _same(column: str, text: str, cell: Any) -> None:
         assert float(text) == pytest.approx(cell, rel=1e-14, abs=1e-300), column
 
 
-def test_the_same_answers_as_csv_give_the_same_difficulties(cli: Cli) -> None:
-    write()
-    assert cli("fit", "test.xlsx", *HOW, "-o", "a").code == 0
-    assert cli("fit", "answers.csv", "-o", "b").code == 0
-    assert Path("a/items.csv").read_bytes() == Path("b/items.csv").read_bytes()
-    assert Path("a/persons.csv").read_bytes() == Path("b/persons.csv").read_bytes()
-
-
 def test_every_command_reads_and_writes_workbooks(cli: Cli) -> None:
     write()
     write("more.xlsx", 90)
@@ -174,37 +166,6 @@ def test_people_beyond_a_sheet_are_left_out_with_a_word(cli: Cli, monkeypatch: p
     assert done.code == 2
     assert "would have 120 rows" in done.err
     assert not Path("scores.xlsx").exists()
-
-
-def test_a_file_of_windows_is_read_and_said(cli: Cli) -> None:
-    write()
-    text = Path("answers.csv").read_text(encoding="utf-8").replace("q5", "é5")
-    Path("windows.csv").write_bytes(text.encode("cp1252"))
-    done = cli("fit", "windows.csv", "-o", "out")
-    assert done.code == 0
-    assert "windows.csv is not UTF-8; it was read as Windows-1252" in " ".join(done.out.split())
-    assert "--encoding" in done.out
-    assert "é5" in [row["item"] for row in read_csv("out/items.csv")]
-    people = "\n".join(f"{k:04d},{'né' if k % 2 else 'm'}" for k in range(120))
-    Path("people.csv").write_bytes(f"student,sex\n{people}\n".encode("cp1252"))
-    done = cli("fit", "windows.csv", "--group-file", "people.csv", "-o", "grouped")
-    assert done.code == 0, done
-    assert "warning: people.csv is not UTF-8" in done.err
-    assert "--encoding cp1250" in done.err
-    assert "né" in {row["group"] for row in read_csv("grouped/dif.csv")} | {
-        row["reference"] for row in read_csv("grouped/dif.csv")
-    }
-    done = cli("fit", "windows.csv", "--encoding", "cp1252")
-    assert "not UTF-8" not in done.out
-
-
-def test_in_python(cli: Cli) -> None:
-    write()
-    responses = read("test.xlsx", sheet="Answers", key="test.xlsx", key_sheet="Key")
-    study = SpectralRasch().fit(responses).analyse(responses)
-    assert study.write("results.xlsx") == [Path("results.xlsx")]
-    assert "persons" in sheets("results.xlsx")
-    assert study.write("folder")[-1].name == "fit.json"
 
 
 @pytest.mark.slow

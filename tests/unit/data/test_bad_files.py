@@ -264,8 +264,3 @@ def test_the_wrong_way_round(tmp_path: Path, text: str) -> None:
 def test_the_right_way_round(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     assert read(tmp_path / "a.csv").n_persons == 2
-
-
-def test_said_to_be_users_they_are_users(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("item,ann,bob\nq1,1,0\nq2,0,1\n")
-    assert read(tmp_path / "a.csv", person="item").persons.tolist() == ["q1", "q2"]

@@ -15,7 +15,6 @@ from spectral_irt.reading import read
 TABLE = pl.DataFrame(
     {"sex": ["f", "m", "f"], "name": ["ann", "bob", "eve"], "q1": [1, 0, 1], "age": [31, 44, 17], "q2": [0, 1, None]}
 )
-ANSWERS = [[1, 0], [0, 1], [1, None]]
 
 
 def written(kind: str, folder: Path) -> Path:
@@ -29,19 +28,6 @@ def written(kind: str, folder: Path) -> Path:
     else:
         path.write_text("\n".join(json.dumps(row) for row in TABLE.to_dicts()))
     return path
-
-
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "jsonl"])
-def test_ignored_columns_are_no_items(kind: str, tmp_path: Path) -> None:
-    found = read(written(kind, tmp_path), ignore=["sex", "age"])
-    assert found.items.tolist() == ["q1", "q2"]
-    assert found.persons.tolist() == ["ann", "bob", "eve"]  # the first column that is left labels the rows
-    assert [[None if x != x else x for x in row] for row in found.to_dense().tolist()] == ANSWERS
-
-
-def test_a_frame_and_a_single_name() -> None:
-    found = read(TABLE.drop("age"), ignore="sex")
-    assert found.items.tolist() == ["q1", "q2"]
 
 
 def test_what_cannot_be_ignored(tmp_path: Path) -> None:

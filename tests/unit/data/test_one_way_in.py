@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,6 @@ from scipy import sparse
 from spectral_irt.data import Responses
 from spectral_irt.errors import ResponseValueError
 from spectral_irt.reading import read
-from spectral_irt.reading.formats import FORMATS
 
 TABLE = np.array([[1, 0, 9, 1], [0, 1, 1, 0], [1, 9, 0, 0]])
 NAMES = ["q1", "q2", "q3", "q4"]
@@ -69,9 +67,3 @@ def test_the_same_complaint(way: str, tmp_path: Path) -> None:
     said = r"holds 9, which is neither 0/1 nor missing \(2 such values: 9\).* means 'not answered', say `missing='9'`\."
     with pytest.raises(ResponseValueError, match=said):
         WAYS[way](tmp_path)
-
-
-@pytest.mark.parametrize("family", [family for family, kind in FORMATS.items() if kind.module])
-def test_a_format_is_a_module_with_open_table(family: str) -> None:
-    module = importlib.import_module(f"spectral_irt.reading.{FORMATS[family].module}")
-    assert callable(module.open_table)

@@ -143,14 +143,6 @@ def test_json_lines_without_names_number_the_people(tmp_path: Path) -> None:
     assert responses.counts.tolist() == [2, 1]
 
 
-def test_the_same_data_have_the_same_digest_in_every_format(tmp_path: Path) -> None:
-    digests = set()
-    for name, write in WRITERS.items():
-        write(long_frame(), tmp_path / name)
-        digests.add(read(tmp_path / name).digest())
-    assert len(digests) == 1
-
-
 # ------------------------------------------------------------------ in pieces
 
 
@@ -321,23 +313,6 @@ def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(tmp_path: Path) -
 
 
 # ------------------------------------------------------------------ dataframes
-
-
-@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "lazy"])
-def test_frames(library: str) -> None:
-    convert: dict[str, Callable[[pl.DataFrame], Any]] = {
-        "polars": lambda frame: frame,
-        "pandas": lambda frame: frame.to_pandas(),
-        "pyarrow": lambda frame: frame.to_arrow(),
-        "lazy": lambda frame: frame.lazy(),
-    }
-    wide_ = read(convert[library](wide_frame()))
-    assert wide_.frame_kind == ("polars" if library == "lazy" else library)
-    assert wide_.persons.tolist() == PERSONS
-    np.testing.assert_array_equal(wide_.to_dense(), TABLE)
-    long_ = read(convert[library](long_frame()))
-    assert long_.persons.tolist() == sorted(PERSONS)
-    np.testing.assert_array_equal(long_.to_dense(), TABLE[np.argsort(PERSONS)][:, np.argsort(ITEMS)])
 
 
 def test_the_callers_frame_is_not_touched() -> None:

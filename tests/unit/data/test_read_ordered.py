@@ -27,35 +27,12 @@ def wide(table):
     return frame.with_columns(pl.Series("person", [f"p{k:03}" for k in range(len(frame))])).select("person", *NAMES)
 
 
-def long(table):
-    rows = wide(table).unpivot(index="person", variable_name="item", value_name="response").drop_nulls()
-    return rows.sample(fraction=1, shuffle=True, seed=3)
-
-
 def same(a, b):
     return np.array_equal(a, b, equal_nan=True)
 
 
 def nan_free(table):
     return pl.DataFrame(np.where(np.isnan(table), -9, table), schema=NAMES).cast(pl.Int64)
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
-@pytest.mark.parametrize("shape", [wide, long])
-def test_ways_in(table, tmp_path, kind, shape):
-    frame = shape(np.where(np.isnan(table), np.nan, table)).fill_nan(None) if shape is wide else shape(table)
-    if kind == "csv":
-        path = tmp_path / "answers.csv"
-        frame.write_csv(path)
-    elif kind == "parquet":
-        path = tmp_path / "answers.parquet"
-        frame.write_parquet(path)
-    else:
-        path = frame
-    answers = read(path, ordered=True)
-    assert answers.items.tolist() == NAMES
-    place = [int(str(name)[1:]) for name in answers.persons]
-    assert same(answers.to_dense(), table[place])
 
 
 def test_missing_codes_and_the_largest_files(table, tmp_path):

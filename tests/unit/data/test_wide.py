@@ -15,8 +15,7 @@ from scipy import sparse
 from dense import AWKWARD
 from spectral_irt.data import Responses, builder
 from spectral_irt.data.labels import label_array
-from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
-from spectral_irt.reading import read
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError
 
 N_USERS, N_ITEMS = AWKWARD.shape
 NAMES = [f"q{i}" for i in range(N_ITEMS)]
@@ -100,16 +99,6 @@ def test_orient_items() -> None:
         Responses.from_wide(AWKWARD, orient="rows")
 
 
-def test_threshold() -> None:
-    table = np.array([[1.0, 2.0, 3.0], [np.nan, 4.0, 2.5]])
-    expected = [[0, 0, 1], [np.nan, 1, 0]]
-    for data in (table, stored(table), pl.DataFrame(table), np.ma.masked_invalid(table)):
-        np.testing.assert_array_equal(Responses.from_wide(data, threshold=2.5).to_dense(), expected)
-    for threshold in (np.nan, np.inf, -np.inf):
-        with pytest.raises(OptionError, match="finite"):
-            Responses.from_wide(table, threshold=threshold)
-
-
 # ------------------------------------------------------------------ dataframes
 
 
@@ -144,11 +133,6 @@ def test_pandas_index_labels_users() -> None:
     assert Responses.from_wide(frame).persons.tolist() == [0, 1]
 
 
-def test_a_user_twice_in_a_frame() -> None:
-    with pytest.raises(DuplicateResponseError, match="1 person has more than one row: 'ann'"):
-        Responses.from_wide(pl.DataFrame({"who": ["ann", "ann"], "a": [1, 0]}), person="who")
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame([[1, 0]], columns=["a", "a"]), pa.table([[1], [0]], names=["a", "a"])])
 def test_a_column_name_twice(frame: Any) -> None:
     with pytest.raises(ReadError, match=r"must differ.*'a'"):
@@ -160,23 +144,6 @@ def test_a_lazy_frame_is_collected() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(Responses.from_wide(frame).to_dense(), AWKWARD)
-
-
-def test_text_that_holds_numbers() -> None:
-    for kind in (pd.DataFrame, pl.DataFrame, pa.table):
-        frame = kind({"a": ["1", "0"], "b": ["0", None]})
-        np.testing.assert_array_equal(Responses.from_wide(frame).to_dense(), [[1, 0], [0, np.nan]])
-        with pytest.raises(ResponseValueError, match="'b', row 2 holds 'x'"):
-            Responses.from_wide(kind({"a": ["1", "0"], "b": ["0", "x"]}))
-
-
-def test_a_frame_means_what_it_means_to_read() -> None:
-    frame = pl.DataFrame({"id": [7, 8, 9], "sex": [1, 0, 1], "a": [2, 0, 1], "b": [0, 2, 1]})
-    for found in (Responses.from_wide(frame), read(frame)):
-        assert found.items.tolist() == ["a", "b"]
-        assert found.persons.tolist() == [7, 8, 9]
-        assert found.thresholds.max_score.tolist() == [2, 2]
-    assert Responses.from_long([1, 1, 2, 2, 3, 3], list("abababab")[:6], [2, 0, 0, 2, 1, 1]).thresholds.widest == 2
 
 
 def test_user_is_for_frames() -> None:
@@ -215,18 +182,6 @@ def test_label_array_never_cuts_or_pads() -> None:
 
 
 # -------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    "kind", [np.array, pd.DataFrame, lambda x: pl.DataFrame(x, schema=["0", "1", "2"], orient="row"), stored]
-)
-def test_a_value_that_is_no_answer_is_named(kind: Any) -> None:
-    table = np.array([[1, 0, 1], [0, 1, -1], [1, 9, 0]], dtype=float)
-    with pytest.raises(ResponseValueError, match=r"holds -1, .*2 such values: -1, 9.*not answered', say `missing="):
-        Responses.from_wide(kind(table))
-    np.testing.assert_array_equal(
-        Responses.from_wide(kind(table), missing=[-1, 9]).to_dense(), [[1, 0, 1], [0, 1, np.nan], [1, np.nan, 0]]
-    )
 
 
 def test_the_place_of_a_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,11 +234,6 @@ def test_sparse_without_a_stored_zero_is_an_error() -> None:
     matrix.eliminate_zeros()
     with pytest.raises(ResponseValueError, match="every stored response of the sparse matrix is 1"):
         Responses.from_wide(matrix)
-
-
-def test_stored_zeros_are_wrong_answers_and_the_rest_is_absent() -> None:
-    responses = Responses.from_wide(stored(AWKWARD))
-    assert responses.n_responses - responses.scores.sum() == np.sum(AWKWARD == 0)
 
 
 def test_stored_nan_is_absent() -> None:

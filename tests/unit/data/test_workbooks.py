@@ -54,15 +54,6 @@ def dense(responses: Responses) -> dict[Any, dict[Any, int]]:
 ANSWERS = {"ann": {"q1": 1, "q2": 0}, "bob": {"q1": 0, "q2": 1}}
 
 
-def test_a_plain_sheet(tmp_path: Path) -> None:
-    assert dense(read(book(tmp_path / "a.xlsx"))) == ANSWERS
-
-
-def test_a_long_sheet(tmp_path: Path) -> None:
-    rows = [["person", "item", "response"], *([u, q, x] for u, each in ANSWERS.items() for q, x in each.items())]
-    assert dense(read(book(tmp_path / "a.xlsx", rows=rows))) == ANSWERS
-
-
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
