@@ -35,14 +35,14 @@ BLANK = b" \r\n"
 def records_of(data: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where the records of a buffer end (after the line break), and how many values each has."""
     array = np.frombuffer(data, dtype=np.uint8)
-    marks = _outside_quotes(array, np.flatnonzero((array == ord(separator)) | (array == ord("\n"))))
+    marks = np.flatnonzero((array == ord(separator)) | (array == ord("\n")))
+    marks = _outside_quotes(array, marks) if b'"' in data else marks
     breaks = np.flatnonzero(array[marks] == ord("\n"))
     return marks[breaks] + 1, np.diff(breaks, prepend=-1)
 
 
 def _outside_quotes(array: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    quotes = np.flatnonzero(array == ord('"'))
-    return places[np.searchsorted(quotes, places) % 2 == 0] if len(quotes) else places
+    return places[np.searchsorted(np.flatnonzero(array == ord('"')), places) % 2 == 0]
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,12 @@ class CsvText:
     def cells(self, size: int | None = None) -> Iterator[tuple[pl.Series, float]]:
         """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""
         for piece in self.bodies(size):
-            data = piece.data.replace(self.separator.encode(), b"\n")
             if b'"' in piece.data:
                 array = np.frombuffer(piece.data, dtype=np.uint8).copy()
                 array[_outside_quotes(array, np.flatnonzero(array == ord(self.separator)))] = ord("\n")
                 data = array.tobytes()
+            else:
+                data = piece.data.replace(self.separator.encode(), b"\n")
             yield self._parsed(piece, data, [0], len(self.columns)).to_series(), piece.done
 
     def _parsed(self, piece: RawPiece, data: bytes, columns: list[int], lines_each: int) -> pl.DataFrame:
