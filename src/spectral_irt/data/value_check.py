@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
 MOST_LABELS = 10  # of ordered categories
+POINTS = frozenset(map(str, range(2, 11)))  # of an answer, beside 0 and 1
 # fmt: off
 SCALES = (  # labels in order, for the advice
     ("never", "almost never", "hardly ever", "rarely", "seldom", "once in a while", "occasionally", "sometimes",
@@ -143,6 +144,8 @@ class ValueCheck:
         if len(codes) < len(kinds):
             few = self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns)
             how_to = _of_fractions(kinds) if self.fraction else self.scoring.how_to
+            if self.scoring.expects_01 and all(kind in POINTS for kind in kinds):
+                how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
             sentence += _of_words(kinds, how_to) if self.scoring.expects_01 and not few else how_to
             names = sorted(map(str, self.columns))
             if few and len(names) == 1:
@@ -151,7 +154,7 @@ class ValueCheck:
                     "if it labels the people; if a row is one answer, say `item=` and `response=`."
                 )
             elif few:
-                sentence += f" If the columns {listed(names)} are not items, say `ignore={names!r}`."
+                sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
         return sentence
 
 
