@@ -84,7 +84,16 @@ def run_all(cli: Cli, lsat: Path) -> None:
 @pytest.mark.slow
 def test_every_column_field_and_head_is_described(cli: Cli, lsat: Path, heads: set[str]) -> None:
     run_all(cli, lsat)
-    given = {"people.csv", "booklets.csv", "key.csv", "properties.csv", lsat.name}
+    given = {
+        "people.csv",
+        "booklets.csv",
+        "key.csv",
+        "quiz.csv",
+        "quiz_key.csv",
+        "lsat6.csv",
+        "properties.csv",
+        lsat.name,
+    }
     tables = [path for path in Path().rglob("*.csv") if path.name not in given and "runs" not in path.parts]
     assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
     names = {name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")}
