@@ -1,12 +1,14 @@
 """What a fit costs in a running process, up to 20 million answers, and beside other estimators.
 
-    python benchmarks/speed.py [--parts scale,rivals] [--quick] [--responses 1000000]
+    python benchmarks/speed.py [--parts scale,rivals,reading] [--quick] [--responses 1000000]
 
 scale    1 M, 5 M and 20 M popularity-skewed responses (with --quick the first): one pass over them, the whole fit in
          units of that pass, memory, and the error of three weightings against the floor that known abilities would
          give. Each size runs in a process of its own
 rivals   every estimator on the same data, with its standard errors; the reciprocal methods, which need every pair of
          items to have met, are left out. And conditional maximum likelihood where other programs fail
+reading  2.4 M and 12 M rows of a Parquet file (with --quick the first), one for each answer and in no order, of two
+         and of five categories: CPU, and bytes a row at most beyond the responses, in a process of its own
 
 CPU is of all threads together. `limits.py` has whole commands, up to a billion responses.
 """
@@ -16,13 +18,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from argparse import Namespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import harness
-from spectral_irt import ConditionalRasch, SpectralRasch, simulate
+from spectral_irt import ConditionalRasch, SpectralRasch, read, simulate
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import PERSONS
 from spectral_irt.data import Block, Responses
@@ -109,12 +113,42 @@ def rivals(asked: Namespace) -> None:
     harness.show("Conditional maximum likelihood, exact", rows, asked)
 
 
-PARTS = {"scale": scale, "rivals": rivals}
+def one_file(path: str) -> dict[str, float]:
+    """What reading a file costs, after another was read: libraries take their memory with the first."""
+    pl.DataFrame({"person": [1, 1, 2, 2], "item": list("abab"), "response": [0, 1, 1, 0]}).write_parquet(
+        f"{path}.small"
+    )
+    read(f"{path}.small")
+    found: list[Responses] = []
+    spent = harness.cost(lambda: found.append(read(path)), 1)
+    held = sum(block.indptr.nbytes + block.split.nbytes + block.items.nbytes for block in found[0].blocks)
+    rows = found[0].n_responses
+    return {"CPU s": spent.cpu, "bytes of a row kept": held / rows, "bytes beyond": (spent.memory - held) / rows}
+
+
+def reading(asked: Namespace) -> None:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for people in (60_000,) if asked.quick else (60_000, 300_000):
+            for categories in (2, 5):
+                sizes = {"categories": categories, "design": "sampled", "p": 0.1, "seed": 1}
+                person, item, answer = simulate.partial_credit(people, 400, **sizes).responses.answers()
+                names = pl.Series([f"q{k}" for k in range(400)]).gather(item)
+                table = pl.DataFrame({"person": person, "item": names, "response": answer.astype(np.int8)})
+                path = f"{folder}/{people}-{categories}.parquet"
+                table.sample(fraction=1, shuffle=True, seed=1).write_parquet(path)
+                run = [sys.executable, __file__, "--one", path]
+                said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+                rows.append({"rows": len(table), "categories": categories, **json.loads(said.splitlines()[-1])})
+    harness.show("Reading a long Parquet file, rows in no order", rows, asked)
+
+
+PARTS = {"scale": scale, "rivals": rivals, "reading": reading}
 
 if __name__ == "__main__":
     asked = harness.arguments(__doc__, parts=tuple(PARTS), quick=False, responses=1_000_000, one=str)
     if asked.one:
-        print(json.dumps(one_size(asked.one)))
+        print(json.dumps(one_size(asked.one) if asked.one in SIZES else one_file(asked.one)))
     else:
         for part in asked.parts:
             PARTS[part](asked)
