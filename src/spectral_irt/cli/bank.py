@@ -322,7 +322,8 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
     ]
     told, drifted = told_errors(found.basis), int(found.drift.sum())
     used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
-    drift = f"{drifted:,} of {found.common}, beyond a robust z of 3; {used}" if drifted else "none seen"
+    drift = f"{drifted:,} of {found.common}, beyond a robust z of 3; {used}"
+    drift = drift if drifted else f"none of {found.common} is beyond a robust z of 3"
     lines += [
         ("link", f"A = B {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
         ("drift", drift),
