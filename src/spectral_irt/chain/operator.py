@@ -100,12 +100,11 @@ class Part:
     @classmethod
     def of_sets(cls, shared: SharedSets) -> Part:
         """People on shared sets of items under the weighting "persons", 1 / n_l: their rates Y in the place of W."""
-        own = [one.won.ravel() / len(one.items) for one in shared.sets]
-        pairs = [np.meshgrid(one.items, one.items, indexing="ij") for one in shared.sets]
-        i, j = (np.concatenate([pair[k].ravel() for pair in pairs]) for k in (0, 1))
         m, ones = shared.n_items, np.ones(shared.n_items)
-        rates = sparse.csr_array((np.concatenate(own), (i, j)), shape=(m, m))
-        return cls(EMPTY, ones, sparse.csr_array(sparse.eye_array(m)), rates, None, ones)
+        rates = np.zeros((m, m))
+        for one in shared.sets:
+            rates[np.ix_(one.items, one.items)] += one.won / len(one.items)
+        return cls(EMPTY, ones, sparse.csr_array(sparse.eye_array(m)), sparse.csr_array(rates), None, ones)
 
 
 def flow_in(part: Part, flow: Floats) -> Floats:
