@@ -41,28 +41,14 @@ class Responses:
     What knows of right and wrong only sums over these responses, and is refused others; what knows of categories sums
     over `entries`.
 
-    Attributes
-    ----------
-    blocks : tuple of Block
-        The answers of whole people, packed; all that kernels see.
-    items, persons : array of labels
-        Item code `i` is `items[i]`; people are numbered through the blocks in order.
-    frame_kind : str or None
-        The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
-    source, words : str, (str, str)
-        What the data are, for messages; what those who answered and what they answered are called in the file.
-    raw : RawAnswers, optional
-        With an answer key, which options there are; and how many cells of a wide table were blank.
-    engine : Engine
-        How sums over people are done: threads of this process by default.
-    notes : tuple of Finding
-        What reading them has to say: which columns were taken for items, and which were left out.
-    thresholds : Thresholds
-        How many each item has, `thresholds.max_score`; one by default.
-    codes : float array, items x categories, optional
-        What stood in the data for each category, NaN where an item has fewer; the numbers of the categories by default.
-    people, facets : optional
-        Columns about the people, `responses.people["sex"]`; of ratings, the item and rater of each of `items`.
+    Attributes ---------- blocks : tuple of Block The answers of whole people, packed; all that kernels see. items,
+    persons : array of labels Item code `i` is `items[i]`; people are numbered through the blocks in order. source,
+    words, frame_kind : str, (str, str), str What the data are, what people and items are called in the file, and the
+    dataframe library that the data came in. raw, notes : RawAnswers, tuple of Finding The options of an answer key and
+    how many cells were blank; what reading has to say. engine : Engine How sums over people are done: threads of this
+    process by default. thresholds, codes : Thresholds, float array How many thresholds each item has; what stood in the
+    data for each category, items x categories. people, facets : optional Columns about the people,
+    `responses.people["sex"]`; of ratings, the item and rater of each of `items`.
 
     Examples
     --------
@@ -348,11 +334,8 @@ class Responses:
     def with_people(
         self, path: str | os.PathLike[str], columns: Sequence[str] = (), *, person: str | None = None, sheet: Any = None
     ) -> Responses:
-        """The same responses with columns about the people, `responses.people`, from a file with a row for each person.
-
-        `person` is the column that names the people, by default by a usual name, or the first; `columns` are by default
-        the only other one; `sheet` is that of a workbook with several.
-        """
+        """The same responses with columns about the people, `responses.people`, from a file with a row for each person:
+        the `columns`, by default the only one beside that of the `person`."""
         from spectral_irt.reading.side_tables import read_people
 
         return replace(self, people=read_people(os.fspath(path), columns, person=person, sheet=sheet))

@@ -119,10 +119,7 @@ class RemotePart:
 
 
 class DaskEngine(Engine):
-    """The workers of a Dask cluster, by a client that is connected (`connect` makes one) and stays open.
-
-    Results equal those of `LocalEngine` up to rounding.
-    """
+    """The workers of a Dask cluster; results equal those of `LocalEngine` up to rounding."""
 
     remote: ClassVar[bool] = True
 

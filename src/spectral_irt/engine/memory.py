@@ -96,10 +96,7 @@ class Budget:
 
     def keep(self, part: Any, share: float = 1.0) -> Any:
         """The same part, whose arrays are counted, or have moved to a file where this share of the room is spent.
-
-        Objects are changed in place: whoever else holds them has the same numbers, and no second copy. Read-only
-        arrays belong to another part, and stay.
-        """
+        Objects are changed in place; read-only arrays belong to another part, and stay."""
         return self._moved(part, {}, share)
 
     def _moved(self, thing: Any, seen: dict[tuple[int, int, str], Array], share: float) -> Any:
@@ -189,13 +186,8 @@ def spill_folder(folder: str | Path | None = None) -> Path:
 
 
 class Spill:
-    """Arrays moved to temporary files in a folder, many to a file: a mapping keeps its file open, and systems allow a
-    process some thousand.
-
-    A file without a name goes when the last array in it is gone, or the process, by whatever signal: nothing is ever
-    left to remove. Arrays are written, not stored through the mapping: a full disk is then an error, where a mapping
-    would end the process.
-    """
+    """Arrays moved to temporary files in a folder, one each. A file without a name goes when its array is gone, or the
+    process, by whatever signal. Arrays are written, not stored through the mapping: a full disk is then an error."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self.folder = spill_folder(folder)

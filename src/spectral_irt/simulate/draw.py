@@ -28,18 +28,8 @@ Truth = Callable[[int, np.random.Generator], tuple[Thresholds, Floats]]
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """Responses drawn under a known truth.
-
-    Attributes
-    ----------
-    responses : Responses
-        Items are labeled 0 to n_items - 1, people 0 to n_persons - 1.
-    thresholds, ability : arrays
-        Thresholds item after item, larger = harder; the mean of the items' difficulties is zero.
-    slopes : array, n_items
-        Discriminations; all 1 under the Rasch model.
-    design : Design
-    """
+    """Responses drawn under a known truth: thresholds item after item, larger = harder, with difficulties of mean zero;
+    abilities, slopes (all 1 under the Rasch model) and the design. Labels are 0, 1, ... of items and of people."""
 
     responses: Responses
     thresholds: Floats
