@@ -191,7 +191,7 @@ def test_no_spread_of_ability_is_reported():
 def test_many_items_take_their_own_information(monkeypatch):
     data = rasch(500, 40, seed=3).responses
     dense = MarginalRasch().fit(data)
-    for module in ("marginal", "marginal_information"):
+    for module in ("marginal", "marginal_fit"):
         monkeypatch.setattr(import_module(f"spectral_irt.estimators.{module}"), "DENSE_ITEMS", 10)
     quick = MarginalRasch().fit(data)
     np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.1)
