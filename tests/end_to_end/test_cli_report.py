@@ -194,6 +194,7 @@ def test_what_we_did_not_write_is_not_replaced(cli: Cli, lsat: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (["--title", "x"], "--title and --author are for a report; say where with --report FILE."),
         (["--list-persons"], "--list-persons lists people in a report; say where with --report FILE."),
         (["--report", "r.html", "--list-persons", "--skip", "persons"], "leave out --skip persons"),
         (["--report", "bank/r.html", "--bank", "bank"], "a bank has a folder of its own"),

@@ -210,3 +210,16 @@ def test_one_absurd_interval_does_not_flatten_all_others(wide_study: si.Analysis
     assert low < display.difficulty.min()
     assert high > display.difficulty.max()
     assert high - low < 4 * np.ptp(display.difficulty)
+
+
+def test_ratings_have_a_column_for_each_facet() -> None:
+    answers = si.datasets.load_writing().take_persons(np.arange(60))
+    study = si.SpectralPartialCredit().fit(answers).analyse(answers)
+    table, raters = study.plot.facet().frame(), study.facet().sort("severity", descending=True)
+    assert table["rater"].to_list() == raters["rater"].to_list()
+    assert np.allclose(table["severity"], raters["severity"])
+    wright = study.plot.wright()
+    assert sum(1 for text in wright.frame()["rater"] if text) > 1
+    marks = [line.get_ydata() for line in wright.plot().lines if line.get_marker() == "D"]
+    assert sorted(marks[1]) == pytest.approx(sorted(raters["severity"]))
+    assert len(marks[0]) == 12  # thresholds of four items
