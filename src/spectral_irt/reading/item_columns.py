@@ -266,6 +266,7 @@ def unlike_the_others(
         return {}, {}, ""
     holders = Counter(value for own in few for value in own)
     family = sorted(value for value, n in holders.items() if n >= USUAL * len(few))
+    family = [0.0, 1.0] if family in ([0.0], [1.0]) else family  # most items are all right, or all wrong
     if not family or len(family) > FEW_VALUES:
         return {}, {}, ""
     low, high = family[0], family[-1]
