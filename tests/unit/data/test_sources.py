@@ -307,7 +307,7 @@ def test_queries_that_do_not_give_answers(sqlite: str, tmp_path: Path) -> None:
     assert "needs `sql=" in complaint(database=sqlite)
     assert "instead of a file" in complaint("a.csv", sql=QUERY, database=sqlite)
     assert "there is nothing to read" in complaint()
-    with pytest.raises(OptionError, match="'oracle://me@host/db', which is not the address"):
+    with pytest.raises(OptionError, match="'oracle://me@host/db'; the address of a database is"):
         read(sql=QUERY, database="oracle://me:secret@host/db")
 
 
