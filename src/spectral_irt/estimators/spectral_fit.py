@@ -254,7 +254,7 @@ def _prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regulariz
     if location[~held].any() or not on_scale.all():
         neighbors = Neighbors(rest)
         if not on_scale.all():
-            parts = linked_items(rest)[0]  # numbered anew: 0 is the one of the items that give the scale
+            parts = linked_items(rest)[0]  # renumbered: 0 is the one of the items that give the scale
             first = int(np.bincount(parts[on_scale]).argmax())
             parts = np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
         near = LocationPrior(neighbors, start.alpha, location, plan.estimated)
