@@ -19,7 +19,7 @@ help:
 	@echo "make test        every test (minutes);  make test-quick: the fast ones"
 	@echo "make test-lowest the fast ones with the oldest versions that pyproject.toml allows"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
-	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, ranks, other packages"
+	@echo "make bench       the main benchmarks: time and memory, efficiency, ranks, ordered answers, findings"
 	@echo "make docs        the documentation as a site, build/site/index.html; pictures of the tutorials are made anew"
 	@echo "make screenshots the pictures of the report and of the app in docs"
 	@echo "make reproduce   the paper's figures and tables, and docs/reproduction.md from them (an hour or two)"
