@@ -112,7 +112,7 @@ class Plots:
 
         Parameters
         ----------
-        method : "robust", "mean" or "mean-sigma"
+        method : "robust" or "mean"
             How the other is brought to this scale; see `link`.
         """
         return Agreement.of(self.study, other, method)
