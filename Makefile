@@ -70,7 +70,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/speed.py
-	@$(BIN)/python benchmarks/limits.py --only "10 M"
+	@$(BIN)/python benchmarks/limits.py --sizes "10 M"
 	@$(BIN)/python benchmarks/efficiency.py
 	@$(BIN)/python benchmarks/ranks.py
 	@$(BIN)/python benchmarks/ordered.py

@@ -1,6 +1,6 @@
 """What a fit takes from 1 M to 1,000 M responses, in time and memory.
 
-    python benchmarks/limits.py [--only "1 M"] [--billion] [--scratch DIR]
+    python benchmarks/limits.py [--sizes "1 M,10 M,EdNet,100 M"] [--billion] [--scratch DIR]
 
 The data have EdNet's shape: 13,169 items, some much more popular than others, and a person for every 121 responses; the
 size "EdNet" is its own 95 M of 784,000 people. They are drawn block by block into a packed file, and into Parquet files
@@ -32,7 +32,8 @@ from spectral_irt.data.packed_file import PackedWriter
 from spectral_irt.data.packing import pack_block
 
 ITEMS, ANSWERS = 13_169, 121
-SIZES = {"1 M": 10**6, "10 M": 10**7, "EdNet": 95_000_000, "100 M": 10**8, "1,000 M": 10**9}
+BILLION = "1,000 M"
+SIZES = {"1 M": 10**6, "10 M": 10**7, "EdNet": 95_000_000, "100 M": 10**8, BILLION: 10**9}
 SHARD = 10**7
 TICKETS = 1 << 20  # items are drawn by lot: each has as many of these as it is popular
 FIT = """
@@ -72,7 +73,7 @@ def write(name: str, folder: Path) -> int:
         writer = PackedWriter(file)
         for block in blocks(SIZES[name], n_people):
             writer.add(block)
-            if name != "1,000 M":
+            if name != BILLION:
                 person = (block.person_of_response() + first).astype(np.int32)
                 waiting.append({"person": person, "item": block.items, "correct": block.right().astype(np.int8)})
             first += block.n_persons
@@ -100,7 +101,7 @@ def watched(command: list[str]) -> tuple[float, int]:
 
 
 def measure(name: str, scratch: Path) -> harness.Row:
-    n, packed, memory = write(name, scratch), str(scratch / "answers.packed"), "8GB" if name == "1,000 M" else "2GB"
+    n, packed, memory = write(name, scratch), str(scratch / "answers.packed"), "8GB" if name == BILLION else "2GB"
     shards = [str(path) for path in sorted(scratch.glob("*.parquet"))] or [packed]
     command = [sys.executable, "-m", "spectral_irt", "fit", *shards, "-q", "-o", str(scratch / "out")]
     command += ["--memory", memory, "--spill", str(scratch)]
@@ -113,10 +114,10 @@ def measure(name: str, scratch: Path) -> harness.Row:
 
 
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, only=str, billion=False, scratch="/var/tmp")
-    names = [asked.only] if asked.only else [name for name in SIZES if name != "1,000 M" or asked.billion]
+    sizes = tuple(name for name in SIZES if name != BILLION)
+    asked = harness.arguments(__doc__, sizes=sizes, billion=False, scratch="/var/tmp")
     rows = []
-    for name in names:
+    for name in [*asked.sizes, *([BILLION] if asked.billion else [])]:
         with tempfile.TemporaryDirectory(prefix="limits-", dir=asked.scratch) as scratch:
             rows.append(measure(name, Path(scratch)))
     harness.show("Limits", rows, asked)
