@@ -100,11 +100,13 @@ class Part:
     @classmethod
     def of_sets(cls, shared: SharedSets) -> Part:
         """People on shared sets of items under the weighting "persons", 1 / n_l: their rates Y in the place of W."""
-        m, ones = shared.n_items, np.ones(shared.n_items)
+        m, ones, every = shared.n_items, np.ones(shared.n_items), np.arange(shared.n_items + 1, dtype=np.int32)
         rates = np.zeros((m, m))
         for one in shared.sets:
             rates[np.ix_(one.items, one.items)] += one.won / len(one.items)
-        return cls(EMPTY, ones, sparse.csr_array(sparse.eye_array(m)), sparse.csr_array(rates), None, ones)
+        row, item = np.nonzero(rates)  # by hand: of a small matrix, scipy's checks cost more than its products
+        wrong = csr(np.searchsorted(row, every).astype(np.int32), item.astype(np.int32), rates[row, item], m)
+        return cls(EMPTY, ones, csr(every, every[:-1], ones, m), wrong, None, ones)
 
 
 def flow_in(part: Part, flow: Floats) -> Floats:

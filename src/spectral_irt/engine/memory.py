@@ -102,6 +102,8 @@ class Budget:
     def _moved(self, thing: Any, seen: dict[tuple[int, int, str], Array], share: float) -> Any:
         if isinstance(thing, np.ndarray):
             return self._array(thing, seen, share)
+        if thing is None or isinstance(thing, int | float | str):  # most things; to ask for a dataclass takes longer
+            return thing
         if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
             return tuple(self._moved(each, seen, share) for each in thing)
         if isinstance(thing, dict) or sparse.issparse(thing) or (is_dataclass(thing) and not isinstance(thing, type)):
