@@ -82,7 +82,7 @@ def test_good_data_have_every_answer_and_no_warning() -> None:
     text = " ".join(study.summary().split())
     for said in (
         "no misfit of items seen (conditional",
-        "less and the more able seen (p = ",
+        "low and high scorers seen (p = ",
         "no second dimension seen (p = ",
     ):
         assert said in text

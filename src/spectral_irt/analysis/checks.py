@@ -87,8 +87,8 @@ class Checks:
             return ""
         if self.halves.p < EACH:
             off = f"differences of {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
-            return f"items are not equally hard for the less and the more able ({off})"
-        return f"no difference between the less and the more able seen ({p_value(self.halves.p)})"
+            return f"item difficulties differ between low and high scorers ({off})"
+        return f"no difference between low and high scorers seen ({p_value(self.halves.p)})"
 
     def _shared(self) -> list[str]:
         found = self.shared

@@ -83,7 +83,7 @@ TOPICS = {
     "size": (
         "memory, threads, clusters, databases",
         """
-        These change no result, and may stand anywhere on the line of any command; SPECTRAL_IRT_MEMORY, _SPILL,
+        These change no result, and are allowed anywhere on the line of any command; SPECTRAL_IRT_MEMORY, _SPILL,
         _THREADS and _DASK in the environment say the same.
 
         A table of a database, as in spectral-irt fit duckdb:school.duckdb#answers, is calibrated inside it, and only

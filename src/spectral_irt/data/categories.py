@@ -283,7 +283,7 @@ class OptionCoder:
         if alike:
             meant = listed([folded[text.casefold()] for text in alike])
             number, answers = self._answers(alike)
-            said = f"{answers} not in the key but for capitals: {listed(alike)} instead of {meant}."
+            said = f"{answers} in the key except for upper or lower case: {listed(alike)} instead of {meant}."
             said += " That counts as wrong."
             remedy = "If these are the same options, write them alike, in the answers or in the key."
             found.append(Finding("spelled_unlike_key", "warning", said, remedy, number=number))

@@ -282,7 +282,7 @@ def describe_split(responses: Responses, labels: Ints) -> str:
     elif not responses.entries.sum(across, labels, True, layout):
         how = "that share only people with all answers right or all wrong"
     else:
-        how = "that are linked one way only (where they meet, one side always wins)"
+        how = "that are linked one way only (every person who answered both got the same side right)"
     return (
         f"the {what} split into {len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)}). "
         f"Their {'difficulties' if layout.binary else what} have no common scale."

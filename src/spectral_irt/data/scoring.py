@@ -158,7 +158,7 @@ class Scoring:
             how = " Number the categories 0, 1, 2, ..., or name them with `recode=`;"
             return f"{how} for right and wrong, say `threshold=`."
         if self.expects_01:
-            return " Say what counts as right with `key`, `correct`, `threshold` or `above_mean`."
+            return " Say which answers are correct with `key`, `correct`, `threshold` or `above_mean`."
         return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
 
     def clean(self, values: Values) -> Answers:

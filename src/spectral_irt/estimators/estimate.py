@@ -144,7 +144,7 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
             "thresholds_out_of_order",
             "warning" if len(sure) else "note",
             f"{many} a threshold below the one before it: {listed(items)}{chance}.",
-            f"A category between them is nowhere the most likely answer. The model allows that; {use}.",
+            f"A category between them is never the most likely answer. The model allows that; {use}.",
             tuple(items.tolist()),
         ),
     )

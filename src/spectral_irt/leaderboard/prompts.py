@@ -49,10 +49,10 @@ def prompt_columns(answers: Responses, difficulty: Floats, slopes: Slopes) -> Co
 
 # What is said of prompts with a flag: code, severity, sentence, remedy.
 SAID = {
-    "all right": ("too_easy", "note", "Every model answers {} right.", "They tell no models apart."),
+    "all right": ("too_easy", "note", "Every model answers {} right.", "These do not separate models."),
     "all wrong": (
         *("too_hard", "note", "Every model answers {} wrong."),
-        "Check keys: a prompt without a right answer looks so.",
+        "Check keys: this is how a prompt without a correct answer looks.",
     ),
     "better models fail": ("wrong_key", "warning", "Better models fail {} more often.", "Look at their keys first."),
     "one model": (

@@ -155,7 +155,7 @@ def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path: P
     (tmp_path / "a.csv").write_text("id,q1,q2\nann, A ,b\nbob,a,B\ncy,9,A\ndi,A,  \n")
     found = si.read(tmp_path / "a.csv", key={"q1": "A", "q2": " B", "q7": "C"})
     by_code = {note.code: note for note in found.notes}
-    assert "2 answers are not in the key but for capitals: 'b', 'a' instead of 'B', 'A'" in by_code[
+    assert "2 answers are in the key except for upper or lower case: 'b', 'a' instead of 'B', 'A'" in by_code[
         "spelled_unlike_key"
     ].sentence  # fmt: skip
     assert "1 answer is '9'" in by_code["options_like_codes"].sentence

@@ -299,7 +299,7 @@ def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
     )
     remedy = (
         "If both sides differ in what they ask, make a scale of each; one measure for both is an average that hides "
-        "who is good at which."
+        "who is strong in what."
     )
     if found.weak_contrast:
         remedy = f"Below the strength of {CONTRAST:g} items it is not usually called a second dimension."

@@ -112,7 +112,7 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
             "warning",
             f"The difference depends on ability for {count(len(items), 'item')} (non-uniform DIF). It "
             f"grows from the less to the more able half: {first_few(parts)}.",
-            "Look whether they measure something else in one of the groups, or can be guessed there.",
+            "Check whether they measure something else in one of the groups, or can be guessed there.",
             tuple(items),
         )
     ]
@@ -211,7 +211,7 @@ def _threshold_findings(
             "warning",
             f"{count(len(named), 'item has', 'items have')} thresholds that differ between the groups by unequal "
             f"amounts: {first_few(told)}.",
-            "Look whether the groups understand the categories alike; dif_thresholds.csv has every threshold.",
+            "Check whether the groups understand the categories alike; dif_thresholds.csv has every threshold.",
             tuple(named),
         ),
     )

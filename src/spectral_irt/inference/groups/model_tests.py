@@ -337,8 +337,7 @@ def _unequal_halves(p: float, z: Floats, labels: Floats, spread: float) -> tuple
     certain = order[holm(two_sided(z))[order] < EACH]
     most = f", above all {listed(labels[certain])}" if len(certain) else ""
     sentence = (
-        f"Items are not equally hard for the less and the more able ({p_value(p)}; differences of about {spread:.2f} "
-        f"logits){most}."
+        f"Item difficulties differ between low and high scorers by about {spread:.2f} logits ({p_value(p)}){most}."
     )
     remedy = "Difficulties then depend on who is asked: be careful when forms or groups of unlike ability are compared."
     items = tuple(labels[np.sort(certain)].tolist())
