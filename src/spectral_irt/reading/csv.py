@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -184,17 +183,20 @@ def _n_values(record: str, separator: str) -> int:
 
 def _first_records(file: File) -> tuple[list[str], list[int]]:
     """The first records that are not blank, and how many bytes of the text end with each."""
-    data, before = b"", 0
-    records: list[str] = []
-    ends: list[int] = []
+    records: list[str]
+    ends: list[int]
+    before, records, ends = 0, [], []
     for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
         check_utf8(file, piece)
-        before += 0 if data.strip() else len(data)  # blank lines are not kept, however many there are
-        data = data + piece.data if data.strip() else piece.data
-        bounds = [0, *records_of(data, "\n")[0].tolist()]
-        spans = [(start, end) for start, end in itertools.pairwise(bounds) if data[start:end].strip()]
-        spans = spans[:FIRST_RECORDS]
-        records, ends = [data[start:end].decode() for start, end in spans], [before + end for _, end in spans]
+        data = piece.data
+        bounds = records_of(data, "\n")[0] if data.strip() else ()
+        at = len(data) - len(data.lstrip())  # of the next record; blank lines are passed over, however many there are
+        while at < len(data) and len(records) < FIRST_RECORDS:
+            start, end = data.rfind(b"\n", 0, at) + 1, int(bounds[np.searchsorted(bounds, at, side="right")])
+            records.append(data[max(start, ends[-1] - before if ends else 0) : end].decode())
+            ends.append(before + end)
+            at = len(data) - len(data[end:].lstrip())
+        before += len(data)
         if len(records) == FIRST_RECORDS:
             break
     if not records:
