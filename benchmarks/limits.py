@@ -11,7 +11,7 @@ of 10 M rows (not for 1,000 M). Then three processes with a memory budget (2GB, 
                     the command `fit` from Parquet (1,000 M: from the packed file) to items.csv, and to all tables
 
 Memory is the most that the process could not give back (RssAnon), without mapped files. 1,000 M need 4 GB of disk in
-the scratch folder, 10 GB where temporary files go, and about three quarters of an hour.
+the scratch folder, and room for temporary files.
 """
 
 from __future__ import annotations
