@@ -175,7 +175,7 @@ def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) 
         raise ReadError(f"{file.name}: none of its {len(opened)} sheets that are visible holds anything.")
     if len(filled) > 1:
         say = f"Say which one with `{file.sheet_option}={filled[0]!r}`."
-        raise ReadError(f"{file.name} has {len(filled)} sheets: {listed(filled)}. {say}")
+        raise ReadError(f"{file.name}: {len(filled)} sheets may be meant, {listed(filled)}. {say}")
     return filled[0]
 
 

@@ -63,6 +63,6 @@ def test_sheets_of_a_workbook(tmp_path: Path) -> None:
     book.save(tmp_path / "test.xlsx")
     seen = detect({"file": str(tmp_path / "test.xlsx")})
     assert seen["sheets"] == ["Notes", "Answers"]
-    assert "has 2 sheets" in seen["error"]
+    assert "2 sheets may be meant" in seen["error"]
     assert seen["columns"] == []
     assert roles(tmp_path / "test.xlsx", sheet="Answers") == {"student": PERSON, "q1": ITEM, "q2": ITEM}

@@ -214,7 +214,7 @@ def test_which_sheet(tmp_path: Path) -> None:
         wb.create_sheet("Other", 0).append(["id", "x"])
 
     path = book(tmp_path / "b.xlsx", another)
-    assert "b.xlsx has 2 sheets: 'Other', 'Answers'. Say which one with `sheet='Other'" in complaint(path)
+    assert "b.xlsx: 2 sheets may be meant, 'Other', 'Answers'. Say which one with `sheet='Other'" in complaint(path)
     for sheet in ("Answers", "answers ", 2, "2"):
         assert dense(read(path, sheet=sheet)) == ANSWERS
     for sheet in ("Answer", 0, 9, -1, True):
