@@ -86,7 +86,7 @@ class Checks:
         if self.halves is None:
             return ""
         if self.halves.p < EACH:
-            off = f"differences of {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
+            off = f"by {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
             return f"item difficulties differ between low and high scorers ({off})"
         return f"no difference between low and high scorers seen ({p_value(self.halves.p)})"
 
