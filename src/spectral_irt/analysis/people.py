@@ -87,8 +87,6 @@ class AnalysisOfPeople:
         """The labels of a grouping: given, or those of a column about the people by its name."""
         return column_of(self.responses, groups) if isinstance(groups, str) else groups
 
-    # ---------------------------------------------------------------------------------------- abilities
-
     def abilities(self, method: str | None = None) -> Abilities:
         """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
         return self._abilities(self._estimate(method))
@@ -170,8 +168,6 @@ class AnalysisOfPeople:
     def _fit_of_people(self, method: str) -> MeanSquares:
         return person_mean_squares(self.responses, self.calibration.thresholds, self.abilities(method).ability)
 
-    # -------------------------------------------------------------------------------------- single answers
-
     @tabled
     def residuals(self) -> Columns:
         """Every answer as a table: `person, item, response, expected, residual, z`, at the abilities of the analysis.
@@ -200,8 +196,6 @@ class AnalysisOfPeople:
         how: dict[str, Any] = {"people": place, "per_person": per_person, "limit": limit}
         beta, fit = self.calibration.thresholds, self._person_fit()
         return unexpected_columns(self.responses, beta, self.abilities(), fit, **how)
-
-    # ------------------------------------------------------------------------------------------ scores
 
     @once()
     def forms(self) -> Forms:
@@ -272,8 +266,6 @@ class AnalysisOfPeople:
         other._asked_scale = {"people_mean": mean, "people_sd": sd}
         return other
 
-    # -------------------------------------------------------------------------------- groups and classes
-
     @tabled
     def group_means(self, groups: Any) -> Columns:
         """Mean ability of every group as a table.
@@ -332,8 +324,6 @@ class AnalysisOfPeople:
             return self.population
         found = self._marginal()
         return None if found is None else (found.mean, found.sd)
-
-    # ---------------------------------------------------------------------------------------------- files
 
     def _people_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
         """The tables about people that go to files, by name; one without rows is left out."""

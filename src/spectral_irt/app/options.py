@@ -58,8 +58,6 @@ class Choice:
         """What decides how columns are recognized."""
         return {name: getattr(self, name) for name in LAYOUT}
 
-    # ------------------------------------------------------------------------------------- as options
-
     def scoring_words(self) -> list[str]:
         """What counts as right, and where the table is: true of a second file too."""
         words = _said("--key", self.key) + _said("--threshold", self.threshold) + _said("--encoding", self.encoding)

@@ -79,8 +79,6 @@ class Job:
     def kind(self) -> str:
         return str(self.seen.get("format", ""))
 
-    # ------------------------------------------------------------------------------------------- work
-
     def check_idle(self) -> None:
         if self.work is not None:
             raise BusyError(f"{self.name} is being worked on. Wait until that is done, or cancel it.")
@@ -121,8 +119,6 @@ class Job:
         """Stop the work, and remove everything."""
         await self.cancel()
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
-
-    # ------------------------------------------------------------------------------------------ steps
 
     async def detect(self) -> None:
         """What the columns are."""
@@ -213,9 +209,6 @@ class Job:
 def _path(name: str) -> str:
     """A file of the folder, whatever it is called."""
     return f"./{name}" if name.startswith("-") else name
-
-
-# --------------------------------------------------------------------------------------------- processes
 
 
 async def run(module: str, words: Sequence[str], folder: Path, tell: Tell, said: object = None) -> str:

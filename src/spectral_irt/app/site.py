@@ -71,8 +71,6 @@ class Site:
         for job in self.jobs.values():
             await job.close()
 
-    # --------------------------------------------------------------------------------- what goes wrong
-
     async def problem(self, request: Request, error: Exception) -> Response:
         job = self.jobs.get(request.path_params.get("id", ""))
         back = f"{self.base}/" if job is None else self._address(job)
@@ -104,8 +102,6 @@ class Site:
 
         return found
 
-    # ------------------------------------------------------------------------------------------- pages
-
     async def start(self, request: Request) -> Response:
         jobs = [(self._address(job), job) for job in self.jobs.values()]
         return self.pages.show("start.html", title="Calibrate a test", jobs=jobs, accept=",".join(ENDINGS))
@@ -130,8 +126,6 @@ class Site:
     async def status(self, request: Request, job: Job) -> Response:
         now = {"version": job.version, "busy": job.work is not None}
         return JSONResponse(now if job.work is None else {**now, "doing": job.work.doing, "share": job.work.share})
-
-    # ----------------------------------------------------------------------------------------- actions
 
     async def upload(self, request: Request) -> Response:
         async with request.form(max_fields=FIELDS) as form:
@@ -216,8 +210,6 @@ class Site:
         self._quit()
         return self.pages.message("Closed", "Nothing was kept. You can close this tab.", status=200)
 
-    # ----------------------------------------------------------------------------------------- downloads
-
     async def file(self, request: Request, job: Job) -> Response:
         """What came of the work, as files."""
         name, results, scored, of = request.path_params["file"], job.results, job.scored, job.name
@@ -246,9 +238,6 @@ async def _zipped(folder: Path) -> Path:
         made = await asyncio.to_thread(shutil.make_archive, str(draft), "zip", folder.parent, folder.name)
         Path(made).replace(target)
     return target
-
-
-# --------------------------------------------------------------------------------------------- uploads
 
 
 def file_in(form: FormData, name: str) -> UploadFile | None:

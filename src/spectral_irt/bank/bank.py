@@ -119,8 +119,6 @@ class Bank:
         counts = f"{self.n_items:,} items, {self.n_persons:,} people, {int(self.n.sum()):,} responses"
         return f"<{type(self).__name__}: {counts}{spread}>"
 
-    # ------------------------------------------------------------------------------------- what it holds
-
     @property
     def items(self) -> Labels:
         return self.calibration.labels
@@ -194,8 +192,6 @@ class Bank:
         """The items as a dataframe, on the scale of the bank."""
         return make_table(self.item_columns(), frame_kind)
 
-    # ---------------------------------------------------------------------------------------- answers to its items
-
     def _read(self, responses: Any) -> Responses:
         """What `update` and `score` make of their argument: the kind of answers that the bank has."""
         if not self.right_or_wrong:
@@ -221,8 +217,6 @@ class Bank:
         if self.right_or_wrong:
             return align(self.items, responses, ignore_unknown)
         return align_categories(self.calibration, responses, ignore_unknown)
-
-    # --------------------------------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path, *, tell: Callable[[str], None] | None = None) -> Path:
         """Write the bank to a folder, complete or not at all; a bank that was there is replaced.
@@ -252,8 +246,6 @@ class Bank:
         from spectral_irt.bank.storage import load
 
         return load(folder)
-
-    # ------------------------------------------------------------------------------------- new banks
 
     @classmethod
     def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any) -> Bank:

@@ -130,9 +130,6 @@ def with_anchors(made: Calibration) -> Floats:
     return np.where(made.anchored[item], made.further["anchor_se"][item], made.threshold_se)
 
 
-# -------------------------------------------------------------------------------------- what answers tell
-
-
 def evidence_of(responses: Responses, alone: Bank, made: Calibration) -> Evidence:
     """What these answers, all that the bank has seen, say near its thresholds."""
     kept, known, layout = alone.evidence, made.known, made.layout
@@ -160,9 +157,6 @@ def evidence_of(responses: Responses, alone: Bank, made: Calibration) -> Evidenc
         blocks = np.zeros((layout.n_items, layout.widest, layout.widest))
         blocks[known, : rest.thresholds.widest, : rest.thresholds.widest] = found.own
     return replace(kept, information=information, prior_mean=level, prior_gradient=pull, matrix=matrix, blocks=blocks)
-
-
-# ---------------------------------------------------------------------------------------- room for more items
 
 
 def with_room(bank: Bank, labels: list[Any], max_score: Ints, codes: Floats) -> Bank:
@@ -215,9 +209,6 @@ def padded(values: NDArray[Any], shape: int | tuple[int, ...], fill: Any) -> NDA
     out = np.full(shape, fill, dtype=values.dtype)
     out[tuple(map(slice, values.shape))] = values
     return out
-
-
-# ----------------------------------------------------------------------------- with what was anchored to it
 
 
 def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:

@@ -120,9 +120,6 @@ def own_information(point: Point) -> Floats:
     return point.layout.sum(by_blocks(point.layout, point.own, np.ones(point.layout.n_entries)))
 
 
-# ------------------------------------------------------------------------- what is kept, new answers, the prior
-
-
 @dataclass(frozen=True, eq=False)
 class Quadratic:
     """What all answers counted so far say near the thresholds beta: M or its blocks, g, the mean `level` of the others

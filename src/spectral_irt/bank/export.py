@@ -137,9 +137,6 @@ def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale |
     return _separated(["ITEM", "CATEGORY", "MEASURE"], cells, style)
 
 
-# ------------------------------------------------------------------------------------------------ as text
-
-
 def winsteps_text(columns: Columns, style: str = "csv", *, title: str = "") -> str:
     """The columns as text: commas with the names in quotation marks (Winsteps' CSV=Y), tabs (CSV=T), or fixed columns
     (CSV=N) after a title, where a line starts with ";" if the item or person has no proper measure."""
@@ -192,8 +189,6 @@ def _fixed(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
         lines.append(line(" " if proper else ";", dict(zip(cells, row, strict=True))))
     return "\n".join(lines) + "\n"
 
-
-# -------------------------------------------------------------------------------------------- adaptive tests
 
 PROGRAMS = ("catsim", "adaptivetesting", "jscat", "mirtcat")
 

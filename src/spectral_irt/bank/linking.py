@@ -331,9 +331,6 @@ def _sentence(words: str) -> str:
     return words[0].upper() + words[1:] + "."
 
 
-# ------------------------------------------------------------------------------------------------ equating
-
-
 def equate(
     a: Made,
     b: Made,

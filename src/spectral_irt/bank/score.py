@@ -133,9 +133,6 @@ def _population(bank: Bank, aligned: Responses, given: tuple[float, float] | Non
     return found
 
 
-# ------------------------------------------------------------------------------- items on several scales
-
-
 def _by_group(
     bank: Bank, aligned: Responses, ability: str, people: Population | None, draws: int, seed: int
 ) -> tuple[Columns, list[Finding]]:
@@ -179,9 +176,6 @@ def _answers_by_group(block: Block, layout: Thresholds, group: Ints, number: int
     of = group[rows.items]
     slot = np.repeat(np.arange(block.n_persons), rows.counts) * number + of
     return np.bincount(slot[of >= 0], minlength=block.n_persons * number).reshape(block.n_persons, number)
-
-
-# --------------------------------------------------------------------------------------------- findings
 
 
 def _findings(bank: Bank, responses: Responses, persons: Columns) -> list[Finding]:

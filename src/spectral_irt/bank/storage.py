@@ -63,9 +63,6 @@ OF_THRESHOLDS = ("threshold", "se", "information", "prior_mean", "prior_gradient
 OURS = re.compile(rf"({'|'.join(TABLES)})\.[0-9a-f]{{12}}\.parquet|\.[0-9a-f-]+\.partial")
 
 
-# ----------------------------------------------------------------------------------------- a bank as tables
-
-
 def encoded(labels: Labels) -> list[str]:
     """Each label as JSON text: numbers stay numbers, and any text comes back unchanged."""
     strange = [label for label in labels.tolist() if not isinstance(label, str | int | float | None)]
@@ -202,9 +199,6 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
     )
 
 
-# ---------------------------------------------------------------------------------------------- saving
-
-
 def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = None) -> Path:
     """Write the bank to this folder; see the module's text for what happens when that fails."""
     target = Path(folder)
@@ -315,9 +309,6 @@ def _sealed(record: Mapping[str, Any]) -> tuple[bytes, str]:
     return (json.dumps({**record, "sha256": seal}, indent=2, allow_nan=False) + "\n").encode("ascii"), seal
 
 
-# --------------------------------------------------------------------------------------- one writer at a time
-
-
 @contextmanager
 def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold the lock of this folder; wait for another writer up to half a minute, and say so once (`tell`)."""
@@ -355,9 +346,6 @@ def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[
         with suppress(OSError):
             if os.name == "nt":  # an open file cannot be removed there
                 path.unlink()
-
-
-# --------------------------------------------------------------------------------------------- loading
 
 
 def load(folder: str | Path) -> Bank:

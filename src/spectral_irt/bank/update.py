@@ -172,8 +172,6 @@ class _Job:
                 break
         return state
 
-    # --------------------------------------------------------------------------------- what comes out
-
     def finish(self, state: Quadratic, dataset: DataSet) -> Bank:
         """The new bank: scale kept, standard errors, counts, status."""
         bank, made, item, anchored = self.bank, self.made, self.item, self.made.anchored

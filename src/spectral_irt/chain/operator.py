@@ -212,9 +212,6 @@ class TiedChain:
         return np.concatenate([self.chain.inflow(items) + tie * virtual, np.sum(tie * items, axis=0, keepdims=True)])
 
 
-# ------------------------------------------------------------------------------------- standard errors
-
-
 @dataclass(frozen=True, eq=False)
 class Balance:
     """A solved chain, ready for its sandwich.

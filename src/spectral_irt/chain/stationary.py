@@ -299,9 +299,6 @@ class Rounds:
         )
 
 
-# ------------------------------------------------------------------------------ weak links
-
-
 def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
     """A finding that names the two sides of the weakest link, if it is weak; None otherwise.
 

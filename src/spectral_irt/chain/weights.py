@@ -168,9 +168,6 @@ def count_weights(block: Block, weighting: str) -> Floats:
     return weighting_named(weighting, COUNTED).weights(rows_of(block, BINARY))
 
 
-# ------------------------------------------------------------------------------------ ability weights
-
-
 def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) -> tuple[Floats, Floats]:
     """Closed-form abilities, theta_l = mean(beta) + k logit(s_l / n_l) with k = sqrt(1 + var(beta) / 2.89), and their
     information s_l (n_l - s_l) / (n_l k); 0 for extreme scores.

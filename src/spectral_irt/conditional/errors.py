@@ -241,9 +241,6 @@ def anchored_finding(n: int, errors: bool) -> Finding:
     return Finding("anchored", "note", f"{items}; {said}.")
 
 
-# ------------------------------------------------------------------------------------ displacement of anchors
-
-
 def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Floats]:
     """Displacement of every fixed item and its standard error.
 

@@ -128,9 +128,6 @@ def subsets(directions: Floats) -> Ints:
     return rank[code.ravel()]
 
 
-# ------------------------------------------------------------------------------------ the prior
-
-
 @dataclass(frozen=True, eq=False)
 class Ridge:
     """A normal prior on the parameters of a design, each around the mean of its group: raters, thresholds of a level.

@@ -167,9 +167,6 @@ def grid_over(low: float, high: float, layout: Thresholds) -> Floats:
     return np.linspace(low, high, max(int(np.ceil((high - low) / apart)) + 1, 2))
 
 
-# ----------------------------------------------------------------------------- numbers of each person
-
-
 def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
     """u_0, ..., u_order of every person, one below the other.
 

@@ -41,9 +41,6 @@ BRIEF = 4  # the order with fewer terms
 SCALING = 5  # rounds in which factors of the tables are fitted to the rows of the information
 
 
-# ------------------------------------------------------------------------------------------ rows of people
-
-
 def sums_of(rows: Rows, columns: NDArray[np.int32], values: Any) -> Floats:
     """Sums over the answers of each person of these values, rows of one number for each column.
 

@@ -199,9 +199,6 @@ def one_only(responses: Responses, name: str) -> Finding | None:
     )
 
 
-# ----------------------------------------------------------------------------------------------- sums
-
-
 def _met(block: Block, layout: Thresholds, code: Ints, n_levels: int) -> Ints:
     """How many levels of a facet each person met."""
     indptr, items, _ = answered_items(block, layout)

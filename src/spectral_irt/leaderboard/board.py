@@ -126,8 +126,6 @@ class Leaderboard:
         n = self.answers
         return f"<Leaderboard: {n.n_persons:,} models, {n.n_items:,} prompts, {n.n_responses:,} answers>"
 
-    # ---------------------------------------------------------------------------------------- what is fitted
-
     @cached_property
     def by_prompt(self) -> Responses:
         """The same answers with prompts as people and models as items."""
@@ -222,8 +220,6 @@ class Leaderboard:
         self.tell("slopes of the prompts")
         return slopes(self.answers, self.ability)
 
-    # ---------------------------------------------------------------------------------------------- tables
-
     def model_columns(self) -> Columns:
         """Models from the best down; see docs/reference/files.md."""
         order = self.order
@@ -302,8 +298,6 @@ class Leaderboard:
         """Subjects and models as a dataframe, or None."""
         columns = self.subject_columns
         return None if columns is None else make_table(columns, self.answers.frame_kind)
-
-    # ------------------------------------------------------------------------------------------- ways out
 
     @property
     def plot(self) -> RankPlot:

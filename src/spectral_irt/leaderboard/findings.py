@@ -105,8 +105,6 @@ def of_models(board: Leaderboard) -> list[Finding]:
     return found
 
 
-# --------------------------------------------------------------------------------------------- Markdown
-
 MARKDOWN_ROWS = 200
 SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]<>|#~"})
 

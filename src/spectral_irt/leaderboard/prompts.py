@@ -123,9 +123,6 @@ def _residual_gram(block: Block, easiness: Floats, ability: Floats, m: int) -> F
     return (out.T @ out).astype(float)
 
 
-# ---------------------------------------------------------------------------------- each subject by itself
-
-
 def subject_columns(by_prompt: Responses, label: NDArray[np.object_], models: NDArray[np.object_]) -> Columns:
     """A row for each subject and model: `subject, model, n, accuracy, accuracy_se, ability, se, rank`."""
     names = sorted({name for name in label.tolist() if name != ""}, key=str)

@@ -180,8 +180,6 @@ class ShortList:
             tuple(findings),
         )
 
-    # ------------------------------------------------------------------------------------- what it says
-
     def score_columns(self, answers: Responses) -> Columns:
         """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all
         prompts."""
@@ -262,9 +260,6 @@ class ShortList:
 
 ARRAYS = ("difficulty", "grid", "log_prior", "rest")  # of a predictor, in a record
 NUMBERS = ("reach", "error", "error_random", "n_models")  # of a list
-
-
-# ------------------------------------------------------------------------------------------- how it is made
 
 
 def dense(answers: Responses) -> Floats:

@@ -261,9 +261,6 @@ def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses
     return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]
 
 
-# ------------------------------------------------------------------------------- under a normal prior
-
-
 def posterior_moments(
     rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float
 ) -> tuple[Floats, Floats]:

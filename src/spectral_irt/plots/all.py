@@ -130,9 +130,6 @@ class Plots:
         return write_each(Pictures.of(self.study).writers(standard_paths(Path(folder))))
 
 
-# -------------------------------------------------------------------------------------- the standard set
-
-
 def standard_paths(folder: Path) -> list[Path]:
     """Where the pictures go; an error when one would take the place of a file that is not such a picture."""
     targets = [folder / f"{name}.{kind}" for name in NAMES for kind in KINDS]

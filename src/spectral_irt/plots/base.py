@@ -86,9 +86,6 @@ class Display(ABC):
         return buffer.getvalue()
 
 
-# ---------------------------------------------------------------------------------------- files
-
-
 def kind_of(path: Path) -> str:
     """What the ending of a name says, or an error."""
     kind = path.suffix.lower().removeprefix(".")
@@ -111,9 +108,6 @@ def write_figure(figure: Figure, draft: Path, target: Path) -> None:
     figure.set_layout_engine("none")  # everything has its place now, and keeps it in the next file
     with matplotlib.rc_context({"svg.hashsalt": PROGRAM, "svg.fonttype": "path"}):
         figure.savefig(draft, format=kind, dpi=DPI, metadata=metadata[kind])
-
-
-# ------------------------------------------------------------------------ what a picture needs
 
 
 def item_position(calibration: Calibration, item: Any) -> int:

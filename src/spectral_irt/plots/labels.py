@@ -77,9 +77,6 @@ def _drawable(character: str) -> bool:
     return any(font.get_char_index(ord(character)) for font in _fonts())
 
 
-# ------------------------------------------------------------------------------------- one below the other
-
-
 def apart(places: Iterable[float], gap: float, low: float = -np.inf, high: float = np.inf) -> Floats:
     """Places at least `gap` apart, in the same order, as near to the given ones as can be (least squares).
 
@@ -126,8 +123,6 @@ def interval_rows(
             ax.plot(middle[chosen], y[chosen], mark, color=color, markersize=5, mec="white", mew=0.4)
     name_rows(ax, labels, **how)
 
-
-# --------------------------------------------------------------------------------------- beside points
 
 # Where a name may stand: shift from its point in points, and which corner of the name is there.
 _BESIDE = [

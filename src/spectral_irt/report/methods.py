@@ -217,9 +217,6 @@ def _groups(record: Mapping[str, Any], cited: set[str]) -> list[str]:
     ]
 
 
-# ------------------------------------------------------------------------------------- how it is done again
-
-
 def fit_command(record: Mapping[str, Any]) -> str:
     """The command as it was given, names of files without their folders; "" for what was made in Python."""
     said: Sequence[str] = record.get("argv") or []

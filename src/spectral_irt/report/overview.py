@@ -64,9 +64,6 @@ def finding_blocks(
     return Text(first), FindingList(shown)
 
 
-# ------------------------------------------------------------------------------------------------ summary
-
-
 def summary(data: ReportData) -> Section:
     """Counts, reliability, targeting."""
     counts, found = data.record["counts"], data.record.get("reliability")

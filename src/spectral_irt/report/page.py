@@ -126,9 +126,6 @@ def data_text(tables: Any) -> str:
     return json.dumps(tables, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
 
 
-# ------------------------------------------------------------------------------- what the app's pages share
-
-
 def policy(program: str, style: str, more: str = "form-action 'none'") -> str:
     """What a page may do: run this one program, use this one style, and nothing from elsewhere."""
     known = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (program, style)]

@@ -123,9 +123,6 @@ def intervals(low: Floats, high: Floats) -> list[str]:
     return [f"{a:z.2f} to {b:z.2f}" if np.isfinite(a) else "" for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
 
-# ------------------------------------------------------------------------------------------------ items
-
-
 def choose(columns: Columns, fit: Columns | None = None) -> Groups:
     """Which items to show, under which heading."""
     difficulty, se = columns["difficulty"], columns["se"]
@@ -211,9 +208,6 @@ def bars(low: Floats, middle: Floats, high: Floats, signs: str) -> list[str]:
             cells[round(places[1])] = signs[1]
         out.append("".join(cells) if np.isfinite(places[1]) else "")
     return out
-
-
-# ------------------------------------------------------------------------------------------------ people
 
 
 def choose_people(persons: Columns) -> Groups:

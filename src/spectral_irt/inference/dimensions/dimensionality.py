@@ -264,9 +264,6 @@ def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, un
     return p, 1 + float(vector @ tested.correlation() @ vector)
 
 
-# ----------------------------------------------------------------------------------------- findings
-
-
 def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
     if not found.dependent:
         return ()

@@ -161,9 +161,6 @@ def rank_one(v: Floats, seen: Floats) -> Floats:
     return c
 
 
-# --------------------------------------------------------------------------- covariances given the score
-
-
 def _covariances(responses: Responses, parts: Prepared, beta: Floats, half: int) -> Floats:
     """The sum of C_ij over the people of a half."""
     layout = responses.thresholds

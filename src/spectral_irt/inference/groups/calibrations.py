@@ -127,9 +127,6 @@ def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
     return mean @ covariance @ mean.T
 
 
-# -------------------------------------------------------------------------------- what is estimated in a group
-
-
 @dataclass(frozen=True, eq=False)
 class GroupModel:
     """What is estimated in every group: of right and wrong answers what the `estimator` does.
@@ -191,9 +188,6 @@ def estimator_like(calibration: Calibration) -> Comparable:
     return SpectralRasch(regularization=0)
 
 
-# ------------------------------------------------------------------------------------------- one group
-
-
 class _Fit(NamedTuple):
     """Thresholds of one group; no covariance where items are too many, nor a likelihood of other than exact."""
 
@@ -239,9 +233,6 @@ def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: s
     assert covariance is not None
     loglik = found.point.loglik if likelihood is exact else None
     return _Fit(thresholds, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, loglik)
-
-
-# ------------------------------------------------------------------------------------------ all groups
 
 
 def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> GroupCalibrations:

@@ -118,9 +118,6 @@ def clustered(
     return robust, found
 
 
-# ----------------------------------------------------------------------------- scores, cluster by cluster
-
-
 class _People(NamedTuple):
     """Some people, the number of each one's cluster, and the kernel that gives their scores: people x parameters."""
 
@@ -165,9 +162,6 @@ def _added(code: Ints, scores: sparse.csr_array) -> tuple[Ints, sparse.csr_array
         (np.ones(len(code)), (of.ravel(), np.arange(len(code)))), shape=(len(number), len(code))
     )
     return number, together @ scores
-
-
-# ------------------------------------------------------------------------------- the two likelihoods
 
 
 class _Errors(NamedTuple):

@@ -194,9 +194,6 @@ def differential(
     return Differential(contrasts, items, test, centered, split.names[0], anchored, tuple(findings), by_threshold)
 
 
-# ------------------------------------------------------------------------------------------ anchors
-
-
 def _anchors(groups: GroupCalibrations, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
     """Which of the items the groups are centered on."""
     if isinstance(anchors, str):
@@ -224,9 +221,6 @@ def _purified(groups: GroupCalibrations) -> NDArray[np.bool_]:
     if anchors.sum() < fewest:  # many groups, each with other items that differ: those that differ least
         anchors = size <= np.partition(size, fewest - 1)[fewest - 1]
     return anchors
-
-
-# ---------------------------------------------------------------------------------------- contrasts
 
 
 def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDArray[Any]:
@@ -319,9 +313,6 @@ def _overall(groups: GroupCalibrations, level: float) -> Columns:
         "easier_for": names[low],
         **_judged(largest, se, p, level),
     }
-
-
-# --------------------------------------------------------------------------------------- in sentences
 
 
 def _findings(

@@ -60,9 +60,6 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
     )
 
 
-# ---------------------------------------------------------------------------------- groups that can be compared
-
-
 def large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split, list[Finding]]:
     """The groups with enough people to be compared, and findings about the others."""
     findings = []
@@ -91,9 +88,6 @@ def large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split,
     return split.keep(~small), [*findings, Finding("small_groups", "warning", sentence, "Merge them with others.")]
 
 
-# ------------------------------------------------------------------------------------ by raw score
-
-
 def _by_typical_score(responses: Responses, split: str) -> Split:
     scores, same = responses.scores, item_sets(responses)
     sizes = np.bincount(same)
@@ -115,9 +109,6 @@ def item_sets(responses: Responses) -> Ints:
 def _keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:
     rows = rows_of(block, layout)
     return row_keys(rows, layout, rows.counts)
-
-
-# -------------------------------------------------------------------------------------- by ability
 
 
 def _by_ability(responses: Responses, difficulty: Floats) -> Split:
@@ -161,9 +152,6 @@ def ability_and_level(block: Block, difficulty: Floats) -> tuple[Floats, Floats]
         mean = np.where(n > 0, total / n, 0.0)
         variance = np.where(n > 0, np.maximum(square / n - mean**2, 0.0), 0.0)
     return prox(mean, variance, np.log((s + 0.5) / (n - s + 0.5))), mean
-
-
-# ---------------------------------------------------------------------------------- how able groups are
 
 
 def group_columns(

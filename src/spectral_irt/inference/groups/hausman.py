@@ -114,9 +114,6 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
     return replace(found, findings=(finding,))
 
 
-# ------------------------------------------------------------------------------------- who is compared
-
-
 class _Sample(NamedTuple):
     """Whose answers are compared, all together and population by population; a start; and the share of all answers."""
 
@@ -147,9 +144,6 @@ def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sam
     there = np.unique(group[some.counts > 0])
     parts = tuple(some.take_persons(group == g) for g in there) if len(there) > 1 else (some,)
     return _Sample(some, parts, start[layout.of_items(chosen)], share)
-
-
-# ------------------------------------------------------------------------------------------- the test
 
 
 def _tested(sample: _Sample, n: int) -> HausmanTest:
@@ -270,9 +264,6 @@ def _observed(block: Block, layout: Thresholds, of_w: Floats, of_b: Floats) -> F
     person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
     each = np.concatenate([of_w[item, category], of_b[item, category]], axis=1)
     return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each.T], axis=1)
-
-
-# --------------------------------------------------------------------------------------- what to say
 
 
 def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:

@@ -152,9 +152,6 @@ def joint_statistic(values: Floats, covariances: Any, center: Floats | None = No
     return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, values, strict=True)))
 
 
-# --------------------------------------------------------------------------------------- Andersen
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AndersenTest(Result):
     """What `andersen` found; `table()` has every item in every group: `group, item, difficulty, se`; or every
@@ -248,9 +245,6 @@ def _together(data: Responses, model: GroupModel) -> tuple[Floats, float]:
         return fit.difficulty_, fit.loglik_
     found = conditional_thresholds(data, model.design(data), se="none")
     return found.thresholds, found.loglik
-
-
-# ------------------------------------------------------------------------------------- Rao's score test
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

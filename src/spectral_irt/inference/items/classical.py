@@ -38,9 +38,6 @@ CLEAR = 1.5  # times the largest eigenvalue of noise
 LEAST_LOADING, SEVERAL = 0.2, 3  # below it an item is on neither side; items on the other side that are no accident
 
 
-# ------------------------------------------------------------------------------------------ comparing groups
-
-
 @dataclass(frozen=True, eq=False)
 class Groups:
     """How many people there are in each of several groups, and their mean ability on the other items with variance."""
@@ -90,9 +87,6 @@ def _beyond(difference: Floats, variance: Floats, uncertain: Floats, enough: NDA
     return np.where(known, np.where(t > 0, tail, 1 - tail), np.nan)
 
 
-# --------------------------------------------------------------------------------------------- every item
-
-
 @dataclass(frozen=True, eq=False)
 class ItemAnalysis:
     """What `item_analysis` found, one number an item; NaN where there is none.
@@ -140,9 +134,6 @@ def _sums(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> t
     return total, groups.reshape(3, m, width)
 
 
-# ------------------------------------------------------------------------------------ the rest of an answer
-
-
 class Rest(NamedTuple):
     """Answers of people who have others: the block that they are in, item and answer, the points of the person on the
     other items and how many could be had there, and mean and variance of the locations of these items."""
@@ -183,9 +174,6 @@ def runs(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> It
         part = block.span(start, stop)
         known, rest = answers_with_difficulty(part, beta), rest_of(part, location, layout)
         yield np.arange(start, stop), part, rest, rest if known is part else rest_of(known, location, layout)
-
-
-# ------------------------------------------------------------------------------------------------- alpha
 
 
 def cronbach_alpha(responses: Responses, weights: Floats | None = None) -> float | None:
@@ -229,9 +217,6 @@ def _with_score(block: Block, weight: Floats, scores: Floats, layout: Thresholds
     x = np.repeat(weight, counts) * category
     values = (x, x * category, x * np.repeat(scores, counts))
     return np.array([np.bincount(item, weights=each, minlength=layout.n_items) for each in values], dtype=np.float64)
-
-
-# ------------------------------------------------------------------------- the table, and reversed items
 
 
 def item_analysis_columns(

@@ -236,9 +236,6 @@ def _regressions(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats, F
     return value[:, 0], np.sqrt(np.linalg.inv(information)[:, 0, 0]), -value[:, 1]
 
 
-# ---------------------------------------------------------------------------------- with abilities of its own
-
-
 @dataclass(frozen=True, eq=False)
 class SlopeModel:
     """What `slope_model` found: the slope of each item, their mean being 1, with standard errors; t of every threshold,

@@ -141,9 +141,6 @@ def decisions(
     return np.average(parts, axis=0, weights=people)
 
 
-# ---------------------------------------------------------------------------------------------- on a form
-
-
 def _on_a_form(
     of_scores: Callable[[Floats], Floats], counts: Ints, table: Floats, ways: list[Floats], prior: Normal
 ) -> Floats:
@@ -193,9 +190,6 @@ def _true_class(theta: Floats, cuts: Floats) -> Floats:
     step = theta[1] - theta[0]
     above = np.clip((theta[:, None] - cuts) / step + 0.5, 0, 1)
     return -np.diff(np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0))), axis=1)
-
-
-# --------------------------------------------------------------------------------- people on no form
 
 
 def _on_no_form(

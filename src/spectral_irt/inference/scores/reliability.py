@@ -234,9 +234,6 @@ def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, f
     return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights) * n / (n - 1))) if n > 1 else np.nan
 
 
-# ------------------------------------------------------------------------------------- EAP reliability
-
-
 @dataclass(frozen=True)
 class Marginal:
     """What `marginal_reliability` found, from n people: var(EAP) / (var(EAP) + mean posterior variance), the normal
