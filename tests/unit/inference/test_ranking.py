@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, datasets, simulate
-from spectral_irt.analysis import analysis
+from spectral_irt.analysis import people
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Z95
 from spectral_irt.errors import NotFittedError, OptionError
@@ -212,7 +212,7 @@ def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simulate.rasch(3000, 150, design="sampled", p=0.2, seed=5)
     study = SpectralRasch().fit(data.responses).analyse(data.responses)
     small = item_ranks(study.calibration, study.covariance(), top=20)
-    monkeypatch.setattr(analysis, "DENSE_ITEMS", 100)
+    monkeypatch.setattr(people, "DENSE_ITEMS", 100)
     monkeypatch.setattr(module, "CELLS", 1000)
     monkeypatch.setattr(module, "CHUNK", 40)
     study = SpectralRasch(se="one-pass").fit(data.responses).analyse(data.responses)

@@ -132,9 +132,9 @@ row = pl.int_range(pl.len())
         (
             lambda: answers_with(response=pl.col("response").cast(pl.String)),
             ReadError,
-            "column 'response' is of type string; right and wrong are a column of numbers",
+            "column 'response' is of type string, not numbers",
         ),
-        (lambda: answers_with(item=row / 7), ReadError, "column 'item' is of type float64; items are named by text"),
+        (lambda: answers_with(item=row / 7), ReadError, "column 'item' is of type float64; items are text"),
         (
             lambda: in_duckdb(Answers(pl.concat([drawn(60, 5, 1, 1).frame] * 2))),
             DuplicateResponseError,
