@@ -260,7 +260,7 @@ def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:
     """`AnchoredRasch(anchors, **options).fit(responses)`.
 
     >>> from spectral_irt import anchored_fit, datasets
-    >>> anchored_fit(datasets.load_lsat(), {"item1": -1.0}).difficulty_[0]
-    np.float64(-1.0)
+    >>> float(anchored_fit(datasets.load_lsat(), {"item1": -1.0}).difficulty_[0])
+    -1.0
     """
     return AnchoredRasch(anchors, **options).fit(responses)
