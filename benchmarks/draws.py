@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from spectral_irt import Responses
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.facets import Facets
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.model import sigmoid
 
 Rng = np.random.Generator

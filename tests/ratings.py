@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from spectral_irt import Responses
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.facets import Facets
-from spectral_irt.data.thresholds import Thresholds
 
 
 def ratings(person, item, facets, x):

@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import CACHED, person_chunks
-from spectral_irt.data.thresholds import Rows, Thresholds
+from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks
 from spectral_irt.model import prox
-from spectral_irt.sparse_kernels import fill_scaled
+from spectral_irt.numerics import fill_scaled
 
 STEP = 1e-7  # logits; steps square, so the error left after one of this size is beyond the last digit
 MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket needs more

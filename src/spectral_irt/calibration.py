@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt.ability import score_abilities
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.numerics import fixed

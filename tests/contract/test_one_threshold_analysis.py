@@ -12,8 +12,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.analysis.cache import columns_of
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds
 
 ITEMS = 12
 SEX = np.where(np.arange(300) % 2, "f", "m")

@@ -10,7 +10,7 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.data import Responses
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 from spectral_irt.inference.dimensions.pairs import apart, both, pair_sums
 from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics

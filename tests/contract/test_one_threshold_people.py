@@ -9,8 +9,8 @@ import pytest
 from scipy.special import logsumexp
 
 from spectral_irt.ability import score_abilities
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.plausible import plausible_values

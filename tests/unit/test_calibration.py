@@ -12,7 +12,7 @@ from spectral_irt import Bank, Calibration, SpectralRasch, datasets, simulate
 from spectral_irt.bank import AnchoredRasch
 from spectral_irt.calibration import SMALL
 from spectral_irt.data import Responses
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
 
 LARGEST = 200  # bytes per item

@@ -11,7 +11,7 @@ from dense import AWKWARD, probabilities, wilson_hilferty
 from spectral_irt import Analysis, Responses, SpectralRasch, simulate
 from spectral_irt import ability as module
 from spectral_irt.ability import score_abilities, solve
-from spectral_irt.data.thresholds import Rows, Thresholds
+from spectral_irt.data.block import Rows, Thresholds
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch

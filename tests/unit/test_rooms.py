@@ -15,7 +15,6 @@ ROOMS = [
     "tables",
     "xlsx",
     "model",
-    "sparse_kernels",
     "numerics",
     "engine",
     "data",

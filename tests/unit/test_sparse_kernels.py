@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import spectral_irt as si
-from spectral_irt import sparse_kernels as kernels
+from spectral_irt import numerics as kernels
 from spectral_irt.simulate import rasch
 
 

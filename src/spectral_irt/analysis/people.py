@@ -12,9 +12,8 @@ import numpy as np
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import column_of
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.joint_errors import known_errors

@@ -14,9 +14,9 @@ import numpy as np
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.covariance import errors_of
 from spectral_irt.calibration import MEASURED, Calibration
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator

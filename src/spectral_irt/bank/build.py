@@ -22,9 +22,8 @@ from spectral_irt.bank.evidence import (
 from spectral_irt.calibration import Calibration, Provenance
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import label_array, positions
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import BankError, listed
 from spectral_irt.estimators.base import RaschEstimator
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Ints, Thresholds
 
 
 def groups_of(responses: Responses, joined: Ints, estimated: NDArray[np.bool_]) -> Ints:

@@ -25,8 +25,7 @@ from spectral_irt.chain.regularization import fading, renewed_precision
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.conditional.newton import CERTAIN, centered_within
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.numerics import centered_inverse, conjugate_gradients, fixed
 
 Mask = NDArray[np.bool_]

@@ -12,9 +12,8 @@ from spectral_irt.analysis import Analysis
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.bank.bank import FEWEST_PEOPLE, Bank, Population
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.labels import positions
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.inference.scores.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS

@@ -31,13 +31,11 @@ from scipy import sparse
 
 from spectral_irt.chain.weights import PERSONS, Weighting
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import EMPTY, Floats
+from spectral_irt.data.block import EMPTY, Floats, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import centered_inverse, gram
-from spectral_irt.sparse_kernels import csr, onto_items
+from spectral_irt.numerics import centered_inverse, csr, gram, onto_items
 
 NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
 

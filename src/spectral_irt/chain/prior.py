@@ -27,11 +27,9 @@ from scipy import sparse
 
 from spectral_irt.chain.regularization import fading, precision_of, precision_step, renewed_precision
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
-from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.numerics import gram
-from spectral_irt.sparse_kernels import csr, shared_ones
+from spectral_irt.numerics import csr, gram, shared_ones
 
 PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
 MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy

@@ -16,9 +16,8 @@ from scipy import sparse
 
 from spectral_irt.chain.weights import COUNTED, weighting_named
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Design, Mask, describe_split
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
 

@@ -20,12 +20,10 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.data.block import Block, Floats
-from spectral_irt.data.packing import BINARY, CACHED, person_chunks
-from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
+from spectral_irt.data.block import BINARY, CACHED, Block, Floats, Rows, Thresholds, person_chunks, rows_of
 from spectral_irt.errors import check_option
 from spectral_irt.model import LOGISTIC_VARIANCE, prox
-from spectral_irt.sparse_kernels import csr, fill_scaled, row_sums, shared_ones
+from spectral_irt.numerics import csr, fill_scaled, row_sums, shared_ones
 
 Halves = tuple[sparse.csr_array, sparse.csr_array]
 

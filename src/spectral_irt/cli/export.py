@@ -17,7 +17,7 @@ from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.cli.help import argument, with_options
 from spectral_irt.cli.options import output_at, own
 from spectral_irt.cli.terminal import Mode, say_written
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.tables import unguarded

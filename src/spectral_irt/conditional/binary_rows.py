@@ -21,12 +21,10 @@ from spectral_irt.conditional.given_score import Exact, answers_above, by_order,
 from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
-from spectral_irt.data.block import EMPTY, Block, Floats, Ints
-from spectral_irt.data.packing import person_chunks
+from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Thresholds, person_chunks
 from spectral_irt.data.same_items import SharedSet, SharedSets
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
-from spectral_irt.sparse_kernels import add_columns, row_sums
+from spectral_irt.numerics import add_columns, row_sums
 
 SERIES_ERROR = 6e-4  # times V^-4: the error of the series for a person of information V (benchmarks/newton.py)
 IN_PLACE = 0.05  # share of answers without the series up to which computing it for nothing is cheaper than a copy

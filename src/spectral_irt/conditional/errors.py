@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from spectral_irt.conditional.information import PeopleRows, by_blocks, from_levels
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.numerics import centered_inverse, sandwich, symmetric
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise

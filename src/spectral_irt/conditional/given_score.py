@@ -26,9 +26,8 @@ from spectral_irt.conditional.exact import (
 )
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
 from spectral_irt.conditional.series_tables import passed_by_series
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
 from spectral_irt.data.same_items import row_keys, same_rows
-from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average
 FEW_PEOPLE = 0.25  # people per item below which the contour sum is cheaper: the recursion's steps are the items

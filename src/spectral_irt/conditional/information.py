@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import Floats
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import gram_of, signed
-from spectral_irt.sparse_kernels import csr, onto_items
+from spectral_irt.numerics import csr, gram_of, onto_items, signed
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,10 +21,9 @@ from spectral_irt.conditional.pattern_rows import PatternRows, exact_information
 from spectral_irt.conditional.series_tables import Tables
 from spectral_irt.conditional.table_rows import SERIES_ERROR, TablePoint
 from spectral_irt.conditional.table_rows import prepare_people as table_people
-from spectral_irt.data.block import Block, Floats
+from spectral_irt.data.block import Block, Floats, Thresholds, rows_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import SharedSets, distinct_rows
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import Prepared
 
 FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers

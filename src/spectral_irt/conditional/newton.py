@@ -22,9 +22,8 @@ from spectral_irt.chain.prior import Prior
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.linear import Ridge, unidentified
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.numerics import conjugate_gradients
 
 NEWTON = " + newton"  # what the solver's name ends with

@@ -26,10 +26,9 @@ from spectral_irt.conditional.given_score import (
     spans,
 )
 from spectral_irt.conditional.information import Levels, PeopleRows
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
 from spectral_irt.data.same_items import same_rows
-from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
-from spectral_irt.sparse_kernels import csr, onto_items
+from spectral_irt.numerics import csr, onto_items
 
 CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
 SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, above, pattern by pattern

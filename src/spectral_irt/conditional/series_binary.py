@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import person_chunks
-from spectral_irt.sparse_kernels import fill_scaled
+from spectral_irt.data.block import Floats, Ints, person_chunks
+from spectral_irt.numerics import fill_scaled
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
 NODES = 6  # Chebyshev's points at which the ratio is computed

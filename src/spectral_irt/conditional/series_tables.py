@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.conditional.information import to_levels
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Rows, Thresholds
+from spectral_irt.data.block import Floats, Ints, Rows, Thresholds
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
 SHIFTS = 3  # Newton steps for the ability at which the mean is the score

@@ -19,12 +19,11 @@ from spectral_irt.conditional.information import Levels, PeopleRows, Point, bala
 from spectral_irt.conditional.pattern_rows import PatternRows
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE
 from spectral_irt.conditional.series_tables import ORDER, Tables, grid_over, weights
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
-from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.engine import Prepared
-from spectral_irt.sparse_kernels import add_columns, row_sums, shared_ones
+from spectral_irt.numerics import add_columns, row_sums, shared_ones
 
 TRIES, AGAIN = 20, 2  # of bringing an ability near a point of the grid; when thresholds have moved a little
 NEAR = 0.7  # of the distance between points: within it the shift does

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints
+from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Thresholds
 from spectral_irt.data.categories import (
     BLANK,
     BlankCounter,
@@ -42,7 +42,6 @@ from spectral_irt.data.packing import (
 )
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Scoring
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.data.value_check import Place, ValueCheck
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
 

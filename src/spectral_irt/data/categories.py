@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import SUSPECTS, Labels, positions, spellings
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ResponseValueError, listed
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.responses import Labels, Responses
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import (
     LARGEST_COMPONENT,
     AnswersStayError,
@@ -28,7 +27,7 @@ from spectral_irt.errors import (
     first_of,
     listed,
 )
-from spectral_irt.sparse_kernels import onto_items
+from spectral_irt.numerics import onto_items
 from spectral_irt.text import count_are
 
 Mask = NDArray[np.bool_]

@@ -15,18 +15,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import BLOCK_RESPONSES, Block, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import BINARY, Block, Ints, Thresholds, person_chunks
 from spectral_irt.engine.memory import Budget, budget
 from spectral_irt.errors import NAMED, DuplicateResponseError, ReadError, first_of, listed
-from spectral_irt.sparse_kernels import counting_sort
+from spectral_irt.numerics import counting_sort
 
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
 PIECE_ROWS = 1_000_000
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
-CACHED = 32_768  # answers whose numbers fit in a core's cache together
-BINARY = Thresholds.ones(1)  # stands for items that are right or wrong, however many they are
 
 
 @dataclass
@@ -55,17 +52,6 @@ def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: 
     return DuplicateResponseError(
         f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}. {remedy}"
     )
-
-
-def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1) -> Iterator[tuple[int, int]]:
-    """Consecutive runs of whole people with about `size` entries each (one person may exceed it)."""
-    n_persons, size = len(indptr) - 1, max(size // entries, 1)
-    start = 0
-    while start < n_persons:
-        stop = int(np.searchsorted(indptr, indptr[start] + size, side="right")) - 1
-        stop = min(max(stop, start + 1), n_persons)
-        yield start, stop
-        start = stop
 
 
 def pack_block(indptr: Ints, slots: NDArray[np.int32], thresholds: Thresholds = BINARY) -> Block:

@@ -14,13 +14,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data import block as kernels
-from spectral_irt.data.block import EMPTY, Block, Floats, Ints, fingerprint_of
+from spectral_irt.data.block import (
+    EMPTY,
+    Block,
+    Floats,
+    Ints,
+    Thresholds,
+    answers,
+    counts_and_scores,
+    dense,
+    fingerprint_of,
+    kinds_of_people,
+    pair_work,
+)
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import chosen_positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
-from spectral_irt.data.thresholds import Thresholds, answers, counts_and_scores, dense, kinds_of_people, pair_work
-from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
-from spectral_irt.engine.threads import LocalEngine
+from spectral_irt.engine.base import Engine, Kernel, LocalEngine, Prepared, gathered
 from spectral_irt.errors import DesignError, OptionError, ResponseValueError, listed
 from spectral_irt.files import write_each
 from spectral_irt.numerics import fixed

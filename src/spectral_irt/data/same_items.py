@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
 from spectral_irt.data.packing import limits_of
-from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
-from spectral_irt.numerics import scramble
-from spectral_irt.sparse_kernels import fill_dense
+from spectral_irt.numerics import fill_dense, scramble
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses

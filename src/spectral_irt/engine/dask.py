@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity
-from spectral_irt.engine.threads import one_blas_thread
+from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity, one_blas_thread
 from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError, reason_of
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ import numpy as np
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.conditional.errors import anchored_finding
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.data.labels import Labels, label_array, positions
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import Estimate

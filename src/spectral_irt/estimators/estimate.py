@@ -14,11 +14,10 @@ from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import column_of
-from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, listed, stopped
 from spectral_irt.text import count
 

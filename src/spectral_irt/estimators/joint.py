@@ -25,8 +25,7 @@ from spectral_irt.estimators.estimate import (
 )
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
-from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, gram
-from spectral_irt.sparse_kernels import csr
+from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, csr, gram
 
 ABILITY_TOL = 1e-9  # abilities are solved to this within every pass, so the likelihood is a function of difficulty
 HALVINGS = 20

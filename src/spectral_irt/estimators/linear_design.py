@@ -18,11 +18,10 @@ from scipy import sparse
 from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Kept, keep_scalable

@@ -21,10 +21,9 @@ from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, MAX_EVALUATIONS, NEWTON, Newton, newton, parameters
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import FacetMeasures, Measures
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import DesignError, OptionError, first_of, listed
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.conditional import conditional_thresholds

@@ -14,8 +14,7 @@ from scipy import sparse
 from spectral_irt.conditional.information import block_diagonal, from_levels
 from spectral_irt.conditional.newton import parameters
 from spectral_irt.data import Block
-from spectral_irt.data.block import Floats
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.estimators.estimate import DENSE_ITEMS
 from spectral_irt.estimators.population import (
     MOST,

@@ -22,8 +22,7 @@ from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, by_item, convergence, keep_estimable
 from spectral_irt.estimators.spectral_fit import start_thresholds
 from spectral_irt.model import sigmoid
-from spectral_irt.numerics import centered_inverse, gram
-from spectral_irt.sparse_kernels import csr
+from spectral_irt.numerics import centered_inverse, csr, gram
 
 PAIRS = 2_000_000  # pairs of answers laid out at a time
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish

@@ -33,10 +33,9 @@ from spectral_irt.chain.weights import PERSONS, weighting_named
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import Newton, newton
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, estimable, examine, tied_to
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, check_option, listed
 from spectral_irt.estimators.base import WEAK_LINKS, Tell
 from spectral_irt.estimators.estimate import Estimate, Kept, centered, convergence, person_weights

@@ -16,9 +16,8 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.facets import Facets
-from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.fit.mean_squares import _item_sums

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError, SpectralIrtError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.model import category_probabilities, sigmoid

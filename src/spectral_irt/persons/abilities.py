@@ -12,11 +12,9 @@ from scipy import sparse
 
 from spectral_irt.ability import cached_runs, log_likelihood, solve
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
 from spectral_irt.data.facets import FacetMeasures
-from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.data.same_items import same_rows
-from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import above, category_probabilities
 from spectral_irt.numerics import Anderson

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import positions
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ResponseValueError, listed
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from spectral_irt.ability import cached_runs
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats
-from spectral_irt.data.thresholds import Rows, Thresholds
+from spectral_irt.data.block import Floats, Rows, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import (

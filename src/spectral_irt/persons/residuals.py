@@ -25,13 +25,11 @@ from numpy.typing import NDArray
 
 from spectral_irt.ability import answer_moments
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import CACHED, Floats, Ints, Thresholds, answered_items, person_chunks, rows_of
 from spectral_irt.data.labels import positions
-from spectral_irt.data.packing import CACHED, person_chunks
-from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import OptionError, listed
+from spectral_irt.numerics import fill_scaled
 from spectral_irt.persons.abilities import Abilities, answers_with_difficulty, checked
-from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.tables import Columns
 
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.calibration import form_information
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.plots.base import Display, items_of, on_scale
 from spectral_irt.plots.style import BLUE, INK, PALE, RED, SMALL, ability_edges, dress, note, unit, whole_ticks

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import limits_of, person_chunks
+from spectral_irt.data.block import Floats, Ints, person_chunks
+from spectral_irt.data.packing import limits_of
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import category_probabilities, sigmoid
 

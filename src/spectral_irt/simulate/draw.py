@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.data.block import Block, Floats
+from spectral_irt.data.block import Block, Floats, Thresholds, person_chunks
 from spectral_irt.data.categories import HIGHEST
-from spectral_irt.data.packing import limits_of, pack_block, person_chunks
+from spectral_irt.data.packing import limits_of, pack_block
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
 from spectral_irt.simulate.designs import Design, Given, Items, Responsive, as_count, as_design, check_spread

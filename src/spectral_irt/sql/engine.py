@@ -26,10 +26,19 @@ from spectral_irt.chain.operator import (
     total_rates,
 )
 from spectral_irt.chain.weights import Weighting
-from spectral_irt.data.block import Block, Floats, Ints, item_counts, n_persons, n_responses
+from spectral_irt.data.block import (
+    Block,
+    Floats,
+    Ints,
+    Thresholds,
+    item_counts,
+    kinds_of_people,
+    n_persons,
+    n_responses,
+    pair_work,
+)
 from spectral_irt.data.design import across, evidence, spread_marks
 from spectral_irt.data.same_items import sampled_sets
-from spectral_irt.data.thresholds import Thresholds, kinds_of_people, pair_work
 from spectral_irt.engine.base import Each, Engine, Kernel
 from spectral_irt.errors import AnswersStayError
 from spectral_irt.sql import queries

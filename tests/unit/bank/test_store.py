@@ -21,8 +21,8 @@ from spectral_irt.bank import Bank, storage
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import label_array
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import BankError, OutputError
 
 

@@ -10,8 +10,8 @@ from spectral_irt.chain.operator import covariance, one_pass
 from spectral_irt.chain.prior import Neighbors
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Rounds
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds
 
 WEIGHTINGS = ["pairs", "persons", "ability"]
 

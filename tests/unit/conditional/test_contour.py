@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectral_irt.conditional.exact import Contour
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
 

@@ -8,7 +8,7 @@ import pytest
 from dense_ordered import conditional
 from spectral_irt.conditional import given_score
 from spectral_irt.conditional.exact import Contour, by_fewer_steps, chances, given_every_score, rough_tilt
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 
 CASES = {
     "one right or wrong": [[0.3]],

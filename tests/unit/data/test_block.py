@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD
-from spectral_irt import sparse_kernels
+from spectral_irt import numerics
 from spectral_irt.data import Block, Responses
 
 N_ITEMS = AWKWARD.shape[1]
@@ -68,11 +68,11 @@ def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatc
         """Another thread, which needs one value only, puts its array in place as soon as this one is there."""
 
         def setflags(self, **flags: bool) -> None:  # type: ignore[override]
-            sparse_kernels._ones[np.float64] = np.ones(1)
+            numerics._ones[np.float64] = np.ones(1)
 
-    monkeypatch.setattr(sparse_kernels, "_ones", {})
-    monkeypatch.setattr(sparse_kernels, "np", SimpleNamespace(ones=lambda size, dtype: np.ones(size).view(Overtaken)))
-    assert len(sparse_kernels.shared_ones(5)) == 5
+    monkeypatch.setattr(numerics, "_ones", {})
+    monkeypatch.setattr(numerics, "np", SimpleNamespace(ones=lambda size, dtype: np.ones(size).view(Overtaken)))
+    assert len(numerics.shared_ones(5)) == 5
 
 
 @pytest.mark.parametrize("persons", [[0, 2, 7], [1], [3, 3, 1], [], range(8)])

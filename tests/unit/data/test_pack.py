@@ -9,8 +9,9 @@ import pytest
 
 from dense import table_of
 from spectral_irt.data import Responses, packing
+from spectral_irt.data.block import person_chunks
 from spectral_irt.data.builder import Piece, ResponsesBuilder
-from spectral_irt.data.packing import Repeats, person_chunks
+from spectral_irt.data.packing import Repeats
 from spectral_irt.data.scoring import Scoring
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, ReadError

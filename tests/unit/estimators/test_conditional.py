@@ -21,8 +21,8 @@ from spectral_irt.conditional.given_score import (
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.conditional.pattern_rows import exact_information
 from spectral_irt.data import Responses
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.same_items import distinct_rows
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators import conditional

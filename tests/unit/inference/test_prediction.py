@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import Responses, SpectralRasch, simulate
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.prediction import TEN_PRIORS, compare, evaluate, marginal_categories, split_persons
 

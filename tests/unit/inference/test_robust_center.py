@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.inference.robust_center import robust_center, scatter
 

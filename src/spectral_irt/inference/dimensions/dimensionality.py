@@ -28,7 +28,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
-from spectral_irt.engine.threads import one_blas_thread
+from spectral_irt.engine.base import one_blas_thread
 from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_sums
 from spectral_irt.inference.items.slopes import slope_model

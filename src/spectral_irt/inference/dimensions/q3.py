@@ -17,15 +17,13 @@ from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.results import upper
-from spectral_irt.numerics import generator
+from spectral_irt.numerics import csr, generator
 from spectral_irt.persons.abilities import abilities, answers_with_difficulty, checked
 from spectral_irt.persons.residuals import CERTAIN, LEAST, answers_at, probabilities
-from spectral_irt.sparse_kernels import csr
 from spectral_irt.tables import Columns, make_table
 
 ITEMS = 1_000  # whose pairs are looked at: six matrices of 8 MB on the way; of more, those answered most often

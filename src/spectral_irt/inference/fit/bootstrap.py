@@ -14,9 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Thresholds, answered_items
 from spectral_irt.data.packing import limits_of, pack_block
-from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_fit import spectral_fit
 from spectral_irt.inference.fit.item_fit import LEVEL, verdict

@@ -21,10 +21,8 @@ from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probab
 from spectral_irt.conditional.likelihood import FEW_ANSWERS
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import person_chunks
+from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks
 from spectral_irt.data.same_items import SharedSet
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked

@@ -27,9 +27,8 @@ from spectral_irt.conditional.given_score import (
     threshold_codes,
 )
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.same_items import distinct_rows
-from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds
 from spectral_irt.persons.residuals import LEAST

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.persons.abilities import known_rows
 from spectral_irt.tables import Columns

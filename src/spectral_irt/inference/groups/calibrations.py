@@ -21,9 +21,8 @@ from spectral_irt.conditional.errors import free_inverse
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.newton import CLOSE, newton, parameters
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import components, estimable
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch

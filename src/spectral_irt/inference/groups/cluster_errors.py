@@ -24,17 +24,15 @@ from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probab
 from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.pattern_rows import exact_work, residuals
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints, n_persons
+from spectral_irt.data.block import Floats, Ints, Thresholds, n_persons
 from spectral_irt.data.labels import by_label
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.estimators.marginal_fit import free_population, marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Population, marginal_scores, people_by_group
 from spectral_irt.inference.groups.calibrations import location_covariance, model_like
-from spectral_irt.numerics import conjugate_gradients, gram
-from spectral_irt.sparse_kernels import csr
+from spectral_irt.numerics import conjugate_gradients, csr, gram
 
 FEW = 20  # clusters; with fewer, cluster-robust standard errors are too small by a tenth and more
 COLUMNS = 100  # clusters solved for at a time, where thresholds are many

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import positions
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, listed
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
 from spectral_irt.inference.groups.grouping import Split, divide

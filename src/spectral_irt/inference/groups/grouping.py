@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.labels import Split as Split
 from spectral_irt.data.labels import by_label as by_label
 from spectral_irt.data.same_items import row_keys
-from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import DesignError, OptionError, first_of
 from spectral_irt.inference.scores.reliability import marginal_reliability, mean_and_sd
 from spectral_irt.model import prox

@@ -30,9 +30,8 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.given_score import PatternPart, padded, part_passed, pattern_parts, threshold_codes
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.same_items import Patterns, distinct_rows
-from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information
@@ -40,7 +39,7 @@ from spectral_irt.estimators.population import Members, Population, log_denomina
 from spectral_irt.inference.groups.calibrations import location_covariance
 from spectral_irt.inference.groups.grouping import item_sets
 from spectral_irt.inference.results import Result, f_tail, two_sided
-from spectral_irt.sparse_kernels import csr
+from spectral_irt.numerics import csr
 from spectral_irt.text import p_value
 
 MOST_THRESHOLDS = 500  # with more a sample of the items: the information of marginal likelihood is a dense matrix

@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import person_chunks
-from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
+from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, person_chunks, rows_of
 from spectral_irt.errors import listed
 from spectral_irt.inference.results import EACH, holm, student_two_sided
 from spectral_irt.model import category_probabilities, prox

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.categories import BLANK, KEY, OTHER, RawAnswers
 from spectral_irt.data.labels import positions
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
 from spectral_irt.inference.items.classical import FEWEST, Groups, ItemAnalysis, abler, rest_of, runs

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.inference.items.classical import rest_of
 from spectral_irt.inference.results import two_sided
 from spectral_irt.numerics import generator

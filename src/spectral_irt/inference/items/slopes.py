@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.engine.threads import one_blas_thread
+from spectral_irt.engine.base import one_blas_thread
 from spectral_irt.inference.fit.bootstrap import redraw
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, upper
 from spectral_irt.model import sigmoid

@@ -20,8 +20,7 @@ import numpy as np
 from spectral_irt.ability import cached_runs, score_cumulants
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.results import upper
 from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows, log_spread, settle
