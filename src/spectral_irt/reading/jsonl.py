@@ -68,7 +68,7 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "a number")
 
 
-def _apart(file: File, field: str, objects: Numbered, number: int) -> Iterator[tuple[int, dict[Any, Any]]]:
+def _apart(file: File, field: str, objects: Numbered, number: int, start: Numbered) -> Iterator[tuple[int, Any]]:
     """A row for each answer, with the other fields of its person; people are numbered from `number`."""
     found: list[Any] = [one.get(field) for _, one in objects]
     for (line, _), answers in zip(objects, found, strict=True):
@@ -77,7 +77,7 @@ def _apart(file: File, field: str, objects: Numbered, number: int) -> Iterator[t
                 f"{file.name}: line {line:,} has no object of answers in the field {field!r}, as in "
                 f'{{"{field}": {{"q1": 1, "q2": 0}}}}.'
             )
-    some = next((item for answers in found for item in answers), None)
+    some = next((item for _, one in (*objects, *start) for item in one.get(field) or ()), None)
     nothing = {} if some is None else {some: None}  # for people who answered nothing, so that they are counted
     for k, ((line, one), answers) in enumerate(zip(objects, found, strict=True), start=number):
         for item, value in (answers or nothing).items():
@@ -103,7 +103,7 @@ def open_table(file: File) -> Table:
     def rows(objects: Numbered, chosen: Sequence[int], number: int = 1) -> pl.DataFrame:
         answers = next((fields[k] for k in chosen if fields[k] in nested), None)
         if answers is not None:
-            objects = list(_apart(file, answers, objects, number))
+            objects = list(_apart(file, answers, objects, number, start))
         return pl.DataFrame({str(n): column(objects, fields[k]) for n, k in enumerate(chosen)})
 
     def column(objects: Numbered, name: Any) -> pl.Series:
