@@ -1,7 +1,5 @@
 """Only the engines and `Responses` itself walk over blocks or prepared parts, so that any engine can do it."""
 
-from __future__ import annotations
-
 import ast
 
 from source import MODULES as EVERY
@@ -19,17 +17,17 @@ EDGE = {"estimators/base.py", "inference/groups/model_tests.py", "bank/update.py
 EDGE |= {"eval_logs/collect.py", "sql/__init__.py"}
 
 
-def loops_over_parts(source: list[ast.AST]) -> list[int]:
+def loops_over_parts(source):
     """Lines that iterate over, unpack or index an attribute `.blocks` or `.parts`."""
     if not any(isinstance(node, ast.Attribute) and node.attr in HELD for node in source):
         return []
     lines = []
 
-    def held(node: ast.AST) -> bool:
+    def held(node):
         return any(isinstance(inner, ast.Attribute) and inner.attr in HELD for inner in ast.walk(node))
 
     # Calls are what engines are for: `data.parts.sum(kernel)` looks into nothing.
-    def looked_into(node: ast.AST) -> bool:
+    def looked_into(node):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ENGINE_CALLS:
             return any(held(argument) for argument in node.args)
         if isinstance(node, ast.Attribute) and node.attr in HELD:
@@ -37,7 +35,7 @@ def loops_over_parts(source: list[ast.AST]) -> list[int]:
         return any(looked_into(inner) for inner in ast.iter_child_nodes(node))
 
     for node in source:
-        iterated: list[ast.AST] = []
+        iterated = []
         if isinstance(node, ast.For | ast.comprehension):
             iterated = [node.iter]
         elif isinstance(node, ast.Subscript | ast.Starred):
@@ -52,13 +50,13 @@ ENGINE_CALLS = ("sum", "map", "prepare", "map_and_sum", "gather", "seeds")
 TAKERS = ("list", "tuple", "zip", "enumerate", "iter", "next", "map", "sorted", "reversed")
 
 
-def test_no_loop_over_blocks() -> None:
+def test_no_loop_over_blocks():
     found = {named(path): loops_over_parts(nodes(path)) for path in MODULES}
     found = {name: lines for name, lines in found.items() if lines}
     assert not found, f"these lines walk over blocks; ask responses.sum, map, gather or prepare: {found}"
 
 
-def test_engines_are_made_at_the_edge() -> None:
+def test_engines_are_made_at_the_edge():
     for path in MODULES:
         made = [
             node.lineno
@@ -68,7 +66,7 @@ def test_engines_are_made_at_the_edge() -> None:
         assert not made or named(path) in EDGE, f"{named(path)} makes an engine in line {made}; ask the responses"
 
 
-def test_the_check_sees_loops() -> None:
+def test_the_check_sees_loops():
     for line in (
         "for block in responses.blocks: pass",
         "[f(b) for b in self.responses.blocks]",

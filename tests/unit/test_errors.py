@@ -4,7 +4,6 @@ import ast
 import copy
 import pickle
 import re
-from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -65,9 +64,9 @@ def test_labels_are_left_as_they_are(label):
 # ------------------------------------------------------------------------- all messages of the source
 
 
-def messages(path: str) -> Iterator[tuple[str, str]]:
+def messages(path):
     """Where a literal of an error or a finding stands, and its text."""
-    said: Iterable[ast.AST] = (
+    said = (
         node
         for node in nodes(path)
         if isinstance(node, ast.Raise)
@@ -80,7 +79,7 @@ def messages(path: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def flags() -> set[str]:
+def flags():
     commands = [built(), *map(command_named, COMMANDS)]
     return {flag for command in commands for parameter in command.params for flag in parameter.opts}
 

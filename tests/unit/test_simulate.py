@@ -4,11 +4,8 @@ Frequencies are compared with their expectation in units of their standard error
 always passes or always fails; 4.5 leaves room for the largest of some hundred such deviations.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ pytestmark = pytest.mark.slow  # many short ones: seconds together
 
 WIDE = 4.5
 
-DESIGNS: dict[str, dict[str, Any]] = {
+DESIGNS = {
     "complete": {"n_items": 12},
     "sampled": {"n_items": 30, "p": 0.2},
     "popularity": {"n_items": 60, "n_responses": 2500},
@@ -32,11 +29,11 @@ DESIGNS: dict[str, dict[str, Any]] = {
 }
 
 
-def drawn(design: str, n_persons: int = 200, seed: int = 1, **more: Any) -> simulate.Simulated:
+def drawn(design, n_persons=200, seed=1, **more):
     return simulate.rasch(n_persons, design=design, seed=seed, **DESIGNS[design], **more)
 
 
-def assert_no_user_is_shown_an_item_twice(data: simulate.Simulated) -> None:
+def assert_no_user_is_shown_an_item_twice(data):
     for block in data.responses.blocks:
         pairs = block.person_of_response() * data.responses.n_items + block.items
         assert len(np.unique(pairs)) == len(pairs)
@@ -46,7 +43,7 @@ def assert_no_user_is_shown_an_item_twice(data: simulate.Simulated) -> None:
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_the_same_seed_gives_the_same_bits(design: str) -> None:
+def test_the_same_seed_gives_the_same_bits(design):
     one, two, other = drawn(design), drawn(design), drawn(design, seed=2)
     assert one.responses.digest() == two.responses.digest() != other.responses.digest()
     assert one.difficulty.tobytes() == two.difficulty.tobytes() != other.difficulty.tobytes()
@@ -54,7 +51,7 @@ def test_the_same_seed_gives_the_same_bits(design: str) -> None:
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_shape_labels_and_no_repeats(design: str) -> None:
+def test_shape_labels_and_no_repeats(design):
     data = drawn(design)
     responses = data.responses
     assert responses.persons.tolist() == list(range(200))
@@ -67,7 +64,7 @@ def test_shape_labels_and_no_repeats(design: str) -> None:
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_small_chunks_keep_every_user(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_chunks_keep_every_user(design, monkeypatch):
     monkeypatch.setattr(designs, "CHUNK", 37)
     data = drawn(design)
     assert len(data.responses.counts) == 200
@@ -77,7 +74,7 @@ def test_small_chunks_keep_every_user(design: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_answers_follow_the_model(design: str) -> None:
+def test_answers_follow_the_model(design):
     """Right answers per item, and per fifth of the probability, against the sums of p."""
     counts = {"n_responses": 50_000} if design == "popularity" else {}
     data = simulate.rasch(4000, design=design, ability_sd=1.3, seed=4, **{**DESIGNS[design], **counts})
@@ -94,7 +91,7 @@ def test_answers_follow_the_model(design: str) -> None:
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_answers_of_a_user_are_independent(design: str) -> None:
+def test_answers_of_a_user_are_independent(design):
     """The variance of score minus expected score is the sum of p (1 - p): nothing but ability links the answers."""
     data = drawn(design, n_persons=1200, seed=6)
     X = data.responses.to_dense()
@@ -107,7 +104,7 @@ def test_answers_of_a_user_are_independent(design: str) -> None:
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("slopes", [None, 1.7])
-def test_information_and_floor(design: str, slopes: float | None) -> None:
+def test_information_and_floor(design, slopes):
     data = drawn(design, slopes=slopes)
     a = 1.0 if slopes is None else slopes
     P = probabilities(data.ability, data.difficulty, np.full(data.responses.n_items, a))
@@ -119,14 +116,14 @@ def test_information_and_floor(design: str, slopes: float | None) -> None:
 # -------------------------------------------------------------------- the truth
 
 
-def test_truth_does_not_depend_on_the_design_or_the_number_of_people() -> None:
+def test_truth_does_not_depend_on_the_design_or_the_number_of_people():
     complete, sampled = (simulate.rasch(200, 30, design=design, seed=3) for design in (Complete(), Sampled(0.1)))
     np.testing.assert_array_equal(complete.ability, sampled.ability)
     for other in (sampled, simulate.rasch(999, 30, seed=3)):
         np.testing.assert_array_equal(complete.difficulty, other.difficulty)
 
 
-def test_spread_of_the_truth() -> None:
+def test_spread_of_the_truth():
     spread = {"ability_mean": 0.7, "ability_sd": 2.0, "difficulty_sd": 0.5}
     data = simulate.rasch(20_000, 5000, design=Sampled(0.001), seed=1, **spread)
     assert abs(data.ability.mean() - 0.7) < WIDE * 2 / np.sqrt(20_000)
@@ -135,7 +132,7 @@ def test_spread_of_the_truth() -> None:
     assert abs(data.difficulty.mean()) < 1e-12
 
 
-def test_given_truth_is_shifted_as_a_whole() -> None:
+def test_given_truth_is_shifted_as_a_whole():
     beta, theta = np.array([1.0, 2.0, 6.0]), np.linspace(-1, 9, 50)
     data = simulate.rasch(50, difficulty=beta, ability=theta, seed=1)
     np.testing.assert_allclose(data.difficulty, beta - 3)
@@ -145,7 +142,7 @@ def test_given_truth_is_shifted_as_a_whole() -> None:
     assert (beta[0], theta[0]) == (1.0, -1.0)
 
 
-def test_slopes() -> None:
+def test_slopes():
     """A flat item is a coin; a steep one follows its own curve; a negative one is turned round."""
     slopes = np.array([0.0, 3.0, -1.0, 1.0])
     data = simulate.rasch(20_000, 4, slopes=slopes, seed=8)
@@ -160,7 +157,7 @@ def test_slopes() -> None:
 # ------------------------------------------------------------------ each design
 
 
-def test_sampled_shows_each_item_independently() -> None:
+def test_sampled_shows_each_item_independently():
     n_persons, n_items, p = 5000, 20, 0.15
     shown = ~np.isnan(simulate.rasch(n_persons, n_items, design=Sampled(p), seed=2).responses.to_dense())
     z = (shown.sum(axis=0) - n_persons * p) / np.sqrt(n_persons * p * (1 - p))
@@ -173,14 +170,14 @@ def test_sampled_shows_each_item_independently() -> None:
     assert abs(square.mean() - 1) < WIDE * square.std() / np.sqrt(n_persons)
 
 
-def test_sampled_extremes() -> None:
+def test_sampled_extremes():
     assert simulate.rasch(50, 4, design=Sampled(1.0), seed=1).responses.n_responses == 200
     assert simulate.rasch(50, 4, design=Sampled(1e-12), seed=1).responses.counts.tolist() == [0] * 50
     assert simulate.rasch(50, 4, design=Sampled(1e-300), seed=1).responses.n_responses == 0
 
 
 @pytest.mark.parametrize("each", [2, 25, 99])
-def test_popularity_counts(each: int) -> None:
+def test_popularity_counts(each):
     design = Popularity(n_responses=each * 400 + 1, activity_sd=1.2)
     counts = simulate.rasch(400, 100, design=design, seed=5).responses.counts
     assert counts.sum() == each * 400 + 1
@@ -188,7 +185,7 @@ def test_popularity_counts(each: int) -> None:
     assert counts.max() <= 100
 
 
-def test_popularity_activity_is_lognormal() -> None:
+def test_popularity_activity_is_lognormal():
     counts = Popularity(10_000_000, activity_sd=0.5).counts(np.random.default_rng(1), 20_000, 100_000)
     log = np.log(counts)
     assert abs(log.std() - 0.5) < WIDE * 0.5 / np.sqrt(2 * 20_000)
@@ -197,7 +194,7 @@ def test_popularity_activity_is_lognormal() -> None:
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.7, 1.5])
-def test_popularity_is_as_skewed_as_said(exponent: float) -> None:
+def test_popularity_is_as_skewed_as_said(exponent):
     """Of the first answer of a person, the item is drawn in proportion to rank^-exponent."""
     n_persons, n_items = 40_000, 50
     shares = np.arange(1, n_items + 1) ** -exponent
@@ -212,7 +209,7 @@ def test_popularity_is_as_skewed_as_said(exponent: float) -> None:
 WEIGHTS = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
 
 
-def check_pairs(items: np.ndarray, n_persons: int) -> None:
+def check_pairs(items, n_persons):
     drawn_pairs = np.sort(items.reshape(n_persons, 2), axis=1)
     for i, j in combinations(range(len(WEIGHTS)), 2):
         p = WEIGHTS[i] * WEIGHTS[j] * (1 / (1 - WEIGHTS[i]) + 1 / (1 - WEIGHTS[j]))
@@ -221,13 +218,13 @@ def check_pairs(items: np.ndarray, n_persons: int) -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 40])
-def test_people_are_shown_items_by_successive_sampling(rounds: int) -> None:
+def test_people_are_shown_items_by_successive_sampling(rounds):
     """With one round most people need the race, with forty hardly anybody; the distribution must not notice."""
     n_persons = 40_000
     check_pairs(successive(np.random.default_rng(7), WEIGHTS, np.full(n_persons, 2), rounds), n_persons)
 
 
-def test_successive_sampling_keeps_people_in_order() -> None:
+def test_successive_sampling_keeps_people_in_order():
     counts = np.array([3, 100, 0, 1, 99, 5, 0, 60])
     items = successive(np.random.default_rng(1), np.arange(1.0, 101.0) ** -0.7, counts)
     for part, count in zip(np.split(items, np.cumsum(counts)[:-1]), counts, strict=True):
@@ -235,7 +232,7 @@ def test_successive_sampling_keeps_people_in_order() -> None:
         assert np.all((part >= 0) & (part < 100))
 
 
-def test_booklets() -> None:
+def test_booklets():
     data = simulate.rasch(9, 24, design=Booklets(3, length=12), seed=1)
     shown = ~np.isnan(data.responses.to_dense())
     for person in range(9):
@@ -244,7 +241,7 @@ def test_booklets() -> None:
 
 
 @pytest.mark.parametrize(("n_items", "booklets"), [(24, 3), (25, 4), (7, 7), (10, 1), (100, 2)])
-def test_booklets_overlap_and_hold_every_item(n_items: int, booklets: int) -> None:
+def test_booklets_overlap_and_hold_every_item(n_items, booklets):
     shown = ~np.isnan(simulate.rasch(booklets, n_items, design=Booklets(booklets), seed=1).responses.to_dense())
     assert shown.any(axis=0).all()
     assert len(set(shown.sum(axis=1))) == 1
@@ -252,7 +249,7 @@ def test_booklets_overlap_and_hold_every_item(n_items: int, booklets: int) -> No
         assert np.any(shown[b] & shown[(b + 1) % booklets])
 
 
-def test_linked_forms_share_their_anchors_with_neighbors_only() -> None:
+def test_linked_forms_share_their_anchors_with_neighbors_only():
     data = simulate.rasch(90, design=LinkedForms(forms=30, length=40, anchors=2), seed=1)
     assert data.responses.n_items == 1142
     shown = ~np.isnan(data.responses.to_dense())
@@ -269,7 +266,7 @@ def test_linked_forms_share_their_anchors_with_neighbors_only() -> None:
 
 
 @pytest.mark.parametrize("design", ["complete", "adaptive", "two-stage", "stopping"])
-def test_two_categories_are_right_and_wrong(design: str) -> None:
+def test_two_categories_are_right_and_wrong(design):
     beta = np.linspace(-1.5, 1.5, 24)
     one = simulate.rasch(150, design=design, difficulty=beta, seed=5)
     two = simulate.partial_credit(150, design=design, thresholds=beta[:, None], seed=5)
@@ -277,13 +274,13 @@ def test_two_categories_are_right_and_wrong(design: str) -> None:
     np.testing.assert_array_equal(one.information(), two.information())
 
 
-def of_categories(n_persons: int, n_items: int, categories: int, **options: Any) -> tuple[simulate.Simulated, Any]:
+def of_categories(n_persons, n_items, categories, **options):
     data = simulate.partial_credit(n_persons, n_items, categories=categories, **options)
     return data, data.responses.to_dense()
 
 
 @pytest.mark.parametrize("categories", [2, 3])
-def test_stopping_ends_with_the_first_run_of_wrong_answers(categories: int) -> None:
+def test_stopping_ends_with_the_first_run_of_wrong_answers(categories):
     data, X = of_categories(300, 25, categories, design="stopping", wrong=3, seed=1)
     for row in X[:, np.argsort(data.difficulty)]:
         answers = row[: int(np.sum(~np.isnan(row)))]
@@ -295,7 +292,7 @@ def test_stopping_ends_with_the_first_run_of_wrong_answers(categories: int) -> N
 
 
 @pytest.mark.parametrize("categories", [2, 3])
-def test_two_stages_route_by_the_score_of_the_first(categories: int) -> None:
+def test_two_stages_route_by_the_score_of_the_first(categories):
     data, X = of_categories(200, 30, categories, design="two-stage", routing=9, seed=2)
     rest = 9 + np.argsort(data.difficulty[9:])
     able = X[:, :9].sum(axis=1) >= 4.5 * (categories - 1)
@@ -306,7 +303,7 @@ def test_two_stages_route_by_the_score_of_the_first(categories: int) -> None:
         assert np.isnan(X[np.ix_(takers, others)]).all()
 
 
-def test_adaptive_gives_items_near_the_ability() -> None:
+def test_adaptive_gives_items_near_the_ability():
     data = simulate.rasch(400, 100, design="adaptive", length=15, seed=3)
     assert (data.responses.counts == 15).all()
     person, item, _ = data.responses.answers()
@@ -316,7 +313,7 @@ def test_adaptive_gives_items_near_the_ability() -> None:
 
 
 @pytest.mark.parametrize("design", ["complete", "adaptive"])
-def test_categories_follow_the_model(design: str) -> None:
+def test_categories_follow_the_model(design):
     data = simulate.partial_credit(4000, 20, categories=4, design=design, seed=3)
     person, item, category = data.responses.answers()
     beta = data.thresholds.reshape(20, 3)[item]
@@ -339,7 +336,7 @@ def test_categories_follow_the_model(design: str) -> None:
         ("partial_credit", {"n_items": 5, "thresholds": [[0], [1]]}, "given for 2 items; there are 5"),
     ],
 )
-def test_bad_arguments_of_ordered_models(model: str, arguments: dict[str, Any], message: str) -> None:
+def test_bad_arguments_of_ordered_models(model, arguments, message):
     with pytest.raises(OptionError, match=message):
         getattr(simulate, model)(50, **arguments)
 
@@ -348,7 +345,7 @@ def test_bad_arguments_of_ordered_models(model: str, arguments: dict[str, Any], 
 
 
 @pytest.mark.parametrize("design", [Popularity(400_000), Sampled(0.0005)])
-def test_users_x_items_is_never_made(design: simulate.Design) -> None:
+def test_users_x_items_is_never_made(design):
     """40,000 x 20,000: 800 million cells, 100 MB even at a bit each; about 400,000 responses."""
     tracemalloc.start()
     data = simulate.rasch(40_000, 20_000, design=design, seed=1)
@@ -358,7 +355,7 @@ def test_users_x_items_is_never_made(design: simulate.Design) -> None:
     assert peak < 60e6
 
 
-def test_adaptive_tests_of_ordered_items_never_make_users_x_items() -> None:
+def test_adaptive_tests_of_ordered_items_never_make_users_x_items():
     """5,000 x 1,000: 5 million cells, 40 MB as numbers."""
     tracemalloc.start()
     simulate.partial_credit(5000, 1000, categories=3, design="adaptive", length=2, seed=1)
@@ -405,6 +402,6 @@ def test_adaptive_tests_of_ordered_items_never_make_users_x_items() -> None:
         ({"n_persons": 5, "n_items": 5, "seed": "x"}, "`seed` is 'x'"),
     ],
 )
-def test_bad_arguments_say_what_is_wrong(arguments: dict[str, Any], message: str) -> None:
+def test_bad_arguments_say_what_is_wrong(arguments, message):
     with pytest.raises(OptionError, match=message):
         simulate.rasch(**arguments)

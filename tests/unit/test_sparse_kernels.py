@@ -1,7 +1,5 @@
 """Loops of scipy that are not public, against the public operations that stand in for them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,13 +10,13 @@ from spectral_irt.simulate import rasch
 
 
 @pytest.fixture(params=["compiled loops", "public operations"])
-def _either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _either(request, monkeypatch):
     if request.param == "public operations":
         monkeypatch.setattr(kernels, "_loops", None)
 
 
 @pytest.mark.usefixtures("_either")
-def test_every_loop_against_dense_matrices() -> None:
+def test_every_loop_against_dense_matrices():
     rng = np.random.default_rng(0)
     dense = np.where(rng.random((30, 7)) < 0.4, rng.normal(size=(30, 7)), 0.0)
     dense[4] = 0
@@ -43,7 +41,7 @@ def test_every_loop_against_dense_matrices() -> None:
     assert np.array_equal(second, np.sort(key))
 
 
-def test_a_fit_does_not_need_what_is_not_public(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_does_not_need_what_is_not_public(monkeypatch):
     drawn = rasch(300, 12, design="sampled", p=0.6, seed=1).responses
     here = si.SpectralRasch().fit(drawn)
     monkeypatch.setattr(kernels, "_loops", None)

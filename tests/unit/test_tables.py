@@ -1,16 +1,12 @@
 """Tables written in pieces are the same bytes as tables written at once."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from spectral_irt import tables
 
 
-def labels(*cells: object) -> np.ndarray:
+def labels(*cells):
     out = np.empty(len(cells), dtype=object)
     out[:] = cells
     return out
@@ -27,7 +23,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_in_pieces(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_pieces(case, tmp_path, monkeypatch):
     whole, pieces = tmp_path / "whole.csv", tmp_path / "pieces.csv"
     tables.write_csv(whole, CASES[case])
     monkeypatch.setattr(tables, "PIECE", 2)
@@ -36,7 +32,7 @@ def test_in_pieces(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert whole.read_text().count("\n") == 1 + len(CASES[case]["x"])
 
 
-def test_nothing_is_nothing_beside_text_and_labels_of_mixed_kinds_are_text() -> None:
+def test_nothing_is_nothing_beside_text_and_labels_of_mixed_kinds_are_text():
     columns = {"a": np.array(["x", None], dtype=object), "b": np.array([1, 2.5], dtype=object)}
     for made in (tables.frame_of(columns), tables.make_table(columns, None)):
         assert made.to_dict(as_series=False) == {"a": ["x", None], "b": ["1", "2.5"]}

@@ -1,10 +1,7 @@
 """Tables as a workbook: the numbers and texts of the CSV files, nothing computed, nothing left behind."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openpyxl
@@ -15,10 +12,9 @@ from hypothesis import strategies as st
 from spectral_irt import xlsx
 from spectral_irt.errors import OutputError
 from spectral_irt.reading import read
-from spectral_irt.tables import Columns
 from spectral_irt.xlsx import refuse_foreign, write_table, write_workbook
 
-TABLE: Columns = {
+TABLE = {
     "item": np.array(["=1+1", "+q", "-q", "@q", "'x", "007", "http://example.org"], dtype=object),
     "difficulty": np.array([1 / 3, -1e-300, np.nan, np.inf, 2.5, 0.0, 1e15]),
     "n": np.array([1, 2, 3, 10**15 - 1, 2**53 + 1, -(10**15), 0]),
@@ -26,12 +22,12 @@ TABLE: Columns = {
 }
 
 
-def sheets(path: Path) -> dict[str, list[list[Any]]]:
+def sheets(path):
     book = openpyxl.load_workbook(path)
     return {sheet.title: [[cell.value for cell in row] for row in sheet.iter_rows()] for sheet in book}
 
 
-def test_what_comes_back(tmp_path: Path) -> None:
+def test_what_comes_back(tmp_path):
     assert write_workbook(tmp_path / "a.xlsx", {"items": TABLE}) == {}
     header, *rows = sheets(tmp_path / "a.xlsx")["items"]
     assert header == list(TABLE)
@@ -44,7 +40,7 @@ def test_what_comes_back(tmp_path: Path) -> None:
     assert truths == TABLE["ok"].tolist()
 
 
-def test_no_cell_is_a_formula_or_a_link(tmp_path: Path) -> None:
+def test_no_cell_is_a_formula_or_a_link(tmp_path):
     write_workbook(tmp_path / "a.xlsx", {"items": TABLE}, {"program": "=1+1", "findings": [{"sentence": "=cmd|x"}]})
     for sheet in openpyxl.load_workbook(tmp_path / "a.xlsx"):
         for row in sheet.iter_rows():
@@ -53,7 +49,7 @@ def test_no_cell_is_a_formula_or_a_link(tmp_path: Path) -> None:
                 assert cell.hyperlink is None
 
 
-def test_the_record(tmp_path: Path) -> None:
+def test_the_record(tmp_path):
     record = {
         "program": "spectral-irt",
         "counts": {"items": 5},
@@ -75,7 +71,7 @@ def test_the_record(tmp_path: Path) -> None:
     assert about["flag"] is True
 
 
-def test_a_table_longer_than_a_sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_longer_than_a_sheet(tmp_path, monkeypatch):
     monkeypatch.setattr(xlsx, "MOST_ROWS", 3)
     short = {"a": np.arange(3)}
     left_out = write_workbook(tmp_path / "a.xlsx", {"items": short, "persons": TABLE}, {"findings": []})
@@ -87,7 +83,7 @@ def test_a_table_longer_than_a_sheet(tmp_path: Path, monkeypatch: pytest.MonkeyP
         write_table(tmp_path / "draft", Path("b.xlsx"), "persons", TABLE)
 
 
-def test_the_longest_text(tmp_path: Path) -> None:
+def test_the_longest_text(tmp_path):
     for text in ("x" * 32_767, "😀" * 16_383):
         write_workbook(tmp_path / "a.xlsx", {"t": {"item": np.array([text], dtype=object)}})
         assert sheets(tmp_path / "a.xlsx")["t"][1] == [text]
@@ -95,7 +91,7 @@ def test_the_longest_text(tmp_path: Path) -> None:
         write_workbook(tmp_path / "b.xlsx", {"t": {"item": np.array(["x" * 32_768], dtype=object)}})
 
 
-def test_a_workbook_of_somebody_else_is_kept(tmp_path: Path) -> None:
+def test_a_workbook_of_somebody_else_is_kept(tmp_path):
     refuse_foreign(tmp_path / "a.xlsx")
     write_workbook(tmp_path / "a.xlsx", {"items": TABLE})
     refuse_foreign(tmp_path / "a.xlsx")
@@ -117,9 +113,9 @@ LABEL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
 @example(["=1+1", "+x", "-x", "@x", " x", "'x"], ["=q", "00"])
 @example(["_x0041_", "_x"], ["\x01", "\t", "a\nb"])
 @given(st.lists(LABEL, min_size=2, max_size=5, unique=True), st.lists(LABEL, min_size=2, max_size=4, unique=True))
-def test_labels_come_back_from_a_workbook(people: list[str], items: list[str]) -> None:
+def test_labels_come_back_from_a_workbook(people, items):
     rows = [(f"{person}p", f"{item}i") for person in people for item in items]
-    columns: Columns = {
+    columns = {
         "person": np.array([person for person, _ in rows], dtype=object),
         "item": np.array([item for _, item in rows], dtype=object),
         "response": np.arange(len(rows)) % 2,

@@ -1,13 +1,9 @@
 """Files that cannot be read: one sentence that says what is wrong, where, and what to do; never a polars error."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +19,7 @@ LONG = "person,item,response\na,q1,1\na,q2,0\nb,q1,0\n"
 SIMPLE = pl.DataFrame({"person": ["a", "b"], "item": ["q", "q"], "response": [1, 0]})
 
 
-def complaint(path: Any, **options: Any) -> str:
+def complaint(path, **options):
     with pytest.raises(ReadError) as error:
         read(path, **options)
     message = str(error.value)
@@ -93,14 +89,14 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.jsonl", b"[" * 100_000, "line 1 is not a JSON object"),
     ],
 )
-def test_files_that_are_no_table(tmp_path: Path, name: str, data: bytes, says: str) -> None:
+def test_files_that_are_no_table(tmp_path, name, data, says):
     (tmp_path / name).write_bytes(data)
     message = complaint(tmp_path / name)
     assert name in message
     assert re.search(says, message), message
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
+def test_files_that_are_not_there(tmp_path):
     (tmp_path / "answers.csv").write_text(WIDE)
     assert "Did you mean 'answers.csv'?" in complaint(tmp_path / "answer.csv")
     (tmp_path / "empty").mkdir()
@@ -117,19 +113,19 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_can_be_read_only_once(tmp_path: Path) -> None:
+def test_a_pipe_can_be_read_only_once(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
     assert "not an ordinary file" in complaint(tmp_path / "a.csv")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read(tmp_path):
     (tmp_path / "a.csv").write_text(WIDE)
     (tmp_path / "a.csv").chmod(0)
     assert "cannot be opened" in complaint(tmp_path / "a.csv")
 
 
-def test_files_of_different_kinds(tmp_path: Path) -> None:
+def test_files_of_different_kinds(tmp_path):
     (tmp_path / "wide.csv").write_text(WIDE)
     (tmp_path / "bare.csv").write_text("q1,q2\n1,0\n")
     (tmp_path / "long.csv").write_text(LONG)
@@ -141,14 +137,14 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     assert "bare.csv has no column of people's labels" in complaint([files["wide.csv"], files["bare.csv"]])
 
 
-def cut(path: Path, keep: float) -> None:
+def cut(path, keep):
     data = path.read_bytes()
     path.write_bytes(data[: int(keep * len(data))])
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.9, 0.999])
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.csv.gz", "a.csv.zst", "a.jsonl.gz"])
-def test_files_cut_short(tmp_path: Path, name: str, keep: float) -> None:
+def test_files_cut_short(tmp_path, name, keep):
     path = tmp_path / name
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({"person": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
@@ -168,7 +164,7 @@ def test_files_cut_short(tmp_path: Path, name: str, keep: float) -> None:
     assert "cannot be" in message
 
 
-def test_damage_inside_a_file(tmp_path: Path) -> None:
+def test_damage_inside_a_file(tmp_path):
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({"person": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
     path = tmp_path / "a.parquet"
@@ -180,7 +176,7 @@ def test_damage_inside_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_rubbish_never_raises_anything_but_our_errors(tmp_path: Path, seed: int) -> None:
+def test_rubbish_never_raises_anything_but_our_errors(tmp_path, seed):
     rng = np.random.default_rng(seed)
     name = ["a.csv", "a.tsv", "a.csv.gz", "a.csv.zst", "a.parquet", "a.arrow", "a.jsonl", "a.jsonl.gz"][seed % 8]
     start = {"parquet": b"PAR1", "arrow": b"ARROW1\0\0", "gz": b"\x1f\x8b\x08", "zst": b"\x28\xb5\x2f\xfd"}
@@ -191,7 +187,7 @@ def test_rubbish_never_raises_anything_but_our_errors(tmp_path: Path, seed: int)
         read(tmp_path / name)
 
 
-def test_a_quotation_mark_that_swallows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quotation_mark_that_swallows_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(raw, "LONGEST_RECORD", 1000)
     monkeypatch.setattr(raw, "PIECE_BYTES", 100)
     (tmp_path / "a.csv").write_text('id,q1\na,1\n"b,1\n' + "c,0\n" * 1000)
@@ -215,13 +211,13 @@ def test_a_quotation_mark_that_swallows_the_file(tmp_path: Path, monkeypatch: py
         (WIDE, {"format": "wide", "item": "q1"}, "columns of a long table"),
     ],
 )
-def test_columns_that_are_not_there(tmp_path: Path, text: str, options: dict[str, Any], says: str) -> None:
+def test_columns_that_are_not_there(tmp_path, text, options, says):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(OptionError, match=says):
         read(tmp_path / "a.csv", **options)
 
 
-def test_fields_that_are_not_there(tmp_path: Path) -> None:
+def test_fields_that_are_not_there(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"id": 1, "responses": {"q": 1}}')
     with pytest.raises(OptionError, match="no column 'who' for `person`; its columns are 'id', 'responses'"):
         read(tmp_path / "a.jsonl", person="who")
@@ -238,7 +234,7 @@ def test_fields_that_are_not_there(tmp_path: Path) -> None:
         ("who,what,score\nq,1,a\n", {"response": "score"}, "no column seems to hold the person"),
     ],
 )
-def test_columns_that_are_not_clear(tmp_path: Path, text: str, options: dict[str, Any], says: str) -> None:
+def test_columns_that_are_not_clear(tmp_path, text, options, says):
     (tmp_path / "a.csv").write_text(text)
     assert re.search(says, complaint(tmp_path / "a.csv", **options))
 
@@ -253,7 +249,7 @@ def test_columns_that_are_not_clear(tmp_path: Path, text: str, options: dict[str
         "student1,student2,student3\n1,0,1\n0,1,1\n",
     ],
 )
-def test_the_wrong_way_round(tmp_path: Path, text: str) -> None:
+def test_the_wrong_way_round(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     assert "orient='items'" in complaint(tmp_path / "a.csv")
     responses = read(tmp_path / "a.csv", orient="items")
@@ -261,6 +257,6 @@ def test_the_wrong_way_round(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["task,q1,q2\na,1,0\nb,0,1\n", "name,q1,q2\np1,1,0\np2,0,1\n", "p1,p2\n1,0\n0,1\n"])
-def test_the_right_way_round(tmp_path: Path, text: str) -> None:
+def test_the_right_way_round(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     assert read(tmp_path / "a.csv").n_persons == 2

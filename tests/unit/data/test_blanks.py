@@ -1,9 +1,5 @@
 """Blank cells: omitted, not reached, not presented; and options that were perhaps not meant."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -24,11 +20,11 @@ TABLE = [
 OMITTED, REACHED = [1, 2, 0, 0, 0], [0, 0, 0, 2, 2]  # and with 9 missing: one more of each
 
 
-def dense(responses: Responses) -> list[list[float | None]]:
+def dense(responses):
     return [[None if np.isnan(x) else x for x in row] for row in responses.to_dense()]
 
 
-def filled(omitted: object, not_reached: object, nine: tuple[object, object]) -> list[list[object]]:
+def filled(omitted, not_reached, nine):
     return [
         [1, omitted, 0, 1, not_reached],
         [_, _, _, _, _],
@@ -41,7 +37,7 @@ def filled(omitted: object, not_reached: object, nine: tuple[object, object]) ->
 @pytest.mark.parametrize("omitted", ["missing", "wrong"])
 @pytest.mark.parametrize("not_reached", ["missing", "wrong"])
 @pytest.mark.parametrize("way", ["array", "list", "frame", "csv", "parquet"])
-def test_blanks_count_as_they_are_said_to(omitted: str, not_reached: str, way: str, tmp_path: Path) -> None:
+def test_blanks_count_as_they_are_said_to(omitted, not_reached, way, tmp_path):
     how = {"omitted": omitted, "not_reached": not_reached, "not_presented": 9}
     names = [f"q{k}" for k in range(5)]
     frame = pl.DataFrame(TABLE, schema=names, orient="row")
@@ -64,7 +60,7 @@ def test_blanks_count_as_they_are_said_to(omitted: str, not_reached: str, way: s
     assert len(said) == ("wrong" in (omitted, not_reached))
 
 
-def test_codes_of_missing_are_blanks_and_the_empty_cell_may_be_another_form() -> None:
+def test_codes_of_missing_are_blanks_and_the_empty_cell_may_be_another_form():
     both = {"omitted": "wrong", "not_reached": "wrong"}
     found = Responses.from_wide(TABLE, missing=9, **both)
     assert dense(found) == filled(0, 0, (0, 0))
@@ -80,14 +76,14 @@ def test_codes_of_missing_are_blanks_and_the_empty_cell_may_be_another_form() ->
     assert sorted(block.options[:4].tolist()) == [0, 0, 1, found.raw.options.index("B")]
 
 
-def test_a_file_for_each_form_needs_no_code(tmp_path: Path) -> None:
+def test_a_file_for_each_form_needs_no_code(tmp_path):
     (tmp_path / "a.csv").write_text("id,q1,q2,q3\nann,1,,0\nbob,1,0,\n")
     (tmp_path / "b.csv").write_text("id,q3,q4\ncy,1,\ndi,,1\n")
     found = si.read([tmp_path / "a.csv", tmp_path / "b.csv"], omitted="wrong", not_reached="wrong")
     assert dense(found) == [[1, 0, 0, _], [1, 0, 0, _], [_, _, 1, 0], [_, _, 0, 1]]
 
 
-def test_pieces_of_a_large_table_are_counted_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pieces_of_a_large_table_are_counted_together(monkeypatch, tmp_path):
     from spectral_irt.reading import frame as tabular
     from spectral_irt.reading import wide_builder as sheets
     from spectral_irt.reading import wide_builder as wide_tables
@@ -117,7 +113,7 @@ def test_pieces_of_a_large_table_are_counted_together(monkeypatch: pytest.Monkey
         assert whole.raw.blanks[name] == want
 
 
-def test_a_form_taken_for_omission_is_said() -> None:
+def test_a_form_taken_for_omission_is_said():
     table = [[1, 0, 1, _, _, 0], [0, 1, 1, _, _, 1], [1, 0, 0, 1, 1, 1], [1, 1, 0, _, _, 0]]
     notes = Responses.from_wide(table, omitted="wrong").notes
     assert [note.code for note in notes] == ["blanks_count_as_wrong", "mostly_blank_items"]
@@ -127,7 +123,7 @@ def test_a_form_taken_for_omission_is_said() -> None:
 
 
 @pytest.mark.parametrize("name", ["omitted", "not_reached"])
-def test_where_blanks_have_no_place_it_is_an_error(name: str, tmp_path: Path) -> None:
+def test_where_blanks_have_no_place_it_is_an_error(name, tmp_path):
     how = {name: "wrong"}
     with pytest.raises(OptionError, match=f"{name}='wrong'` goes by the order of the cells .* row for each answer"):
         Responses.from_long(["a"], ["q"], [1], **how)
@@ -151,7 +147,7 @@ def test_where_blanks_have_no_place_it_is_an_error(name: str, tmp_path: Path) ->
 # ------------------------------------------------------------------ keys
 
 
-def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path: Path) -> None:
+def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path):
     (tmp_path / "a.csv").write_text("id,q1,q2\nann, A ,b\nbob,a,B\ncy,9,A\ndi,A,  \n")
     found = si.read(tmp_path / "a.csv", key={"q1": "A", "q2": " B", "q7": "C"})
     by_code = {note.code: note for note in found.notes}
@@ -169,7 +165,7 @@ def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path: P
     assert {note.code for note in plain.notes} == {"items_taken"}
 
 
-def test_without_a_key_answers_take_no_more_room() -> None:
+def test_without_a_key_answers_take_no_more_room():
     found = Responses.from_wide([[1, 0], [0, 1]])
     assert found.blocks[0].options is None
     assert found.raw is not None

@@ -1,7 +1,5 @@
 """Components of the design, found with the answers at hand and from sums over people alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,12 +9,12 @@ from spectral_irt.data.design import _components_of, components, tied_to
 from spectral_irt.errors import AnswersStayError
 
 
-def stay(responses: Responses) -> np.ndarray:
+def stay(responses):
     raise AnswersStayError("as a database does")
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_sums_alone_find_the_same_components(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_alone_find_the_same_components(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     table = rng.integers(0, 2, (rng.integers(2, 25), rng.integers(2, 12))).astype(float)
     table[rng.random(table.shape) < rng.uniform(0.2, 0.85)] = np.nan
@@ -28,11 +26,11 @@ def test_sums_alone_find_the_same_components(seed: int, monkeypatch: pytest.Monk
         np.testing.assert_array_equal(same_group(found, answered), same_group(searched[0], answered))
 
 
-def same_group(labels: np.ndarray, answered: np.ndarray) -> np.ndarray:
+def same_group(labels, answered):
     return labels[answered][:, None] == labels[answered]
 
 
-def test_components_of_ordered_answers() -> None:
+def test_components_of_ordered_answers():
     """Two forms that share no people: the larger is kept, and the finding names the other."""
     rng = np.random.default_rng(1)
     table = np.full((200, 7), np.nan)
@@ -44,12 +42,12 @@ def test_components_of_ordered_answers() -> None:
     assert answers.largest_component().items.tolist() == [0, 1, 2, 3]
 
 
-def test_kinds_of_people() -> None:
+def test_kinds_of_people():
     people = [[1, None], [None, None], [1, 1], [0, 0], [1, 0], [0, 1], [0, None]]
     assert Responses.from_wide(people).kinds_of_people.tolist() == [1, 2, 1, 1, 2]
 
 
-def test_what_the_anchors_reach() -> None:
+def test_what_the_anchors_reach():
     nan = np.nan
     table = [[1, 0, nan, nan], [0, 1, nan, nan], [nan, nan, 1, 0], [nan, nan, 0, 1], [1, nan, 0, nan]]
     responses = Responses.from_wide(table)

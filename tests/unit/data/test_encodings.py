@@ -1,14 +1,9 @@
 """Text in other encodings than UTF-8: read as it was written, and said."""
 
-from __future__ import annotations
-
 import gzip
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, ReadWarning, SpectralIrtError
 from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
@@ -18,11 +13,11 @@ TEXT = "élève,q1,q2\nZoë,1,0\nJosé,0,1\n"
 WORDS = (["Zoë", "José"], ["q1", "q2"])
 
 
-def labels(responses: Responses) -> tuple[list[Any], list[Any]]:
+def labels(responses):
     return responses.persons.tolist(), responses.items.tolist()
 
 
-def codes(responses: Responses) -> list[tuple[str, str]]:
+def codes(responses):
     return [(note.code, note.severity) for note in responses.notes if note.code == "encoding"]
 
 
@@ -41,9 +36,7 @@ def codes(responses: Responses) -> list[tuple[str, str]]:
 )
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("size", [7, 1 << 23])  # pieces that end within characters
-def test_it_is_told_and_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, said: list[Any], packed: bool, size: int
-) -> None:
+def test_it_is_told_and_said(tmp_path, monkeypatch, encoding, said, packed, size):
     unpacked = raw._unpacked_plain
     monkeypatch.setattr(raw, "_unpacked_plain", lambda file, asked: unpacked(file, max(min(size, asked), 64)))
     data = TEXT.encode(encoding)
@@ -54,12 +47,12 @@ def test_it_is_told_and_said(
     assert codes(found) == said
 
 
-def test_the_euro_and_the_dash_of_windows(tmp_path: Path) -> None:
+def test_the_euro_and_the_dash_of_windows(tmp_path):
     (tmp_path / "a.csv").write_bytes("id,q–1,q€2\na,1,0\nb,0,1\n".encode("cp1252"))
     assert read(tmp_path / "a.csv").items.tolist() == ["q–1", "q€2"]
 
 
-def test_what_is_said_is_believed(tmp_path: Path) -> None:
+def test_what_is_said_is_believed(tmp_path):
     for encoding in ("cp1250", "mac-roman", "cp1252", "utf-16", "UTF_8", "latin1"):
         path = tmp_path / "a.csv"
         path.write_bytes(TEXT.replace("è", "é").encode(encoding))
@@ -74,7 +67,7 @@ def test_what_is_said_is_believed(tmp_path: Path) -> None:
         read(tmp_path / "b.csv", encoding="ascii")
 
 
-def test_json_lines_and_keys_and_several_files(tmp_path: Path) -> None:
+def test_json_lines_and_keys_and_several_files(tmp_path):
     (tmp_path / "a.jsonl").write_bytes('{"id": "Zoë", "responses": {"q1": 1, "é": 0}}\n'.encode("cp1252"))
     found = read(tmp_path / "a.jsonl")
     assert labels(found) == (["Zoë"], ["q1", "é"])
@@ -89,13 +82,13 @@ def test_json_lines_and_keys_and_several_files(tmp_path: Path) -> None:
     assert ["b.csv" in note.sentence for note in found.notes if note.code == "encoding"] == [True]
 
 
-def test_a_bad_byte_among_good_utf8_is_damage(tmp_path: Path) -> None:
+def test_a_bad_byte_among_good_utf8_is_damage(tmp_path):
     (tmp_path / "a.csv").write_bytes(TEXT.encode() + b"\xe9,1,0\n")
     with pytest.raises(SpectralIrtError, match=r"line 4 is not UTF-8 text .*encoding='cp1252'"):
         read(tmp_path / "a.csv")
 
 
-def test_names_of_encodings() -> None:
+def test_names_of_encodings():
     assert checked_encoding(None) is None
     assert checked_encoding("UTF8") == "utf-8"
     assert checked_encoding("windows-1252") == "cp1252"
@@ -106,7 +99,7 @@ def test_names_of_encodings() -> None:
         checked_encoding("window-1252")
 
 
-def test_encodings_are_for_text(tmp_path: Path) -> None:
+def test_encodings_are_for_text(tmp_path):
     import polars as pl
 
     pl.DataFrame({"id": ["a"], "q1": [1]}).write_parquet(tmp_path / "a.parquet")
@@ -114,7 +107,7 @@ def test_encodings_are_for_text(tmp_path: Path) -> None:
         read(tmp_path / "a.parquet", encoding="cp1252")
 
 
-def test_what_first_bytes_tell() -> None:
+def test_what_first_bytes_tell():
     assert _encoding_of(b"id,q1\n") is None
     assert _encoding_of(b"") is None
     assert _encoding_of(b"\xff\xfe\x00\x00i\x00\x00\x00") == "utf-32"

@@ -1,13 +1,9 @@
 """Input that used to end in a traceback, a panic, or hours of work: a sentence, in bounded time and memory."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 import threading
 import tracemalloc
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +18,7 @@ from spectral_irt.reading import read
 HUGE = 10**400
 
 
-def test_a_number_of_401_digits(tmp_path: Path) -> None:
+def test_a_number_of_401_digits(tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text(f'{{"id": "x", "responses": {{"a": {HUGE}, "b": 1}}}}\n{{"id": "y", "responses": {{"a": 1}}}}\n')
     with pytest.raises(ResponseValueError, match=r"column 'a', row 1 holds 10{59}\.\.\. \(401 characters\)"):
@@ -46,7 +42,7 @@ def test_a_number_of_401_digits(tmp_path: Path) -> None:
         '{"person": "x", "item": "a", "response": 1, "response": 0}',
     ],
 )
-def test_a_field_twice_in_a_line(line: str, tmp_path: Path) -> None:
+def test_a_field_twice_in_a_line(line, tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text(f"\n{line}\n")
     with pytest.raises(ReadError, match=r"line 2 has the field '(id|a|response)' more than once"):
@@ -54,7 +50,7 @@ def test_a_field_twice_in_a_line(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonlines", "ndjson"])
-def test_json_lines_by_any_name(ending: str, tmp_path: Path) -> None:
+def test_json_lines_by_any_name(ending, tmp_path):
     file = tmp_path / f"a.{ending}"
     file.write_text('{"id": "x", "a": 1, "b": 0}\n{"id": "y", "a": 0, "b": 1}\n')
     assert read(file).persons.tolist() == ["x", "y"]
@@ -63,7 +59,7 @@ def test_json_lines_by_any_name(ending: str, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- dataframes
 
 
-def test_a_column_without_a_name_is_an_item() -> None:
+def test_a_column_without_a_name_is_an_item():
     table = pd.DataFrame([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
     table.columns = pd.Index([None, "a", "b"], dtype=object)
     for way in (Responses.from_wide, read):
@@ -71,7 +67,7 @@ def test_a_column_without_a_name_is_an_item() -> None:
     assert SpectralRasch().fit(table).item_labels_.tolist() == ["None", "a", "b"]
 
 
-def test_columns_of_several_levels() -> None:
+def test_columns_of_several_levels():
     table = pd.DataFrame([[1, 0], [0, 1]], columns=pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")]))
     for way in (Responses.from_wide, read, SpectralRasch().fit):
         with pytest.raises(ReadError, match=r"several levels, as in \('x', 'a'\).* Join them"):
@@ -81,14 +77,14 @@ def test_columns_of_several_levels() -> None:
     assert str(caught.value).endswith("for c in df.columns].")  # no option would help
 
 
-def test_rows_of_several_levels_are_labels() -> None:
+def test_rows_of_several_levels_are_labels():
     rows = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")])
     table = pd.DataFrame([[1, 0], [0, 1]], columns=["a", "b"], index=rows)
     assert Responses.from_wide(table).persons.tolist() == ["('x', 'a')", "('x', 'b')"]  # as `fit` calls them
 
 
 @pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_arrow_with_repeated_columns(opened: Any, tmp_path: Path) -> None:
+def test_arrow_with_repeated_columns(opened, tmp_path):
     table = pa.table([["x", "y"], [1, 0], [0, 1], [1, 1]], names=["id", "é", "b", "é"])
     file = tmp_path / "a.arrow"
     with opened(str(file), table.schema) as out:
@@ -98,7 +94,7 @@ def test_arrow_with_repeated_columns(opened: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_arrow_that_is_cut_short(opened: Any, tmp_path: Path) -> None:
+def test_arrow_that_is_cut_short(opened, tmp_path):
     file = tmp_path / "whole.arrow"
     table = pa.table({"id": ["x", "y"], "a": [1, 0], "b": [0, 1]})
     with opened(str(file), table.schema) as out:
@@ -127,7 +123,7 @@ def test_arrow_that_is_cut_short(opened: Any, tmp_path: Path) -> None:
         ("a.jsonl", '{"id":"a","q1":1,"q2":0}\n', "\n", "Responses(1 persons x 2 items, 2 responses, 50.0% right)"),
     ],
 )
-def test_256_mb_of_blank_lines(name: str, start: str, line: str, said: str, tmp_path: Path) -> None:
+def test_256_mb_of_blank_lines(name, start, line, said, tmp_path):
     """They are never held together: Python allocates a small part of them."""
     file = tmp_path / f"{name}.gz"
     piece = line.encode() * ((1 << 20) // len(line))
@@ -146,7 +142,7 @@ def test_256_mb_of_blank_lines(name: str, start: str, line: str, said: str, tmp_
     assert peak < 64e6
 
 
-def test_blank_lines_between_records(tmp_path: Path) -> None:
+def test_blank_lines_between_records(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("\n  \n\nid,q1,q2\n\na,1,0\n \n\r\nb,0,1\n\n")
     np.testing.assert_array_equal(read(file).to_dense(), [[1, 0], [0, 1]])
@@ -158,16 +154,16 @@ def test_blank_lines_between_records(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ what is shared stays whole
 
 
-def test_threads_share_responses() -> None:
+def test_threads_share_responses():
     rng = np.random.default_rng(5)
     answers = (rng.random((400, 6)) < 0.5).astype(float)
-    wrong: list[BaseException] = []
+    wrong = []
 
     for _ in range(30):
         block = Responses.from_wide(answers).blocks[0]
         barrier = threading.Barrier(8)
 
-        def work(block: Any = block, barrier: Any = barrier) -> None:
+        def work(block=block, barrier=barrier):
             barrier.wait()
             try:
                 right, not_right = block.halves(6)
@@ -188,7 +184,7 @@ def test_threads_share_responses() -> None:
     assert not wrong, wrong[:3]
 
 
-def test_a_block_seen_with_more_items() -> None:
+def test_a_block_seen_with_more_items():
     block = Responses.from_wide([[1, 0, 1, 0, 1]]).blocks[0]
     assert block.pattern(5).shape == (2, 5)
     assert block.pattern(9).shape == (2, 9)
@@ -196,7 +192,7 @@ def test_a_block_seen_with_more_items() -> None:
     assert [half.shape for half in block.halves(9)] == [(1, 9)] * 2
 
 
-def test_what_was_learned_cannot_be_changed() -> None:
+def test_what_was_learned_cannot_be_changed():
     responses = Responses.from_wide([[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]])
     fit = SpectralRasch().fit(responses)
     names = [name for name in dir(fit) if name.endswith("_") and not name.startswith("_") and hasattr(fit, name)]
@@ -208,7 +204,7 @@ def test_what_was_learned_cannot_be_changed() -> None:
         assert name
 
 
-def test_probabilities_of_a_table_of_answers() -> None:
+def test_probabilities_of_a_table_of_answers():
     answers = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
     fit = SpectralRasch().fit(answers)
     assert fit.predict_proba([0.0, 1.0]).shape == (2, 3)
@@ -216,7 +212,7 @@ def test_probabilities_of_a_table_of_answers() -> None:
     for table in (answers, np.array(answers), pd.DataFrame(answers), Responses.from_wide(answers)):
         wanted = r"takes abilities, one number per person.* fit\.analyse\(answers\)\.persons\(\)"
         with pytest.raises(OptionError, match=wanted):
-            fit.predict_proba(table)  # type: ignore[arg-type]
+            fit.predict_proba(table)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +223,7 @@ def test_probabilities_of_a_table_of_answers() -> None:
         r'{"person": "a\ud83d", "x": 1, "y": 0}',
     ],
 )
-def test_half_of_a_character_in_json(tmp_path: Path, line: str) -> None:
+def test_half_of_a_character_in_json(tmp_path, line):
     file = tmp_path / "a.jsonl"
     file.write_text(line.replace(r"\ud800", "").replace(r"\uDC00", "").replace(r"\ud83d", "") + "\n" + line + "\n")
     with pytest.raises(ReadError, match=r"a\.jsonl: line 2 holds \\ud[8c][03][0d], half of a pair"):
@@ -237,7 +233,7 @@ def test_half_of_a_character_in_json(tmp_path: Path, line: str) -> None:
     assert read(whole).items.tolist() == ["y", "\U0001f600"]
 
 
-def test_columns_that_the_reader_panics_at(tmp_path: Path) -> None:
+def test_columns_that_the_reader_panics_at(tmp_path):
     """A sentence that does not call a sound file damaged."""
     kind = pa.run_end_encoded(pa.int32(), pa.string())
     runs = pa.RunEndEncodedArray.from_arrays([2, 4], ["a", "b"], kind)
@@ -249,11 +245,11 @@ def test_columns_that_the_reader_panics_at(tmp_path: Path) -> None:
             read(tmp_path / name)
 
 
-def test_a_record_batch_is_a_table_of_one_piece() -> None:
+def test_a_record_batch_is_a_table_of_one_piece():
     batch = pa.record_batch({"q1": [1, 0, 1, 0], "q2": [0, 1, 1, 0], "q3": [1, 1, 0, 0]})
     assert read(batch).item_counts.tolist() == [4, 4, 4]
 
 
-def test_labels_that_are_no_labels() -> None:
+def test_labels_that_are_no_labels():
     with pytest.raises(ReadError, match=r"labels of items are numbers or texts, and one is \[1\] \(list\)"):
         Responses.from_wide(np.eye(3), items=[[1], [2], [3]])

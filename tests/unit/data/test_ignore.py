@@ -1,10 +1,7 @@
 """Columns that are about persons, not answers, left out of a wide table."""
 
-from __future__ import annotations
-
 import gzip
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,7 +14,7 @@ TABLE = pl.DataFrame(
 )
 
 
-def written(kind: str, folder: Path) -> Path:
+def written(kind, folder):
     path = folder / f"answers.{kind}"
     if kind == "csv":
         TABLE.write_csv(path)
@@ -30,7 +27,7 @@ def written(kind: str, folder: Path) -> Path:
     return path
 
 
-def test_what_cannot_be_ignored(tmp_path: Path) -> None:
+def test_what_cannot_be_ignored(tmp_path):
     path = written("csv", tmp_path)
     with pytest.raises(OptionError, match=r"no column 'sec' for `ignore`; .* Did you mean 'sex'"):
         read(path, ignore="sec")
@@ -42,7 +39,7 @@ def test_what_cannot_be_ignored(tmp_path: Path) -> None:
         read(written("jsonl", tmp_path), ignore="sec")
 
 
-def test_columns_that_look_like_no_items_are_named(tmp_path: Path) -> None:
+def test_columns_that_look_like_no_items_are_named(tmp_path):
     table = TABLE.with_columns(q3=pl.Series([1, 1, 0]), q4=pl.Series([0, 1, 0]), q5=pl.Series([0, 1, 1]))
     table = table.rename({"age": "height", "sex": "eyes"})
     table.select("name", pl.exclude("name")).write_csv(tmp_path / "people.csv")

@@ -1,10 +1,6 @@
 """What is an item and what is not: attributes of the people, total scores, columns that a key does not have."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,11 +19,11 @@ PEOPLE = [f"p{k}" for k in range(40)]
 BINARY = (RNG.random(40) < 0.5).astype(int).tolist()
 
 
-def table(**attributes: Any) -> pl.DataFrame:
+def table(**attributes):
     return pl.DataFrame({"student": PEOPLE, **attributes, **ANSWERS})
 
 
-def save(frame: pl.DataFrame, path: Path) -> Path:
+def save(frame, path):
     if path.suffix == ".csv":
         frame.write_csv(path)
     elif path.suffix == ".parquet":
@@ -37,12 +33,12 @@ def save(frame: pl.DataFrame, path: Path) -> Path:
     return path
 
 
-def said(responses: Responses) -> dict[str, Any]:
+def said(responses):
     return {finding.code: finding for finding in responses.notes}
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
-def test_attributes_are_not_items(kind: str, tmp_path: Path) -> None:
+def test_attributes_are_not_items(kind, tmp_path):
     frame = table(Gender=BINARY, school_id=BINARY, age=list(range(20, 60)))
     found = read(save(frame, tmp_path / f"a.{kind}"))
     assert found.items.tolist() == ITEMS
@@ -61,12 +57,12 @@ def test_attributes_are_not_items(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sex", "GROUP", "class", "School", "form", "grade", "student_sex", "testForm"])
-def test_names_that_say_attribute(name: str) -> None:
+def test_names_that_say_attribute(name):
     assert read(table(**{name: BINARY})).items.tolist() == ITEMS
 
 
 @pytest.mark.parametrize("name", ["age", "id", "total", "score", "Total Score", "test_date"])
-def test_names_of_measures(name: str) -> None:
+def test_names_of_measures(name):
     """Left out when the values are not those of an item; kept, with a warning, when they are."""
     assert read(table(**{name: list(range(40))})).items.tolist() == ITEMS
     kept = read(table(**{name: BINARY}))
@@ -76,7 +72,7 @@ def test_names_of_measures(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["score1", "form3_q2", "classic", "aged", "groups", "x", "identity"])
-def test_names_that_do_not(name: str) -> None:
+def test_names_that_do_not(name):
     found = read(table(**{name: BINARY}))
     assert found.items.tolist() == [name, *ITEMS]
     assert list(said(found)) == ["items_taken"]
@@ -90,21 +86,21 @@ def test_names_that_do_not(name: str) -> None:
         ["Group A", "Group B", "Group C", "Group D"],
     ],
 )
-def test_where_all_items_are_called_so_they_are_items(names: list[str]) -> None:
+def test_where_all_items_are_called_so_they_are_items(names):
     frame = table().select("student", **dict(zip(names, ITEMS, strict=True)))
     found = read(frame)
     assert found.items.tolist() == names
     assert list(said(found)) == ["items_taken"]
 
 
-def test_an_attribute_before_the_labels() -> None:
+def test_an_attribute_before_the_labels():
     frame = table().select(pl.Series("school", BINARY), pl.all())
     found = read(frame)
     assert found.persons.tolist() == PEOPLE
     assert found.items.tolist() == ITEMS
 
 
-def test_a_total_score_by_its_values(tmp_path: Path) -> None:
+def test_a_total_score_by_its_values(tmp_path):
     frame = table().with_columns(raw=pl.sum_horizontal(ITEMS))
     found = read(save(frame, tmp_path / "a.csv"))
     assert found.items.tolist() == ITEMS
@@ -123,7 +119,7 @@ def test_a_total_score_by_its_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 @pytest.mark.parametrize("items", ["q*,gender", ["q?", "gender"], ["q1", "q2,q3", "q4", "gender"]])
-def test_items_by_name_and_pattern(items: Any, kind: str, tmp_path: Path) -> None:
+def test_items_by_name_and_pattern(items, kind, tmp_path):
     frame = table(gender=BINARY, city=["x"] * 40)
     found = read(save(frame, tmp_path / f"a.{kind}"), items=items)
     assert found.items.tolist() == ["gender", *ITEMS]
@@ -131,7 +127,7 @@ def test_items_by_name_and_pattern(items: Any, kind: str, tmp_path: Path) -> Non
     assert list(said(found)) == ["items_taken"]
 
 
-def test_items_of_nested_answers(tmp_path: Path) -> None:
+def test_items_of_nested_answers(tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text('{"id": "x", "responses": {"q1": 1, "q2": 0}}\n{"id": "y", "responses": {}}\n')
     assert read(file).counts.tolist() == [2, 0]
@@ -139,13 +135,13 @@ def test_items_of_nested_answers(tmp_path: Path) -> None:
         read(file, items="q*")
 
 
-def test_a_name_with_a_comma() -> None:
+def test_a_name_with_a_comma():
     frame = table().rename({"q1": "a,b"}).with_columns(a=pl.lit("?"))
     assert read(frame, items=["a,b", "q2"]).items.tolist() == ["a,b", "q2"]
     assert read(frame, ignore=["a,b", "a"]).items.tolist() == ["q2", "q3", "q4"]
 
 
-def test_items_that_cannot_be(tmp_path: Path) -> None:
+def test_items_that_cannot_be(tmp_path):
     with pytest.raises(OptionError, match=r"no column 'z\*' for `items`"):
         read(table(), items="q1,z*")
     long = pl.DataFrame({"person": ["a", "a"], "item": ["q1", "q2"], "response": [1, 0]})
@@ -155,7 +151,7 @@ def test_items_that_cannot_be(tmp_path: Path) -> None:
         read(table(), items="q1", orient="items")
 
 
-def test_columns_to_ignore_in_one_word(tmp_path: Path) -> None:
+def test_columns_to_ignore_in_one_word(tmp_path):
     frame = table(city=["x"] * 40, hair=["y"] * 40)
     for kind in ("csv", "jsonl"):
         file = save(frame, tmp_path / f"a.{kind}")
@@ -174,7 +170,7 @@ CHOICES = pl.DataFrame(
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
-def test_columns_that_are_not_in_the_key(kind: str, tmp_path: Path) -> None:
+def test_columns_that_are_not_in_the_key(kind, tmp_path):
     found = read(save(CHOICES, tmp_path / f"a.{kind}"), key={"q1": "A", "q2": "B", "q9": "C"})
     assert found.items.tolist() == ["q1", "q2"]
     assert found.to_dense().tolist() == [[1, 1], [0, 1], [1, 0]]
@@ -185,7 +181,7 @@ def test_columns_that_are_not_in_the_key(kind: str, tmp_path: Path) -> None:
     assert said(attribute)["not_in_key"].severity == "note"  # sex is not an item by its name
 
 
-def test_no_column_in_the_key() -> None:
+def test_no_column_in_the_key():
     with pytest.raises(OptionError, match="the key has no answer for"):
         read(CHOICES, key={"z1": "A"})
 
@@ -194,8 +190,8 @@ def test_no_column_in_the_key() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_fit_takes_what_the_readers_take(kind: str) -> None:
-    def native(frame: pl.DataFrame) -> Any:
+def test_fit_takes_what_the_readers_take(kind):
+    def native(frame):
         return {"pandas": frame.to_pandas, "polars": lambda: frame, "pyarrow": frame.to_arrow}[kind]()
 
     wide = table(gender=BINARY)
@@ -211,7 +207,7 @@ def test_fit_takes_what_the_readers_take(kind: str) -> None:
     assert fit.analyse(native(long)).persons().shape[0] == 40
 
 
-def test_fit_keeps_a_wide_frame_as_it_was() -> None:
+def test_fit_keeps_a_wide_frame_as_it_was():
     frame = pd.DataFrame(ANSWERS, index=PEOPLE)
     frame.iloc[3, 1] = np.nan
     responses = read(frame)
@@ -224,7 +220,7 @@ def test_fit_keeps_a_wide_frame_as_it_was() -> None:
     )
 
 
-def test_what_fit_cannot_be_told_goes_to_the_reader() -> None:
+def test_what_fit_cannot_be_told_goes_to_the_reader():
     frame = table(city=["x"] * 40)
     with pytest.raises(SpectralIrtError, match=r"ignore='city'.* go to spectral_irt\.read"):
         SpectralRasch().fit(frame)
@@ -234,7 +230,7 @@ def test_what_fit_cannot_be_told_goes_to_the_reader() -> None:
 # --------------------------------------------------------------------------------- as a spreadsheet saved it
 
 
-def messy(*more: str) -> bytes:
+def messy(*more):
     """With a mark at its start, semicolons, rows without anything, a column of remarks."""
     last = ["-" if k % 7 == 0 else k % 3 % 2 for k in range(20)]
     rows = [f"Kind {k};{k % 2};{k // 2 % 2};{last[k]};{'krank' if k == 3 else ''}" for k in range(20)]
@@ -242,7 +238,7 @@ def messy(*more: str) -> bytes:
     return b"\xef\xbb\xbf" + "\r\n".join(["Name des Kindes;a;b;c;Bemerkung", *rows, *more, ""]).encode()
 
 
-def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path: Path) -> None:
+def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path):
     (tmp_path / "a.csv").write_bytes(messy())
     found = read(tmp_path / "a.csv", missing="-", ignore="Bemerkung")
     assert found.persons.tolist() == [f"Kind {k}" for k in range(20)]
@@ -252,7 +248,7 @@ def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path: 
         read(tmp_path / "b.csv", missing="-", ignore="Bemerkung")
 
 
-def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_path: Path) -> None:
+def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_path):
     (tmp_path / "a.csv").write_bytes(messy())
     with pytest.raises(ResponseValueError) as raised:
         read(tmp_path / "a.csv")

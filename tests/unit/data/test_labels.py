@@ -1,12 +1,9 @@
 """Labels come out as they went in: any Unicode, commas, quotes, line breaks, HTML, in every format."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +39,7 @@ people = st.lists(names, min_size=2, max_size=6, unique=True)
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def as_read_without_types(texts: list[str]) -> list[object]:
+def as_read_without_types(texts):
     """CSV has no types: labels that are all plain whole numbers are integers."""
     try:
         numbers = [int(text) for text in texts]
@@ -52,25 +49,25 @@ def as_read_without_types(texts: list[str]) -> list[object]:
     return list(numbers) if plain else list(texts)
 
 
-def csv_text(rows: list[list[object]], separator: str = ",") -> str:
+def csv_text(rows, separator=","):
     out = io.StringIO(newline="")
     csv.writer(out, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(rows)
     return out.getvalue()
 
 
-def through_file(name: str, write: Callable[[Path], object], **options: str) -> Responses:
+def through_file(name, write, **options):
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, name)
         write(path)
-        return read(path, **options)  # type: ignore[arg-type]
+        return read(path, **options)
 
 
-def long_rows(persons: list[str], items: list[str]) -> list[tuple[str, str, int]]:
+def long_rows(persons, items):
     return [(person, item, (k + i) % 2) for k, person in enumerate(persons) for i, item in enumerate(items)]
 
 
-def check_long(responses: Responses, persons: list[object], items: list[object]) -> None:
-    persons, items = sorted(persons), sorted(items)  # type: ignore[type-var]
+def check_long(responses, persons, items):
+    persons, items = sorted(persons), sorted(items)
     assert responses.persons.tolist() == persons
     assert responses.items.tolist() == items
     assert responses.n_responses == len(persons) * len(items)
@@ -79,7 +76,7 @@ def check_long(responses: Responses, persons: list[object], items: list[object])
 @quick
 @given(people, labels)
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_long_csv(name: str, persons: list[str], items: list[str]) -> None:
+def test_long_csv(name, persons, items):
     if any("\0" in label for label in persons + items):
         persons, items = [u.replace("\0", "0") + str(k) for k, u in enumerate(persons)], ["a", "b"]
     rows = [["person", "item", "response"], *map(list, long_rows(persons, items))]
@@ -90,7 +87,7 @@ def test_long_csv(name: str, persons: list[str], items: list[str]) -> None:
 
 @quick
 @given(people, labels)
-def test_wide_csv(persons: list[str], items: list[str]) -> None:
+def test_wide_csv(persons, items):
     persons, items = (
         [label.replace("\0", "0") + "x" * (k + 1) for k, label in enumerate(kind)] for kind in (persons, items)
     )
@@ -109,8 +106,8 @@ def test_wide_csv(persons: list[str], items: list[str]) -> None:
 @quick
 @given(people, labels)
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-def test_typed_files(name: str, persons: list[str], items: list[str]) -> None:
-    def save(frame: pl.DataFrame, path: Path) -> None:
+def test_typed_files(name, persons, items):
+    def save(frame, path):
         frame.write_parquet(path) if name.endswith("parquet") else frame.write_ipc(path)
 
     long = pl.DataFrame(long_rows(persons, items), schema=["person", "item", "response"], orient="row")
@@ -124,18 +121,18 @@ def test_typed_files(name: str, persons: list[str], items: list[str]) -> None:
 
 @quick
 @given(people, labels)
-def test_json_lines(persons: list[str], items: list[str]) -> None:
+def test_json_lines(persons, items):
     people = [{"subject_id": person, "responses": dict.fromkeys(items, 1)} for person in persons]
     for ascii_only in (True, False):
         text = "\n".join(json.dumps(person, ensure_ascii=ascii_only) for person in people)
-        responses = through_file("a.jsonl", lambda path, text=text: path.write_bytes(text.encode()))  # type: ignore[misc]
+        responses = through_file("a.jsonl", lambda path, text=text: path.write_bytes(text.encode()))
         assert responses.persons.tolist() == sorted(persons)
         assert responses.items.tolist() == sorted(items)
 
 
 @quick
 @given(people, labels)
-def test_frames(persons: list[str], items: list[str]) -> None:
+def test_frames(persons, items):
     long = pl.DataFrame(long_rows(persons, items), schema=["person", "item", "response"], orient="row")
     check_long(read(long), list(persons), list(items))
     check_long(read(long.to_pandas()), list(persons), list(items))
@@ -143,7 +140,7 @@ def test_frames(persons: list[str], items: list[str]) -> None:
 
 @quick
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=6, unique=True))
-def test_integers(persons: list[int]) -> None:
+def test_integers(persons):
     frame = pl.DataFrame({"person": persons, "item": ["a"] * len(persons), "response": [1] * len(persons)})
     for name, save in (("a.parquet", frame.write_parquet), ("a.csv", frame.write_csv), ("a.arrow", frame.write_ipc)):
         responses = through_file(name, save)
@@ -151,7 +148,7 @@ def test_integers(persons: list[int]) -> None:
         assert responses.persons.tolist() == sorted(persons)
 
 
-def test_compressed_csv_keeps_line_breaks_in_labels(tmp_path: Path) -> None:
+def test_compressed_csv_keeps_line_breaks_in_labels(tmp_path):
     text = csv_text([["person", "item", "response"], ["a\nb", "q\n1", 1], ["c", "q,2", 0]])
     with pa.CompressedOutputStream(str(tmp_path / "a.csv.zst"), "zstd") as file:
         file.write(text.encode())
@@ -161,7 +158,7 @@ def test_compressed_csv_keeps_line_breaks_in_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["NA", "nan", "NaN", "null", "", None, float("nan")])
-def test_what_means_no_answer_means_no_group(nothing: object) -> None:
+def test_what_means_no_answer_means_no_group(nothing):
     split = by_label(Responses.from_wide(np.eye(4)), ["f", "m", nothing, "f"])
     assert split.names == ("f", "m")
     assert split.group.tolist() == [0, 1, -1, 0]

@@ -1,11 +1,7 @@
 """People without a name are refused, in every kind of file and table; numbers too large for 64 bits stay themselves."""
 
-from __future__ import annotations
-
 import itertools
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,17 +16,17 @@ NOBODY = ["NA", "NaN", "nan", "null", " NA ", ""]
 LARGE = 2**63 + 5
 
 
-def long_table(label: Any) -> pl.DataFrame:
+def long_table(label):
     persons = pl.Series(["ann", label, "bob", label], dtype=pl.String)
     return pl.DataFrame({"person": persons, "item": ["a", "b", "a", "a"], "response": [1, 0, 1, 1]})
 
 
-def wide_table(label: Any) -> pl.DataFrame:
+def wide_table(label):
     persons = pl.Series(["ann", label, "bob", label], dtype=pl.String)
     return pl.DataFrame({"student": persons, "a": [1, 0, 1, 1], "b": [0, 1, 1, 0]})
 
 
-def save(table: pl.DataFrame, path: Path) -> Path:
+def save(table, path):
     if path.suffix == ".parquet":
         table.write_parquet(path)
     elif path.suffix == ".arrow":
@@ -47,22 +43,22 @@ def save(table: pl.DataFrame, path: Path) -> Path:
     [*(("csv", label) for label in [*NOBODY, None]), *itertools.product(["parquet", "arrow", "jsonl"], [" NA ", None])],
 )
 @pytest.mark.parametrize("table", [long_table, wide_table], ids=["long", "wide"])
-def test_files(kind: str, table: Any, label: Any, tmp_path: Path) -> None:
+def test_files(kind, table, label, tmp_path):
     file = save(table(label), tmp_path / f"answers.{kind}")
     for duplicates in ("error", "last"):
         with pytest.raises(ReadError, match=r"(person|student)' names the people, and rows 2, 4 have no name there"):
-            read(file, duplicates=duplicates)  # type: ignore[arg-type]
+            read(file, duplicates=duplicates)
 
 
 @pytest.mark.parametrize("label", [*NOBODY, None])
 @pytest.mark.parametrize("table", [long_table, wide_table], ids=["long", "wide"])
-def test_frames(table: Any, label: Any) -> None:
+def test_frames(table, label):
     for frame in (table(label), table(label).to_pandas()):
         with pytest.raises(ReadError, match="rows 2, 4 have no name"):
             read(frame)
 
 
-def test_nan_as_a_number() -> None:
+def test_nan_as_a_number():
     persons = [1.0, np.nan, np.nan]
     long = pl.DataFrame({"person": persons, "item": ["a", "b", "a"], "response": [1, 0, 1]})
     with pytest.raises(ReadError, match="rows 2, 3 have no name"):
@@ -76,18 +72,18 @@ def test_nan_as_a_number() -> None:
             way(indexed)
 
 
-def test_columns_in_memory() -> None:
+def test_columns_in_memory():
     with pytest.raises(ReadError, match="rows 2, 3 have no name"):
         Responses.from_long(["ann", "NA", "NA"], ["a", "b", "c"], [1, 0, 1])
 
 
-def test_items_may_be_called_so(tmp_path: Path) -> None:
+def test_items_may_be_called_so(tmp_path):
     file = tmp_path / "answers.csv"
     file.write_text("person,item,response\nann,NA,1\nann,null,0\nbob,NA,0\n")
     assert read(file).items.tolist() == ["NA", "null"]
 
 
-def test_rows_of_items_keep_their_names(tmp_path: Path) -> None:
+def test_rows_of_items_keep_their_names(tmp_path):
     file = tmp_path / "answers.csv"
     file.write_text("item,ann,bob\nNA,1,0\nq2,0,1\n")
     assert read(file, orient="items").items.tolist() == ["NA", "q2"]
@@ -96,7 +92,7 @@ def test_rows_of_items_keep_their_names(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------- large numbers
 
 
-def test_numbers_beyond_64_bits() -> None:
+def test_numbers_beyond_64_bits():
     persons = np.array([LARGE, 3], dtype=np.uint64)
     assert Responses.from_long(persons, ["a", "b"], [1, 0]).persons.tolist() == ["3", str(LARGE)]
     assert Responses.from_wide([[1, 0]], items=persons.tolist()).items.tolist() == [LARGE, 3]

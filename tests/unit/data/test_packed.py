@@ -1,16 +1,11 @@
 """Packed files: what comes back is what went in, or a sentence."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +19,7 @@ from spectral_irt.engine.memory import is_mapped
 from spectral_irt.errors import OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
 
 
-def same(a: Responses, b: Responses) -> None:
+def same(a, b):
     assert a.digest() == b.digest()
     assert (a.persons.tolist(), a.items.tolist(), a.source, a.words, a.raw) == (
         *(b.persons.tolist(), b.items.tolist()),
@@ -36,7 +31,7 @@ def same(a: Responses, b: Responses) -> None:
 
 
 @pytest.fixture
-def keyed(tmp_path: Path) -> Responses:
+def keyed(tmp_path):
     """Multiple choice with blanks that count as wrong, an option spelled unlike the key, and strange labels."""
     rows = ["who,q1,q2,né", "ann,A,b,C", "bob,B,,C", 'ç"\n,A,B,', "dee,,,"]
     (tmp_path / "choices.csv").write_text("\n".join(rows).replace('ç"\n', '"ç""\n"'), encoding="utf-8")
@@ -44,7 +39,7 @@ def keyed(tmp_path: Path) -> Responses:
     return si.read(tmp_path / "choices.csv", key=key, omitted="wrong")
 
 
-def test_everything_comes_back(keyed: Responses, tmp_path: Path) -> None:
+def test_everything_comes_back(keyed, tmp_path):
     assert keyed.raw is not None
     assert keyed.raw.options
     assert keyed.notes
@@ -63,14 +58,14 @@ def test_everything_comes_back(keyed: Responses, tmp_path: Path) -> None:
     [["a", "b", "c"], [3, 1, 2**40], ["x", 1, 2.5], ["", "\ud800", "a\0b"], [True, "y", -1]],
     ids=["text", "numbers", "mixed", "odd text", "truth"],
 )
-def test_labels(labels: list[Any], tmp_path: Path) -> None:
+def test_labels(labels, tmp_path):
     given = Responses.from_wide([[1, 0, 1], [0, 1, None]], items=labels)
     given.save(tmp_path / "a.packed")
     back = open_responses(tmp_path / "a.packed").items
     assert [(type(one), one) for one in back.tolist()] == [(type(one), one) for one in given.items.tolist()]
 
 
-def test_ordered_answers(tmp_path: Path) -> None:
+def test_ordered_answers(tmp_path):
     given = si.Responses.from_wide([[0, 1, None], [2, 0, 1], [1, 1, 0], [2, 0, 1]], ordered=True)
     given.save(tmp_path / "a.packed")
     back = open_responses(tmp_path / "a.packed")
@@ -84,7 +79,7 @@ def test_ordered_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_changed_byte_goes_unnoticed(keyed: Responses, tmp_path: Path) -> None:
+def test_no_changed_byte_goes_unnoticed(keyed, tmp_path):
     """A flipped bit anywhere is an error in a sentence; only the padding between parts may be anything."""
     file = tmp_path / "a.packed"
     keyed.save(file)
@@ -105,7 +100,7 @@ def test_no_changed_byte_goes_unnoticed(keyed: Responses, tmp_path: Path) -> Non
     assert unnoticed <= parts * packed.ALIGNED
 
 
-def test_a_newer_version(keyed: Responses, tmp_path: Path) -> None:
+def test_a_newer_version(keyed, tmp_path):
     file = tmp_path / "a.packed"
     keyed.save(file)
     whole = bytearray(file.read_bytes())
@@ -125,7 +120,7 @@ def test_a_newer_version(keyed: Responses, tmp_path: Path) -> None:
         (Block(np.array([0, 2]), np.array([5]), np.array([0, 1], dtype=np.int32)), "overlap"),
     ],
 )
-def test_numbers_that_would_lead_outside(block: Block, what: str, tmp_path: Path) -> None:
+def test_numbers_that_would_lead_outside(block, what, tmp_path):
     """Checksums protect from accidents; a file from somebody else may be wrong and agree with its own checksums."""
     target = io.BytesIO()
     writer = PackedWriter(target)
@@ -136,14 +131,12 @@ def test_numbers_that_would_lead_outside(block: Block, what: str, tmp_path: Path
         open_responses(tmp_path / "a.packed")
 
 
-def test_what_was_there_stays_when_the_disk_is_full(
-    keyed: Responses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_there_stays_when_the_disk_is_full(keyed, tmp_path, monkeypatch):
     file = tmp_path / "a.packed"
     keyed.save(file)
     before = file.read_bytes()
 
-    def full(*args: object, **more: object) -> None:
+    def full(*args, **more):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(PackedWriter, "finish", full)
@@ -156,7 +149,7 @@ def test_what_was_there_stays_when_the_disk_is_full(
 # ---------------------------------------------------- files of strangers, which agree with their own checksums
 
 
-def written(whole: bytes, change: Any) -> bytes:
+def written(whole, change):
     """A packed file whose record and sections were changed, sealed again."""
     start, length = HEAD.unpack(whole[: HEAD.size])[4:6]
     parts, record = bytearray(whole[:start]), json.loads(whole[start : start + length])
@@ -174,7 +167,7 @@ def written(whole: bytes, change: Any) -> bytes:
     return head + struct.pack("<I", zlib.crc32(head)) + bytes(parts[HEAD.size :]) + text
 
 
-def places(thing: Any) -> Iterator[list[Any]]:
+def places(thing):
     """Where the sections are."""
     if isinstance(thing, list) and len(thing) == 3 and not any(isinstance(one, list | dict | str) for one in thing):
         yield thing
@@ -184,10 +177,10 @@ def places(thing: Any) -> Iterator[list[Any]]:
                 yield from places(inner)
 
 
-def replaced(name: str, kind: str, values: list[Any]) -> Any:
+def replaced(name, kind, values):
     """Other numbers in a section of the first block."""
 
-    def change(parts: bytearray, record: dict[str, Any]) -> None:
+    def change(parts, record):
         place = record["blocks"][0][name]
         data = np.array(values, dtype=kind).tobytes()
         assert len(data) == place[1]
@@ -196,12 +189,12 @@ def replaced(name: str, kind: str, values: list[Any]) -> Any:
     return change
 
 
-def of_record(path: str, value: Any) -> Any:
+def of_record(path, value):
     """Another value in the record."""
 
-    def change(parts: bytearray, record: dict[str, Any]) -> None:
+    def change(parts, record):
         *way, last = path.split(".")
-        at: Any = record
+        at = record
         for step in way:
             at = at[int(step) if isinstance(at, list) else step]
         at[int(last) if isinstance(at, list) else last] = value
@@ -210,7 +203,7 @@ def of_record(path: str, value: Any) -> Any:
 
 
 @pytest.fixture
-def rated() -> Responses:
+def rated():
     """Four items with four categories each: twelve thresholds."""
     return si.Responses.from_wide(np.random.default_rng(1).integers(0, 4, (40, 4)), ordered=True)
 
@@ -239,7 +232,7 @@ def rated() -> Responses:
         (of_record("blocks.0.items", [64, 1e300, 0]), "a part of it is nowhere"),
     ],
 )
-def test_a_crafted_file_of_ordered_answers(change: Any, what: str, rated: Responses, tmp_path: Path) -> None:
+def test_a_crafted_file_of_ordered_answers(change, what, rated, tmp_path):
     """Sums and sizes are checked before anything is allocated by them."""
     file = tmp_path / "a.packed"
     rated.save(file)
@@ -248,7 +241,7 @@ def test_a_crafted_file_of_ordered_answers(change: Any, what: str, rated: Respon
         si.open_responses(file)
 
 
-def test_an_option_without_a_name_and_an_item_twice(keyed: Responses, tmp_path: Path) -> None:
+def test_an_option_without_a_name_and_an_item_twice(keyed, tmp_path):
     file = tmp_path / "a.packed"
     keyed.save(file)
     whole, block = file.read_bytes(), keyed.blocks[0]
@@ -282,14 +275,14 @@ HOSTILE = [
 ]
 
 
-def mutated(rng: np.random.Generator, parts: bytearray, record: dict[str, Any]) -> None:
+def mutated(rng, parts, record):
     """A bit of a section is turned, or a value of the record is another one."""
     if rng.random() < 0.5:
         start, size, _ = list(places(record))[rng.integers(len(list(places(record))))]
         if size:
             parts[start + int(rng.integers(size))] ^= 1 << int(rng.integers(8))
         return
-    at: Any = record
+    at = record
     while True:
         key = list(at)[rng.integers(len(at))] if isinstance(at, dict) else int(rng.integers(len(at)))
         inner = at[key]
@@ -300,9 +293,7 @@ def mutated(rng: np.random.Generator, parts: bytearray, record: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("which", ["keyed", "rated"])
-def test_whatever_is_changed_is_an_error_in_a_sentence(
-    which: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_whatever_is_changed_is_an_error_in_a_sentence(which, request, tmp_path):
     file = tmp_path / "a.packed"
     request.getfixturevalue(which).save(file)
     whole, refused = file.read_bytes(), 0
@@ -320,7 +311,7 @@ def test_whatever_is_changed_is_an_error_in_a_sentence(
     assert refused > 100
 
 
-def test_entries_that_are_no_answers(rated: Responses, tmp_path: Path) -> None:
+def test_entries_that_are_no_answers(rated, tmp_path):
     file = tmp_path / "a.packed"
     rated.save(file)
     whole, items = file.read_bytes(), np.concatenate([block.items for block in rated.blocks])
@@ -335,7 +326,7 @@ def test_entries_that_are_no_answers(rated: Responses, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answers", ["keyed", "rated"])
-def test_items_in_another_order_come_back(answers: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_items_in_another_order_come_back(answers, request, tmp_path):
     responses = request.getfixturevalue(answers)
     turned = responses.take_items(np.arange(responses.n_items)[::-1])
     turned.save(tmp_path / "a.packed")

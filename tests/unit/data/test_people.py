@@ -1,11 +1,7 @@
 """Columns about people come along with the answers, whatever holds them, and are asked for by name."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,20 +18,20 @@ WEIGHT = [1.0 + k % 4 / 4 for k in range(N)]
 
 
 @pytest.fixture(scope="module")
-def wide() -> pl.DataFrame:
+def wide():
     answers = si.simulate.rasch(N, 6, seed=3).responses.to_dense().astype(int)
     about = {"student": [f"s{k:03}" for k in range(N)], "sex": SEX, "class": CLASS, "weight": WEIGHT}
     return pl.DataFrame(about | {f"q{k}": answers[:, k] for k in range(6)})
 
 
 @pytest.fixture(scope="module")
-def long(wide: pl.DataFrame) -> pl.DataFrame:
+def long(wide):
     index = ["student", "sex", "class", "weight"]
     rows = wide.unpivot(index=index, variable_name="item", value_name="response")
     return rows.sample(fraction=1, shuffle=True, seed=1)
 
 
-def nested(wide: pl.DataFrame, file: Path) -> Path:
+def nested(wide, file):
     """A line for each person, whose answers are an object."""
     people = (
         {k: v for k, v in row.items() if k[0] != "q"} | {"responses": {k: row[k] for k in row if k[0] == "q"}}
@@ -45,7 +41,7 @@ def nested(wide: pl.DataFrame, file: Path) -> Path:
     return file
 
 
-def database(long: pl.DataFrame, file: Path) -> dict[str, str]:
+def database(long, file):
     with sqlite3.connect(file) as opened:
         opened.execute("CREATE TABLE a (student, sex, class, weight, item, response)")
         opened.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?, ?)", long.rows())
@@ -65,9 +61,9 @@ DOORS = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_columns_come_along(door: str, wide: pl.DataFrame, long: pl.DataFrame, tmp_path: Path) -> None:
+def test_columns_come_along(door, wide, long, tmp_path):
     given = DOORS[door](wide, long, tmp_path)
-    how: dict[str, Any] = given if isinstance(given, dict) else {"source": given}
+    how = given if isinstance(given, dict) else {"source": given}
     found = si.read(**how, people=["sex", "class", "weight"])
     assert found.persons.tolist() == wide["student"].to_list()
     assert found.items.tolist() == [f"q{k}" for k in range(6)]
@@ -79,7 +75,7 @@ def test_columns_come_along(door: str, wide: pl.DataFrame, long: pl.DataFrame, t
     }
 
 
-def test_frames_and_rows_without_names(wide: pl.DataFrame) -> None:
+def test_frames_and_rows_without_names(wide):
     for frame in (wide, wide.to_pandas(), wide.drop("student"), wide.to_pandas().set_index("student")):
         found = si.read(frame, people=["sex", "class", "weight"])
         assert found.people is not None
@@ -89,7 +85,7 @@ def test_frames_and_rows_without_names(wide: pl.DataFrame) -> None:
     assert some.people["sex"].tolist() == ["f", None, None]
 
 
-def test_they_are_asked_for_by_name(wide: pl.DataFrame) -> None:
+def test_they_are_asked_for_by_name(wide):
     data = si.read(wide, people=["sex", "class", "weight"])
     by_name = si.SpectralRasch().fit(data, weights="weight").difficulty_
     np.testing.assert_array_equal(by_name, si.SpectralRasch().fit(data, weights=WEIGHT).difficulty_)
@@ -107,16 +103,16 @@ def test_they_are_asked_for_by_name(wide: pl.DataFrame) -> None:
         study.dif("age")
 
 
-def test_what_contradicts_itself_is_named(long: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_contradicts_itself_is_named(long, monkeypatch):
     twice = long.with_columns(pl.when(pl.col("item") == "q0").then(pl.lit("x")).otherwise("sex").alias("sex"))
     monkeypatch.setattr(side_tables, "KEPT", 100)  # rows of a person are made one on the way
     monkeypatch.setattr("spectral_irt.reading.frame.PIECE_ROWS", 200)
     with pytest.raises(OptionError, match="200 people have more than one value in the column 'sex': 's"):
         si.read(twice, people="sex")
-    assert si.read(twice, people="class").people["class"].tolist() == CLASS  # type: ignore[index]
+    assert si.read(twice, people="class").people["class"].tolist() == CLASS
 
 
-def test_what_cannot_be(wide: pl.DataFrame, tmp_path: Path) -> None:
+def test_what_cannot_be(wide, tmp_path):
     with pytest.raises(OptionError, match=r"no column 'zex' for `people`.*Did you mean 'sex'"):
         si.read(wide, people="zex")
     with pytest.raises(OptionError, match="with `orient='items'` a column is a person"):

@@ -1,7 +1,5 @@
 """What people on repeated sets told, against counting it person by person."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from split import in_blocks
 ALL = {"per_item": 0.0, "per_block": 0.0, "shared": 0.0}
 
 
-def booklets(missing: float = 0.0, people: int = 400, seed: int = 1) -> Responses:
+def booklets(missing=0.0, people=400, seed=1):
     """Three overlapping booklets of 12 items, some answers perhaps missing, and an item everybody got right."""
     rng = np.random.default_rng(seed)
     beta = np.append(rng.normal(size=11), -20.0)
@@ -28,7 +26,7 @@ def booklets(missing: float = 0.0, people: int = 400, seed: int = 1) -> Response
 
 @pytest.mark.parametrize("missing", [0.0, 0.03, 0.5])
 @pytest.mark.parametrize("people_per_block", [10_000, 37])
-def test_the_tables_are_what_counting_gives(missing: float, people_per_block: int) -> None:
+def test_the_tables_are_what_counting_gives(missing, people_per_block):
     responses = in_blocks(booklets(missing, 400 if missing < 0.5 else 100), people_per_block)
     found = shared_sets(responses, **ALL)
     assert found is not None
@@ -49,7 +47,7 @@ def test_the_tables_are_what_counting_gives(missing: float, people_per_block: in
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.03])
-def test_the_design_is_the_same(missing: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_design_is_the_same(missing, monkeypatch):
     responses = booklets(missing)
     expected = {}
     for how in ("one by one", "together"):
@@ -69,14 +67,14 @@ def test_the_design_is_the_same(missing: float, monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
-def test_where_nobody_shares_a_set_nothing_is_made() -> None:
+def test_where_nobody_shares_a_set_nothing_is_made():
     rng = np.random.default_rng(0)
     x = (rng.random((600, 60)) < 0.5).astype(float)
     x[rng.random(x.shape) < 0.5] = np.nan
     assert shared_sets(Responses.from_wide(x)) is None
 
 
-def test_sets_with_one_key_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sets_with_one_key_are_told_apart(monkeypatch):
     """Keys of 64 bits do not meet by chance; if they did, people would be taken one by one."""
     monkeypatch.setattr("spectral_irt.data.same_items.scramble", lambda codes, salt: np.zeros(len(codes), "u8"))
     x = np.full((200, 6), np.nan)

@@ -1,7 +1,5 @@
 """Answers from folders, addresses, standard input and databases; and which of two answers came first."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -10,11 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,14 +28,14 @@ LONG = pl.DataFrame(
 DENSE = [[1, 0], [0, 1], [1, np.nan]]
 
 
-def check(path: Any = None, **options: Any) -> None:
+def check(path=None, **options):
     responses = read(path, **options)
     np.testing.assert_array_equal(responses.to_dense(), DENSE)
     assert responses.persons.tolist() == ["ann", "bob", "cy"]
     assert responses.items.tolist() == ["q1", "q2"]
 
 
-def complaint(path: Any = None, **options: Any) -> str:
+def complaint(path=None, **options):
     with pytest.raises(SpectralIrtError) as error:
         read(path, **options)
     return str(error.value)
@@ -49,7 +44,7 @@ def complaint(path: Any = None, **options: Any) -> str:
 # ------------------------------------------------------------------ folders
 
 
-def test_a_folder_with_partitions(tmp_path: Path) -> None:
+def test_a_folder_with_partitions(tmp_path):
     for item, part in LONG.group_by("item"):
         folder = tmp_path / f"item={item[0]}"
         folder.mkdir()
@@ -61,7 +56,7 @@ def test_a_folder_with_partitions(tmp_path: Path) -> None:
     check(f"file://{tmp_path}")
 
 
-def test_partitions_do_not_depend_on_how_a_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_do_not_depend_on_how_a_path_is_written(tmp_path, monkeypatch):
     folder = tmp_path / "year=2024"
     folder.mkdir()
     LONG.write_parquet(folder / "a.parquet")
@@ -70,14 +65,14 @@ def test_partitions_do_not_depend_on_how_a_path_is_written(tmp_path: Path, monke
         assert [open_table(file).columns[-1] for file in find_files(path)] == ["year"]
 
 
-def test_a_partition_without_rows_does_no_harm(tmp_path: Path) -> None:
+def test_a_partition_without_rows_does_no_harm(tmp_path):
     for year, part in (("2023", LONG), ("2024", LONG.clear())):
         (tmp_path / f"year={year}").mkdir()
         part.write_parquet(tmp_path / f"year={year}" / "a.parquet")
     check(tmp_path)
 
 
-def test_folders_name_people_and_are_never_items(tmp_path: Path) -> None:
+def test_folders_name_people_and_are_never_items(tmp_path):
     for form in ("a", "b"):
         (tmp_path / f"form={form}").mkdir()
         table = pl.DataFrame({"who": [f"{form}1", f"{form}2"], "q1": [1, 0], "q2": [0, 1]})
@@ -89,7 +84,7 @@ def test_folders_name_people_and_are_never_items(tmp_path: Path) -> None:
     assert by_form.persons.tolist() == ["a", "b"]
 
 
-def test_files_that_do_not_agree(tmp_path: Path) -> None:
+def test_files_that_do_not_agree(tmp_path):
     LONG.write_parquet(tmp_path / "a.parquet")
     LONG.rename({"response": "foo"}).write_parquet(tmp_path / "b.parquet")
     said = complaint(tmp_path)
@@ -100,7 +95,7 @@ def test_files_that_do_not_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])
-def test_a_damaged_file_in_the_middle_of_a_set(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_file_in_the_middle_of_a_set(tmp_path, damage):
     for name in "abc":
         LONG.with_columns(pl.col("person") + name).write_parquet(tmp_path / f"{name}.parquet")
     whole = (tmp_path / "b.parquet").read_bytes()
@@ -116,14 +111,14 @@ class Store(BaseHTTPRequestHandler):
 
     content = b""
 
-    def do_HEAD(self) -> None:
+    def do_HEAD(self):
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.content)))
         self.send_header("Last-Modified", "Mon, 16 Nov 2026 10:00:00 GMT")
         self.send_header("ETag", '"x"')
         self.end_headers()
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         if "/bucket/a.parquet" not in self.path:
             self.send_error(403, "Forbidden")
             return
@@ -142,16 +137,16 @@ class Store(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(part)
 
-    def log_message(self, *arguments: Any) -> None:
+    def log_message(self, *arguments):
         pass
 
 
 class Site(SimpleHTTPRequestHandler):
-    def log_message(self, *arguments: Any) -> None:
+    def log_message(self, *arguments):
         pass
 
 
-def serve(handler: Any) -> Iterator[str]:
+def serve(handler):
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -161,11 +156,11 @@ def serve(handler: Any) -> Iterator[str]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[str]:
+def site(tmp_path):
     yield from serve(partial(Site, directory=str(tmp_path)))
 
 
-def test_a_file_from_a_site(tmp_path: Path, site: str) -> None:
+def test_a_file_from_a_site(tmp_path, site):
     LONG.write_csv(tmp_path / "a.csv")
     LONG.write_parquet(tmp_path / "a.parquet")
     check(f"{site}/a.csv")
@@ -176,13 +171,13 @@ def test_a_file_from_a_site(tmp_path: Path, site: str) -> None:
     assert "cannot be fetched" in complaint("http://127.0.0.1:1/a.csv")
 
 
-def test_a_file_from_a_site_is_fetched_again(tmp_path: Path, site: str) -> None:
+def test_a_file_from_a_site_is_fetched_again(tmp_path, site):
     for right in (0, 1):
         (tmp_path / "a.csv").write_text(f"who,q1,q2\nann,1,0\nbob,{right},1\n")
         assert read(f"{site}/a.csv").to_dense()[1, 0] == right
 
 
-def test_a_file_from_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_from_a_store(monkeypatch):
     content = io.BytesIO()
     LONG.write_parquet(content)
     stand_in = serve(type("Filled", (Store,), {"content": content.getvalue()}))
@@ -196,7 +191,7 @@ def test_a_file_from_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "only those are read" in complaint("s3://bucket/a.csv")
 
 
-def test_addresses_of_no_known_kind() -> None:
+def test_addresses_of_no_known_kind():
     said = complaint("redis://host/a.parquet")
     assert "an address of an unknown kind" in said
     assert "s3://" in said
@@ -205,7 +200,7 @@ def test_addresses_of_no_known_kind() -> None:
 # ------------------------------------------------------------------ standard input
 
 
-def written(kind: str) -> bytes:
+def written(kind):
     out = io.BytesIO()
     if kind == "parquet":
         LONG.write_parquet(out)
@@ -221,10 +216,10 @@ def written(kind: str) -> bytes:
 
 
 @pytest.fixture
-def piped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+def piped(monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
-    def pipe(content: bytes) -> None:
+    def pipe(content):
         expanding._standard_input.cache_clear()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
@@ -233,13 +228,13 @@ def piped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("kind", ["csv", "gz", "json", "parquet", "arrow", "stream"])
-def test_standard_input_is_known_by_its_first_bytes(piped: Any, kind: str) -> None:
+def test_standard_input_is_known_by_its_first_bytes(piped, kind):
     piped(written(kind))
     check("-")
     check("-")  # a second time, as a command does that finds ordered answers
 
 
-def test_standard_input_that_says_nothing(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_that_says_nothing(piped, monkeypatch):
     piped(b"")
     assert "standard input is empty" in complaint("-")
     piped(b"person,item,response\n")
@@ -249,7 +244,7 @@ def test_standard_input_that_says_nothing(piped: Any, monkeypatch: pytest.Monkey
     assert "closed" in complaint("-")
 
 
-def test_nothing_is_left_of_standard_input(tmp_path: Path) -> None:
+def test_nothing_is_left_of_standard_input(tmp_path):
     command = [sys.executable, "-m", "spectral_irt", "check", "-"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     for content, code in ((written("csv"), 0), (b"person,item,response\nann,q1,7\n", 2), (b"", 2)):
@@ -264,7 +259,7 @@ QUERY = "SELECT person, item, response FROM answers"
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path) -> str:
+def sqlite(tmp_path):
     pytest.importorskip("adbc_driver_sqlite")
     file = tmp_path / "school.db"
     with sqlite3.connect(file) as connection:
@@ -275,14 +270,14 @@ def sqlite(tmp_path: Path) -> str:
     return f"sqlite:{file}"
 
 
-def test_a_query_of_sqlite(sqlite: str) -> None:
+def test_a_query_of_sqlite(sqlite):
     check(sql=QUERY, database=sqlite)
     check(sql=QUERY, database=sqlite.replace("sqlite:", "sqlite://"))
     check(sql=QUERY, database=sqlite.removeprefix("sqlite:"))
     assert read(sql=QUERY, database=sqlite).source == "the query"
 
 
-def test_a_query_of_duckdb(tmp_path: Path) -> None:
+def test_a_query_of_duckdb(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     file = tmp_path / "school.duckdb"
     connection = duckdb.connect(str(file))
@@ -292,7 +287,7 @@ def test_a_query_of_duckdb(tmp_path: Path) -> None:
     check(sql='SELECT "person", item, response FROM answers', database=f"duckdb:{file}")
 
 
-def test_queries_that_do_not_give_answers(sqlite: str, tmp_path: Path) -> None:
+def test_queries_that_do_not_give_answers(sqlite, tmp_path):
     assert "no column seems to hold the response; the columns are 'person', 'item'" in complaint(
         sql="SELECT person, item FROM answers", database=sqlite, format="long"
     )
@@ -311,19 +306,19 @@ def test_queries_that_do_not_give_answers(sqlite: str, tmp_path: Path) -> None:
         read(sql=QUERY, database="oracle://me:secret@host/db")
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_a_server_that_is_not_there():
     pytest.importorskip("adbc_driver_postgresql")
     with pytest.raises(DatabaseError, match=r"postgresql://me@127\.0\.0\.1:1/db: cannot connect") as error:
         read(sql=QUERY, database="postgresql://me:secret@127.0.0.1:1/db")
     assert "secret" not in str(error.value)
 
 
-def test_a_driver_that_is_not_there(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_is_not_there(sqlite, monkeypatch):
     monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
     assert 'pip install "spectral-irt[database]"' in complaint(sql=QUERY, database=sqlite)
 
 
-def test_a_query_of_postgres(tmp_path: Path) -> None:
+def test_a_query_of_postgres(tmp_path):
     pgserver = pytest.importorskip("pgserver")
     server = pgserver.get_server(tmp_path / "server")
     try:
@@ -345,14 +340,14 @@ TIMES = {
 }
 
 
-def repeated(when: list[Any]) -> pl.DataFrame:
+def repeated(when):
     return pl.DataFrame(
         {"person": ["a", "a", "a", "b"], "item": ["q"] * 4, "response": [0, 1, 0, 1], "when": [*when, when[0]]}
     )
 
 
 @pytest.mark.parametrize("kind", TIMES)
-def test_the_first_answer_by_time(tmp_path: Path, kind: str) -> None:
+def test_the_first_answer_by_time(tmp_path, kind):
     frame = repeated(TIMES[kind])
     frame.write_csv(tmp_path / "a.csv")
     for duplicates, rows in (("first", (2,)), ("last", (0,))):
@@ -363,7 +358,7 @@ def test_the_first_answer_by_time(tmp_path: Path, kind: str) -> None:
             assert found.to_dense()[0, 0] == 1
 
 
-def test_typed_times_in_several_files_and_equal_ones(tmp_path: Path) -> None:
+def test_typed_times_in_several_files_and_equal_ones(tmp_path):
     stamps = pl.Series(["2024-05-02", "2024-05-01", "2024-05-01", "2024-05-09"]).str.to_datetime()
     frame = repeated(TIMES["dates"]).with_columns(when=stamps)
     frame[:2].write_parquet(tmp_path / "b.parquet")
@@ -375,7 +370,7 @@ def test_typed_times_in_several_files_and_equal_ones(tmp_path: Path) -> None:
     assert backwards.to_dense()[0, 0] == 1
 
 
-def test_orders_that_make_no_sense(tmp_path: Path) -> None:
+def test_orders_that_make_no_sense(tmp_path):
     file = tmp_path / "a.csv"
     repeated(["2024-05-02", "", "2024-05-01"]).write_csv(file)
     assert "column 'when', row 2 is empty" in complaint(file, duplicates="first", order_by="when")

@@ -1,9 +1,6 @@
 """Files of SPSS and Stata: codes, not their labels; what they declare missing is missing."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -16,7 +13,7 @@ pyreadstat = pytest.importorskip("pyreadstat")
 TABLE = pd.DataFrame({"id": ["ann  ", "bob", "eve"], "q1": [1.0, 0.0, 9.0], "q2": [0.0, None, 1.0]})
 
 
-def test_spss_with_labels_and_missing_values(tmp_path: Path) -> None:
+def test_spss_with_labels_and_missing_values(tmp_path):
     pyreadstat.write_sav(
         TABLE,
         str(tmp_path / "a.sav"),
@@ -31,14 +28,14 @@ def test_spss_with_labels_and_missing_values(tmp_path: Path) -> None:
     assert found.item_scores.tolist() == [1, 1]
 
 
-def test_a_code_that_is_not_declared_missing_is_odd(tmp_path: Path) -> None:
+def test_a_code_that_is_not_declared_missing_is_odd(tmp_path):
     pyreadstat.write_sav(TABLE, str(tmp_path / "a.sav"))
     with pytest.raises(ResponseValueError, match=r"a\.sav: column 'q1', row 3 holds 9"):
         read(tmp_path / "a.sav")
     assert read(tmp_path / "a.sav", missing=9).n_responses == 4
 
 
-def test_multiple_choice_by_a_key_of_codes_and_texts(tmp_path: Path) -> None:
+def test_multiple_choice_by_a_key_of_codes_and_texts(tmp_path):
     table = pd.DataFrame({"id": [1.0, 2.0], "q1": ["A ", "B"], "q2": [3.0, 4.0]})
     pyreadstat.write_sav(table, str(tmp_path / "a.sav"))
     found = read(tmp_path / "a.sav", key={"q1": "A", "q2": 4})
@@ -46,14 +43,14 @@ def test_multiple_choice_by_a_key_of_codes_and_texts(tmp_path: Path) -> None:
     assert found.item_scores.tolist() == [1, 1]
 
 
-def test_stata(tmp_path: Path) -> None:
+def test_stata(tmp_path):
     pyreadstat.write_dta(TABLE.fillna({"id": ""}), str(tmp_path / "a.dta"))
     found = read(tmp_path / "a.dta", missing=9)
     assert found.persons.tolist() == ["ann", "bob", "eve"]
     assert found.item_counts.tolist() == [2, 2]
 
 
-def test_long_tables_and_accents(tmp_path: Path) -> None:
+def test_long_tables_and_accents(tmp_path):
     table = pd.DataFrame({"student": ["Zoë", "Zoë", "José"], "item": [1.0, 2.0, 1.0], "correct": [1.0, 0.0, 1.0]})
     pyreadstat.write_sav(table, str(tmp_path / "a.sav"))
     found = read(tmp_path / "a.sav")
@@ -61,7 +58,7 @@ def test_long_tables_and_accents(tmp_path: Path) -> None:
     assert found.items.tolist() == [1, 2]
 
 
-def test_damaged_files(tmp_path: Path) -> None:
+def test_damaged_files(tmp_path):
     pyreadstat.write_sav(TABLE, str(tmp_path / "a.sav"))
     data = (tmp_path / "a.sav").read_bytes()
     for name, content in {
@@ -75,14 +72,14 @@ def test_damaged_files(tmp_path: Path) -> None:
             read(tmp_path / name)
 
 
-def test_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_to_install(tmp_path, monkeypatch):
     pyreadstat.write_sav(TABLE, str(tmp_path / "a.sav"))
     monkeypatch.setitem(sys.modules, "pyreadstat", None)
     with pytest.raises(ReadError, match=r'a.sav: what reads files of SPSS.*pip install "spectral-irt\[formats\]"'):
         read(tmp_path / "a.sav")
 
 
-def test_a_variable_whose_name_is_damaged(tmp_path: Path) -> None:
+def test_a_variable_whose_name_is_damaged(tmp_path):
     path = tmp_path / "a.sav"
     pyreadstat.write_sav(pd.DataFrame({"q0": [1, 0, 1], "q1": [0, 1, 1]}), str(path))
     whole = path.read_bytes()

@@ -1,10 +1,7 @@
 """Packed streams, and lines without end: refused at once, with the true cause."""
 
-from __future__ import annotations
-
 import gzip
 import io
-from pathlib import Path
 
 import pytest
 import zstandard
@@ -19,7 +16,7 @@ TABLE = b"person,q1,q2\n" + b"".join(b"p%d,%d,%d\n" % (k, k % 2, k // 2 % 2) for
 pack = zstandard.ZstdCompressor().compress
 
 
-def test_zstd_is_unpacked_by_streams(tmp_path: Path) -> None:
+def test_zstd_is_unpacked_by_streams(tmp_path):
     packed = pack(TABLE)
     assert whole(ZstdStream(io.BytesIO(packed + packed)), "two frames") == 2 * TABLE
     with pytest.raises(EOFError):
@@ -30,11 +27,11 @@ def test_zstd_is_unpacked_by_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fill", [b"a", b","])
-def test_a_line_without_end(tmp_path: Path, fill: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_end(tmp_path, fill, monkeypatch):
     monkeypatch.setattr(raw, "LONGEST_RECORD", 1 << 20)
     seen = 0
 
-    def cut(buffer: bytes) -> int:
+    def cut(buffer):
         nonlocal seen
         seen += len(buffer)
         return raw.end_of_last_record(buffer)
@@ -49,7 +46,7 @@ def test_a_line_without_end(tmp_path: Path, fill: bytes, monkeypatch: pytest.Mon
         si.read(tmp_path / "quote.csv")
 
 
-def test_a_header_of_more_columns_than_are_read(tmp_path: Path) -> None:
+def test_a_header_of_more_columns_than_are_read(tmp_path):
     (tmp_path / "commas.csv.gz").write_bytes(gzip.compress(b"," * 3_000_000 + b"\n1,0\n"))
     with pytest.raises(ReadError, match=r"the header has 3,000,001 columns, and at most 1,000,000 .* long table"):
         si.read(tmp_path / "commas.csv.gz")

@@ -1,9 +1,5 @@
 """check_usable: a sentence for each way in which data can carry no information about difficulty."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from spectral_irt.data import Responses
@@ -22,10 +18,10 @@ from spectral_irt.errors import DesignError
         ([[0, 0], [None, 0]], "all 3 responses are wrong"),
     ],
 )
-def test_what_says_nothing(table: Any, sentence: str) -> None:
+def test_what_says_nothing(table, sentence):
     with pytest.raises(DesignError, match=f"the data: .*{sentence}"):
         check_usable(Responses.from_wide(table))
 
 
-def test_what_says_something() -> None:
+def test_what_says_something():
     check_usable(Responses.from_wide([[1, 0], [None, 0]]))

@@ -1,9 +1,6 @@
-"""from_wide: every way of handing over the same table gives the same responses, and bad values are named."""
-
-from __future__ import annotations
+"""Every way of handing over the same table gives the same responses, by the same rules, and the same complaints."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,73 +10,72 @@ import pytest
 from scipy import sparse
 
 from dense import AWKWARD
+from reading import save
 from spectral_irt.data import Responses, builder
 from spectral_irt.data.labels import label_array
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError
+from spectral_irt.reading import read
 
-N_USERS, N_ITEMS = AWKWARD.shape
-NAMES = [f"q{i}" for i in range(N_ITEMS)]
+_ = np.nan
+ORDERED = np.array(
+    [[_] * 7, [0, 1, 2, _, 0, 1, 0], [2, 0, 3, 1, 1, 0, 2], [1, 1, 0, 0, 2, 2, 1], [0, _, 1, _, _, 0, 1]]
+)
+NAMES = [f"q{i}" for i in range(AWKWARD.shape[1])]
 
 
-def stored(table: np.ndarray, kind: Any = sparse.csr_array) -> Any:
+def stored(table, kind=sparse.csr_array):
     """Sparse with the zeros stored."""
     person, item = np.nonzero(~np.isnan(table))
     return kind(sparse.coo_array((table[person, item], (person, item)), shape=table.shape))
 
 
-def with_none(table: np.ndarray) -> list[list[float | None]]:
+def with_none(table):
     return [[None if np.isnan(x) else x for x in row] for row in table]
 
 
 WAYS = {
-    "float array": AWKWARD,
-    "float32 array": AWKWARD.astype(np.float32),
-    "Fortran order": np.asfortranarray(AWKWARD),
-    "list with None": with_none(AWKWARD),
-    "object array with None": np.array(with_none(AWKWARD), dtype=object),
-    "object array with NaN": AWKWARD.astype(object),
-    "object array with NA": pd.DataFrame(AWKWARD).astype("Int64").to_numpy(dtype=object),
-    "masked floats": np.ma.masked_invalid(AWKWARD),
-    "masked integers": np.ma.array(np.nan_to_num(AWKWARD, nan=7).astype(int), mask=np.isnan(AWKWARD)),
-    "csr": stored(AWKWARD),
-    "csc": stored(AWKWARD, sparse.csc_array),
-    "coo": stored(AWKWARD, sparse.coo_array),
-    "csr_matrix": stored(AWKWARD, sparse.csr_matrix),
-    "integer csr": stored(AWKWARD).astype(np.int8),
-    "pandas": pd.DataFrame(AWKWARD),
-    "pandas Int64": pd.DataFrame(AWKWARD).astype("Int64"),
-    "pandas object": pd.DataFrame(with_none(AWKWARD), dtype=object),
-    "polars": pl.DataFrame(AWKWARD, schema=NAMES),
-    "polars nulls": pl.DataFrame(with_none(AWKWARD), schema=NAMES, orient="row"),
-    "pyarrow": pa.table(dict(zip(NAMES, [list(c) for c in zip(*with_none(AWKWARD), strict=True)], strict=True))),
+    "float array": np.copy,
+    "float32 array": lambda table: table.astype(np.float32),
+    "Fortran order": np.asfortranarray,
+    "list with None": with_none,
+    "object array with None": lambda table: np.array(with_none(table), dtype=object),
+    "object array with NaN": lambda table: table.astype(object),
+    "object array with NA": lambda table: pd.DataFrame(table).astype("Int64").to_numpy(dtype=object),
+    "masked floats": np.ma.masked_invalid,
+    "masked integers": lambda table: np.ma.array(np.nan_to_num(table, nan=7).astype(int), mask=np.isnan(table)),
+    "csr": stored,
+    "csc": lambda table: stored(table, sparse.csc_array),
+    "coo": lambda table: stored(table, sparse.coo_array),
+    "csr_matrix": lambda table: stored(table, sparse.csr_matrix),
+    "integer csr": lambda table: stored(table).astype(np.int8),
+    "pandas": pd.DataFrame,
+    "pandas Int64": lambda table: pd.DataFrame(table).astype("Int64"),
+    "pandas object": lambda table: pd.DataFrame(with_none(table), dtype=object),
+    "polars": lambda table: pl.DataFrame(table, schema=NAMES),
+    "polars nulls": lambda table: pl.DataFrame(with_none(table), schema=NAMES, orient="row"),
+    "lazy": lambda table: pl.LazyFrame(table, schema=NAMES),
+    "pyarrow": lambda table: pa.table(dict(zip(NAMES, map(list, zip(*with_none(table), strict=True)), strict=True))),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_in_gives_the_same_responses(way: str) -> None:
-    responses = Responses.from_wide(WAYS[way])
-    np.testing.assert_array_equal(responses.to_dense(), AWKWARD)
-    assert responses.n_persons == N_USERS
-    assert [int(str(label).lstrip("q")) for label in responses.items] == list(range(N_ITEMS))
+@pytest.mark.parametrize("table", [AWKWARD, ORDERED], ids=["right and wrong", "ordered"])
+def test_every_way_in_gives_the_same_responses(way, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        responses = Responses.from_wide(WAYS[way](table), ordered=table is ORDERED)
+    np.testing.assert_array_equal(responses.to_dense(), table)
+    assert [int(str(label).lstrip("q")) for label in responses.items] == list(range(7))
 
 
-@pytest.mark.parametrize("size", [1, 20, 10**6])
-def test_blocks_of_any_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "BLOCK_RESPONSES", size)
-    for table in (AWKWARD, WAYS["csr"], WAYS["polars"]):
-        np.testing.assert_array_equal(Responses.from_wide(table).to_dense(), AWKWARD)
-
-
-def test_integers_and_booleans() -> None:
+def test_integers_and_booleans():
     table = np.array([[1, 0, 1], [0, 0, 1]])
-    for dtype in (np.int8, np.uint16, np.int64, bool):
-        np.testing.assert_array_equal(Responses.from_wide(table.astype(dtype)).to_dense(), table)
-    frame = pd.DataFrame(table.astype(bool))
-    np.testing.assert_array_equal(Responses.from_wide(frame).to_dense(), table)
-    np.testing.assert_array_equal(Responses.from_wide(pl.DataFrame(table.astype(bool))).to_dense(), table)
+    typed = [table.astype(dtype) for dtype in (np.int8, np.uint16, np.int64, bool)]
+    for given in (*typed, pd.DataFrame(typed[-1]), pl.DataFrame(typed[-1])):
+        np.testing.assert_array_equal(Responses.from_wide(given).to_dense(), table)
 
 
-def test_input_is_left_alone() -> None:
+def test_input_is_left_alone():
     table, matrix, frame = AWKWARD.copy(), stored(AWKWARD), pd.DataFrame(AWKWARD, columns=NAMES)
     before = matrix.copy()
     for data in (table, matrix, frame):
@@ -91,7 +87,7 @@ def test_input_is_left_alone() -> None:
     pd.testing.assert_frame_equal(frame, pd.DataFrame(AWKWARD, columns=NAMES))
 
 
-def test_orient_items() -> None:
+def test_orient_items():
     np.testing.assert_array_equal(Responses.from_wide(AWKWARD.T, orient="items").to_dense(), AWKWARD)
     np.testing.assert_array_equal(Responses.from_wide(stored(AWKWARD).T, orient="items").to_dense(), AWKWARD)
     np.testing.assert_array_equal(Responses.from_wide(pd.DataFrame(AWKWARD.T), orient="items").to_dense(), AWKWARD)
@@ -99,18 +95,47 @@ def test_orient_items() -> None:
         Responses.from_wide(AWKWARD, orient="rows")
 
 
-# ------------------------------------------------------------------ dataframes
+# ------------------------------------------------------------------ the same rules and complaints
+
+CODED = np.array([[1, 0, 9, 1], [0, 1, 1, 0], [1, 9, 0, 0]])
+FRAME = pl.DataFrame(CODED, schema=NAMES[:4])
+LONG = FRAME.with_row_index("person").unpivot(index="person", variable_name="item", value_name="response")
+CELLS = sparse.coo_array((CODED.ravel(), np.divmod(np.arange(12), 4)), shape=(3, 4))
+DOORS = {
+    "array": lambda at, **how: Responses.from_wide(CODED, items=NAMES[:4], **how),
+    "array of text": lambda at, **how: Responses.from_wide(CODED.astype(str), items=NAMES[:4], **how),
+    "sparse": lambda at, **how: Responses.from_wide(CELLS, items=NAMES[:4], **how),
+    "columns": lambda at, **how: Responses.from_long(*(LONG[:, k].to_list() for k in range(3)), **how),
+    "polars": lambda at, **how: read(FRAME, **how),
+    "pandas": lambda at, **how: read(FRAME.to_pandas(), **how),
+    "long frame": lambda at, **how: read(LONG, **how),
+    **{
+        f"{shape} {ending}": lambda at, frame=frame, ending=ending, **how: read(save(frame, at / f"a.{ending}"), **how)
+        for shape, frame in (("wide", FRAME), ("long", LONG))
+        for ending in ("csv", "parquet", "arrow", "jsonl")
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("frame", "kind"),
-    [
-        (pd.DataFrame({"who": ["ann", "bob"], "a": [1, 0], "b": [None, 1]}), "pandas"),
-        (pl.DataFrame({"who": ["ann", "bob"], "a": [1, 0], "b": [None, 1]}), "polars"),
-        (pa.table({"who": ["ann", "bob"], "a": [1, 0], "b": [None, 1]}), "pyarrow"),
-    ],
-)
-def test_frames_keep_labels_and_kind(frame: Any, kind: str) -> None:
+@pytest.mark.parametrize("door", DOORS)
+def test_the_same_rules_and_complaint(door, tmp_path):
+    expected = np.where(CODED == 9, np.nan, CODED)
+    np.testing.assert_array_equal(DOORS[door](tmp_path, missing=9).to_dense(), expected)
+    np.testing.assert_array_equal(DOORS[door](tmp_path, threshold=1).to_dense(), CODED > 1)
+    np.testing.assert_array_equal(DOORS[door](tmp_path, correct=[1, "9"]).to_dense(), CODED > 0)
+    assert DOORS[door](tmp_path, missing=9).items.tolist() == NAMES[:4]
+    said = r"holds 9, which is neither 0/1 nor missing \(2 such values: 9\).* means 'not answered', say `missing='9'`\."
+    with pytest.raises(ResponseValueError, match=said):
+        DOORS[door](tmp_path)
+
+
+# ------------------------------------------------------------------ dataframes and labels
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_frames_keep_labels_and_kind(kind):
+    library = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[kind]
+    frame = library({"who": ["ann", "bob"], "a": [1, 0], "b": [None, 1]})
     responses = Responses.from_wide(frame, person="who")
     assert responses.persons.tolist() == ["ann", "bob"]
     assert responses.items.tolist() == ["a", "b"]
@@ -120,59 +145,35 @@ def test_frames_keep_labels_and_kind(frame: Any, kind: str) -> None:
     assert chosen.items.tolist() == ["b"]
     np.testing.assert_array_equal(chosen.to_dense(), [[np.nan], [1]])
     assert Responses.from_wide(frame).persons.tolist() == ["ann", "bob"]  # as `read` takes it
-    with pytest.raises(OptionError, match=r"no column 'name'.*'who', 'a', 'b'"):
-        Responses.from_wide(frame, person="name")
-    with pytest.raises(OptionError, match="no column 'c'"):
-        Responses.from_wide(frame, items=["a", "c"])
+    for how, said in (
+        ({"person": "name"}, r"no column 'name'.*'who', 'a', 'b'"),
+        ({"items": ["a", "c"]}, "no column 'c'"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            Responses.from_wide(frame, **how)
 
 
-def test_pandas_index_labels_users() -> None:
-    frame = pd.DataFrame({"a": [1, 0]}, index=["ann", "bob"])
+def test_pandas_index_labels_people_and_columns_of_integers_items():
+    frame = pd.DataFrame({101: [1, 0], 7: [0, 1]}, index=["ann", "bob"])
     assert Responses.from_wide(frame).persons.tolist() == ["ann", "bob"]
-    frame = pd.DataFrame({"a": [1, 0]}, index=["ann", "ann"])
-    assert Responses.from_wide(frame).persons.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame([[1, 0]], columns=["a", "a"]), pa.table([[1], [0]], names=["a", "a"])])
-def test_a_column_name_twice(frame: Any) -> None:
-    with pytest.raises(ReadError, match=r"must differ.*'a'"):
-        Responses.from_wide(frame)
-
-
-def test_a_lazy_frame_is_collected() -> None:
-    frame = pl.LazyFrame(AWKWARD, schema=NAMES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(Responses.from_wide(frame).to_dense(), AWKWARD)
-
-
-def test_user_is_for_frames() -> None:
-    for table in (AWKWARD, stored(AWKWARD)):
-        with pytest.raises(OptionError, match="this table is an array"):
-            Responses.from_wide(table, person="who")
-
-
-def test_pandas_columns_of_integers() -> None:
-    frame = pd.DataFrame({101: [1, 0], 7: [0, 1]})
     assert Responses.from_wide(frame).items.tolist() == [101, 7]
+    assert Responses.from_wide(frame.set_axis(["ann", "ann"])).persons.tolist() == [0, 1]
 
 
-# ---------------------------------------------------------------------- labels
-
-
-def test_item_labels() -> None:
-    assert Responses.from_wide(AWKWARD, items=NAMES).items.tolist() == NAMES
-    assert Responses.from_wide(stored(AWKWARD), items=NAMES).items.tolist() == NAMES
-    assert Responses.from_wide(AWKWARD, items=np.array(NAMES)).items.tolist() == NAMES  # type: ignore[arg-type]
-    assert Responses.from_wide(AWKWARD).items.dtype == np.int64
+def test_item_labels():
     for table in (AWKWARD, stored(AWKWARD)):
+        for names in (NAMES, np.array(NAMES)):
+            assert Responses.from_wide(table, items=names).items.tolist() == NAMES
         with pytest.raises(OptionError, match=r"2 labels.*7 columns"):
             Responses.from_wide(table, items=["a", "b"])
         with pytest.raises(ReadError, match=r"must differ.*'q0'"):
             Responses.from_wide(table, items=[*NAMES[:-1], "q0"])
+        with pytest.raises(OptionError, match="this table is an array"):
+            Responses.from_wide(table, person="who")
+    assert Responses.from_wide(AWKWARD).items.dtype == np.int64
 
 
-def test_label_array_never_cuts_or_pads() -> None:
+def test_label_array_never_cuts_or_pads():
     assert label_array(["a", "long label"]).dtype == object
     assert label_array([1, 2]).dtype == np.int64
     assert label_array(np.array([3, 4], dtype=np.int8)).dtype == np.int64
@@ -181,10 +182,38 @@ def test_label_array_never_cuts_or_pads() -> None:
     assert label_array([]).tolist() == []
 
 
-# -------------------------------------------------------------------- bad input
+# ------------------------------------------------------------------ what cannot be read
 
 
-def test_the_place_of_a_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
+TWICE = sparse.coo_array(([1.0, 0.0], ([0, 0], [1, 1])), shape=(1, 2))
+ONES = sparse.csr_array(np.array([[1, 0], [0, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "said"),
+    [
+        *((table, ReadError, "2-D") for table in ([1, 0, 1], [[[1, 0]]], 1, [[1, 0], [1]], pd.Series([1, 0]))),
+        (pd.DataFrame([[1, 0]], columns=["a", "a"]), ReadError, r"must differ.*'a'"),
+        (pa.table([[1], [0]], names=["a", "a"]), ReadError, r"must differ.*'a'"),
+        (np.array([[1 + 0j, 0]]), ReadError, "Complex"),
+        *(([[0, 1], [1, value]], ResponseValueError, "holds") for value in (np.inf, -np.inf, 2.5, -99, 0.5)),
+        ([["A", "B"], ["C", "NA"]], ResponseValueError, r"column 0, row 0 holds 'A'.*`key`, `correct`"),
+        (ONES, ResponseValueError, "every stored response of the sparse matrix is 1"),
+        (TWICE, ValueError, "more than once"),  # not added up
+    ],
+)
+def test_tables_that_are_none(table, error, said):
+    with pytest.raises(error, match=said):
+        Responses.from_wide(table)
+
+
+@pytest.mark.parametrize("value", [np.inf, 2.5, -99, 0.5])
+def test_other_values_of_columns(value):
+    with pytest.raises(ResponseValueError):
+        Responses.from_long([0, 0, 1], [0, 1, 0], [1, 0, value])
+
+
+def test_the_place_of_a_bad_value(monkeypatch):
     monkeypatch.setattr(builder, "BLOCK_RESPONSES", 4)
     table = np.ones((6, 2))
     table[4, 1] = 0.5
@@ -194,58 +223,11 @@ def test_the_place_of_a_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
         Responses.from_wide(table)
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 2, -99, 0.5])
-def test_other_values_are_errors(value: float) -> None:
-    with pytest.raises(ResponseValueError):
-        Responses.from_wide([[0, 1], [1, value]])
-    with pytest.raises(ResponseValueError):
-        Responses.from_long([0, 0, 1], [0, 1, 0], [1, 0, value])
+def test_text_that_means_missing():
+    assert Responses.from_wide([["A", "B"], ["C", "NA"]], correct="A").counts.tolist() == [2, 1]
 
 
-def test_text_is_scored_as_in_a_file() -> None:
-    table = [["A", "B"], ["C", "NA"]]
-    with pytest.raises(ResponseValueError, match=r"column 0, row 0 holds 'A'.*`key`, `correct`"):
-        Responses.from_wide(table)
-    expected = [[1, 0], [0, np.nan]]
-    for data in (table, np.array(table)):
-        np.testing.assert_array_equal(Responses.from_wide(data, correct="A").to_dense(), expected)
-    for data in (pd.DataFrame(table), pl.DataFrame(table, orient="row")):
-        found = Responses.from_wide(data, items=list(data.columns), correct="A")
-        np.testing.assert_array_equal(found.to_dense(), expected)
-    assert Responses.from_long([1, 1, 2], [1, 2, 1], ["A", "B", "A"], correct="A").scores.tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("table", [[1, 0, 1], [[[1, 0]]], 1, [[1, 0], [1]], pd.Series([1, 0])])
-def test_other_shapes_are_errors(table: Any) -> None:
-    with pytest.raises(ReadError, match="2-D"):
-        Responses.from_wide(table)
-
-
-def test_complex_numbers_are_an_error() -> None:
-    with pytest.raises(ReadError, match="Complex"):
-        Responses.from_wide(np.array([[1 + 0j, 0]]))
-
-
-# ---------------------------------------------------------------- sparse traps
-
-
-def test_sparse_without_a_stored_zero_is_an_error() -> None:
-    matrix = stored(AWKWARD)
-    matrix.eliminate_zeros()
-    with pytest.raises(ResponseValueError, match="every stored response of the sparse matrix is 1"):
-        Responses.from_wide(matrix)
-
-
-def test_stored_nan_is_absent() -> None:
+def test_sparse_matrices_with_nan_or_nothing_stored():
     matrix = sparse.csr_array(([1.0, 0.0, np.nan], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
     np.testing.assert_array_equal(Responses.from_wide(matrix).to_dense(), [[1, 0], [np.nan, np.nan]])
-
-
-def test_sparse_with_nothing_stored() -> None:
     assert Responses.from_wide(sparse.csr_array((3, 2))).counts.tolist() == [0, 0, 0]
-
-
-def test_a_pair_stored_twice_in_a_sparse_matrix_is_not_added_up() -> None:
-    matrix = sparse.coo_array(([1.0, 0.0], ([0, 0], [1, 1])), shape=(1, 2))
-    with pytest.raises(ValueError, match="more than once"):
-        Responses.from_wide(matrix)

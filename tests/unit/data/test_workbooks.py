@@ -1,27 +1,21 @@
 """Workbooks as they are in real life: a right result, or a sentence that says where and what to do."""
 
-from __future__ import annotations
-
 import datetime
 import io
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openpyxl
 import pytest
 import xlsxwriter
 
-from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
 from spectral_irt.reading import read, text_pieces
 
-ROWS: list[list[Any]] = [["id", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]]
+ROWS = [["id", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]]
 
 
-def book(path: Path, change: Callable[[Any, Any], object] = lambda wb, ws: None, rows: list[list[Any]] = ROWS) -> Path:
+def book(path, change=lambda wb, ws: None, rows=ROWS):
     """A workbook with these rows in the sheet "Answers", then changed."""
     made = openpyxl.Workbook()
     sheet = made.active
@@ -33,15 +27,15 @@ def book(path: Path, change: Callable[[Any, Any], object] = lambda wb, ws: None,
     return path
 
 
-def complaint(path: Path, **options: Any) -> str:
+def complaint(path, **options):
     with pytest.raises(SpectralIrtError) as error:
         read(path, **options)
     return str(error.value)
 
 
-def dense(responses: Responses) -> dict[Any, dict[Any, int]]:
+def dense(responses):
     """Who answered what, by label."""
-    found: dict[Any, dict[Any, int]] = {person: {} for person in responses.persons.tolist()}
+    found = {person: {} for person in responses.persons.tolist()}
     names, items, start = responses.persons.tolist(), responses.items.tolist(), 0
     for block in responses.blocks:
         for person in range(len(block.indptr) - 1):
@@ -69,7 +63,7 @@ ANSWERS = {"ann": {"q1": 1, "q2": 0}, "bob": {"q1": 0, "q2": 1}}
         (["=1+1", "'x"], ["=1+1", "'x"]),
     ],
 )
-def test_labels_are_what_the_cells_show(tmp_path: Path, given: list[Any], shown: list[Any]) -> None:
+def test_labels_are_what_the_cells_show(tmp_path, given, shown):
     with xlsxwriter.Workbook(tmp_path / "a.xlsx", {"strings_to_formulas": False}) as made:
         sheet = made.add_worksheet()
         for row, cells in enumerate([["student", "q1", "q2"], [given[0], 1, 0], [given[1], 0, 1]]):
@@ -77,7 +71,7 @@ def test_labels_are_what_the_cells_show(tmp_path: Path, given: list[Any], shown:
     assert read(tmp_path / "a.xlsx").persons.tolist() == shown
 
 
-def test_answers_may_be_numbers_texts_and_truths(tmp_path: Path) -> None:
+def test_answers_may_be_numbers_texts_and_truths(tmp_path):
     rows = [["id", "q1", "q2", "q3"], ["ann", 1, "0", True], ["bob", "1.0", " 0 ", False], ["eve", 0.0, 1, "NA"]]
     found = dense(read(book(tmp_path / "a.xlsx", rows=rows)))
     assert found["ann"] == {"q1": 1, "q2": 0, "q3": 1}
@@ -85,13 +79,13 @@ def test_answers_may_be_numbers_texts_and_truths(tmp_path: Path) -> None:
     assert found["eve"] == {"q1": 0, "q2": 1}
 
 
-def test_item_names_that_are_numbers(tmp_path: Path) -> None:
+def test_item_names_that_are_numbers(tmp_path):
     path = book(tmp_path / "a.xlsx", rows=[["id", 1, 2.0], ["ann", 1, 0], ["bob", 0, 1]])
     assert read(path).items.tolist() == [1, 2]
 
 
-def test_empty_rows_and_columns_around_the_table_are_nothing(tmp_path: Path) -> None:
-    def change(wb: Any, ws: Any) -> None:
+def test_empty_rows_and_columns_around_the_table_are_nothing(tmp_path):
+    def change(wb, ws):
         ws.insert_rows(1, 2)
         ws.insert_cols(1, 2)
         ws["A30"].number_format = "0.00"
@@ -100,7 +94,7 @@ def test_empty_rows_and_columns_around_the_table_are_nothing(tmp_path: Path) -> 
     assert dense(read(book(tmp_path / "a.xlsx", change))) == ANSWERS
 
 
-def test_a_title_above_the_header_is_passed_and_said(tmp_path: Path) -> None:
+def test_a_title_above_the_header_is_passed_and_said(tmp_path):
     rows = [["Test of May"], [], ["2 people"], *ROWS, ["eve", 1, 7]]
     path = book(tmp_path / "a.xlsx", rows=rows)
     assert "sheet 'Answers': column 'q2', row 7 holds 7" in complaint(path)  # rows as the program counts them
@@ -110,7 +104,7 @@ def test_a_title_above_the_header_is_passed_and_said(tmp_path: Path) -> None:
     assert "header is row 4" in note.sentence
 
 
-def test_what_is_above_the_header_and_is_no_title(tmp_path: Path) -> None:
+def test_what_is_above_the_header_and_is_no_title(tmp_path):
     path = book(tmp_path / "a.xlsx", rows=[["Test", "of May"], *ROWS])
     assert "column C hold values without a name" in complaint(path).replace("columns", "column")
     path = book(tmp_path / "b.xlsx", rows=[["id"], ["ann", 1, 0], ["bob", 0, 1]])
@@ -121,12 +115,12 @@ def test_what_is_above_the_header_and_is_no_title(tmp_path: Path) -> None:
     assert "repeated: 'q1'" in complaint(path)
 
 
-def test_row_labels_without_a_name_as_from_r(tmp_path: Path) -> None:
+def test_row_labels_without_a_name_as_from_r(tmp_path):
     path = book(tmp_path / "a.xlsx", rows=[[None, "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]])
     assert dense(read(path)) == ANSWERS
 
 
-def test_formulas_count_by_their_values(tmp_path: Path) -> None:
+def test_formulas_count_by_their_values(tmp_path):
     with xlsxwriter.Workbook(tmp_path / "a.xlsx") as made:
         sheet = made.add_worksheet()
         for row, cells in enumerate(ROWS):
@@ -136,7 +130,7 @@ def test_formulas_count_by_their_values(tmp_path: Path) -> None:
     assert dense(read(tmp_path / "a.xlsx")) == ANSWERS
 
 
-def test_a_formula_that_was_never_computed_is_not_an_empty_cell(tmp_path: Path) -> None:
+def test_a_formula_that_was_never_computed_is_not_an_empty_cell(tmp_path):
     path = book(tmp_path / "a.xlsx", lambda wb, ws: ws.__setitem__("C3", "=2-1"))
     said = complaint(path)
     assert "column 'q2', row 3 holds a formula without a value" in said
@@ -144,8 +138,8 @@ def test_a_formula_that_was_never_computed_is_not_an_empty_cell(tmp_path: Path) 
     assert dense(read(path, ignore="q2"))["ann"] == {"q1": 1}
 
 
-def _error(path: Path, text: str = "#N/A") -> Path:
-    def change(wb: Any, ws: Any) -> None:
+def _error(path, text="#N/A"):
+    def change(wb, ws):
         ws["C3"] = text
         ws["C3"].data_type = "e"
 
@@ -153,7 +147,7 @@ def _error(path: Path, text: str = "#N/A") -> Path:
 
 
 @pytest.mark.parametrize("text", ["#N/A", "#DIV/0!", "#REF!"])
-def test_error_cells_are_no_answers_unless_said_to_be_missing(tmp_path: Path, text: str) -> None:
+def test_error_cells_are_no_answers_unless_said_to_be_missing(tmp_path, text):
     path = _error(tmp_path / "a.xlsx", text)
     said = complaint(path)
     assert f"sheet 'Answers': column 'q2', row 3 holds {text!r}" in said
@@ -164,16 +158,16 @@ def test_error_cells_are_no_answers_unless_said_to_be_missing(tmp_path: Path, te
         assert dense(read(path, missing=text, **how))["bob"] == {"q1": 0}
 
 
-def test_errors_in_columns_that_are_not_items_do_not_matter(tmp_path: Path) -> None:
+def test_errors_in_columns_that_are_not_items_do_not_matter(tmp_path):
     assert dense(read(_error(tmp_path / "a.xlsx"), ignore="q2"))["bob"] == {"q1": 0}
 
 
-def test_a_cell_error_in_csv_is_no_wrong_answer_either(tmp_path: Path) -> None:
+def test_a_cell_error_in_csv_is_no_wrong_answer_either(tmp_path):
     (tmp_path / "a.csv").write_text("id,q1,q2\nann,A,#N/A\nbob,B,A\n")
     assert "an error of the spreadsheet" in complaint(tmp_path / "a.csv", key={"q1": "A", "q2": "A"})
 
 
-def test_codes_that_became_dates(tmp_path: Path) -> None:
+def test_codes_that_became_dates(tmp_path):
     day = datetime.datetime(2024, 1, 2)
     path = book(tmp_path / "a.xlsx", lambda wb, ws: ws.__setitem__("B3", day))
     said = complaint(path, key={"q1": "1-2", "q2": "0"})
@@ -187,7 +181,7 @@ def test_codes_that_became_dates(tmp_path: Path) -> None:
     assert dense(read(book(tmp_path / "d.xlsx", rows=rows))) == ANSWERS
 
 
-def test_merged_cells(tmp_path: Path) -> None:
+def test_merged_cells(tmp_path):
     path = book(tmp_path / "a.xlsx", lambda wb, ws: ws.merge_cells("B2:B3"))
     assert "column 'q1' has merged cells, B2:B3" in complaint(path)
     assert dense(read(path, ignore="q1"))["ann"] == {"q2": 0}
@@ -199,8 +193,8 @@ def test_merged_cells(tmp_path: Path) -> None:
     assert dense(read(path)) == ANSWERS
 
 
-def test_which_sheet(tmp_path: Path) -> None:
-    def change(wb: Any, ws: Any) -> None:
+def test_which_sheet(tmp_path):
+    def change(wb, ws):
         wb.create_sheet("Empty")
         hidden = wb.create_sheet("Lists")
         hidden.append(["a", "b"])
@@ -209,7 +203,7 @@ def test_which_sheet(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", change)
     assert dense(read(path)) == ANSWERS
 
-    def another(wb: Any, ws: Any) -> None:
+    def another(wb, ws):
         change(wb, ws)
         wb.create_sheet("Other", 0).append(["id", "x"])
 
@@ -226,20 +220,20 @@ def test_which_sheet(tmp_path: Path) -> None:
     assert "is not a workbook, so it has no sheets" in complaint(tmp_path / "a.csv", sheet="x")
 
 
-def test_a_sheet_whose_name_is_a_number_is_meant_by_it(tmp_path: Path) -> None:
-    def change(wb: Any, ws: Any) -> None:
+def test_a_sheet_whose_name_is_a_number_is_meant_by_it(tmp_path):
+    def change(wb, ws):
         ws.title = "2"
         wb.create_sheet("B").append(["id", "x"])
 
     assert dense(read(book(tmp_path / "a.xlsx", change), sheet="2")) == ANSWERS
 
 
-def test_the_key_in_the_same_workbook(tmp_path: Path) -> None:
-    def change(wb: Any, ws: Any) -> None:
+def test_the_key_in_the_same_workbook(tmp_path):
+    def change(wb, ws):
         for row in (["item", "key"], ["q1", "A"], ["q2", 2]):
             wb["Key"].append(row)
 
-    def with_key(wb: Any, ws: Any) -> None:
+    def with_key(wb, ws):
         wb.create_sheet("Key")
         change(wb, ws)
 
@@ -251,7 +245,7 @@ def test_the_key_in_the_same_workbook(tmp_path: Path) -> None:
     assert "`key_sheet` is a sheet of the workbook that `key=` names" in complaint(path, sheet="Answers", key_sheet=2)
 
 
-def test_what_is_no_workbook(tmp_path: Path) -> None:
+def test_what_is_no_workbook(tmp_path):
     good = book(tmp_path / "good.xlsx").read_bytes()
     cases = {
         "cut.xlsx": (good[: len(good) // 2], "cannot be read as a workbook"),
@@ -275,7 +269,7 @@ def test_what_is_no_workbook(tmp_path: Path) -> None:
     assert dense(read(tmp_path / "really.xls")) == ANSWERS
 
 
-def _changed(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
+def _changed(data, name, change):
     """The archive with one of its parts changed."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
@@ -285,7 +279,7 @@ def _changed(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
     return out.getvalue()
 
 
-def test_damage_inside_the_archive(tmp_path: Path) -> None:
+def test_damage_inside_the_archive(tmp_path):
     with xlsxwriter.Workbook(tmp_path / "good.xlsx") as made:
         sheet = made.add_worksheet()
         for row, cells in enumerate(ROWS):
@@ -306,7 +300,7 @@ def test_damage_inside_the_archive(tmp_path: Path) -> None:
             assert "hit.xlsx" in str(error)  # noqa: PT017
 
 
-def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path, monkeypatch):
     bomb = _changed(
         book(tmp_path / "a.xlsx").read_bytes(), "xl/worksheets/sheet1.xml", lambda xml: xml + bytes(1 << 24)
     )
@@ -322,12 +316,12 @@ def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path: Path, monke
     assert "cannot be read as a workbook" in complaint(tmp_path / "lying.xlsx")
 
 
-def _part(path: Path) -> bytes:
+def _part(path):
     with zipfile.ZipFile(path) as archive:
         return archive.read("xl/worksheets/sheet1.xml")
 
 
-def test_a_stray_cell_far_away(tmp_path: Path) -> None:
+def test_a_stray_cell_far_away(tmp_path):
     path = book(tmp_path / "a.xlsx", lambda wb, ws: ws.__setitem__("XFD1048576", "x"))
     said = complaint(path)
     assert "reaches to column XFD and to row 1,048,576" in said
@@ -335,7 +329,7 @@ def test_a_stray_cell_far_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [b"B99999999999", b"ZZZZZZZ3", b"XFE1048577", b"B4294967295"])
-def test_a_cell_beyond_the_sheet(tmp_path: Path, place: bytes) -> None:
+def test_a_cell_beyond_the_sheet(tmp_path, place):
     """Whatever the sheet says of its extent: a reader would ask for the room of all cells before it, and end there."""
     path = book(tmp_path / "a.xlsx", lambda wb, ws: None)
     with zipfile.ZipFile(path) as archive:
@@ -350,7 +344,7 @@ def test_a_cell_beyond_the_sheet(tmp_path: Path, place: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_no_more_columns_than_a_sheet_has(tmp_path: Path) -> None:
+def test_no_more_columns_than_a_sheet_has(tmp_path):
     wide = [["id", *(f"q{k}" for k in range(16_383))], *([k, *((k + j) % 2 for j in range(16_383))] for k in range(3))]
     with xlsxwriter.Workbook(tmp_path / "a.xlsx", {"constant_memory": True}) as made:
         sheet = made.add_worksheet()
@@ -360,19 +354,19 @@ def test_no_more_columns_than_a_sheet_has(tmp_path: Path) -> None:
     assert (found.n_persons, found.n_items, found.n_responses) == (3, 16_383, 3 * 16_383)
 
 
-def test_several_workbooks_are_one_table(tmp_path: Path) -> None:
+def test_several_workbooks_are_one_table(tmp_path):
     book(tmp_path / "a1.xlsx")
     book(tmp_path / "a2.xlsx", rows=[["id", "q2", "q3"], ["eve", 1, 0]])
     assert dense(read(tmp_path / "a*.xlsx")) == {**ANSWERS, "eve": {"q2": 1, "q3": 0}}
 
 
-def test_two_rows_of_the_same_person_are_told_by_sheet(tmp_path: Path) -> None:
+def test_two_rows_of_the_same_person_are_told_by_sheet(tmp_path):
     path = book(tmp_path / "a.xlsx", rows=[*ROWS, [None, 1, 1]])
     with pytest.raises(ReadError, match=r"a.xlsx, sheet 'Answers': column 'id' names .*, and row 4 has no name"):
         read(path)
 
 
-def test_an_opendocument_sheet(tmp_path: Path) -> None:
+def test_an_opendocument_sheet(tmp_path):
     cells = "".join(
         "<table:table-row>" + "".join(_ods_cell(value) for value in row) + "</table:table-row>" for row in ROWS
     )
@@ -394,7 +388,7 @@ def test_an_opendocument_sheet(tmp_path: Path) -> None:
     assert "blind_cells" in [note.code for note in found.notes]
 
 
-def _ods_cell(value: Any) -> str:
+def _ods_cell(value):
     kind = "string" if isinstance(value, str) else "float"
     number = "" if isinstance(value, str) else f' office:value="{value}"'
     return f'<table:table-cell office:value-type="{kind}"{number}><text:p>{value}</text:p></table:table-cell>'

@@ -1,7 +1,5 @@
 """The quiz that comes with the package is what its script draws."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from spectral_irt.analysis.cache import columns_of
 SCRIPT = Path(__file__).parents[3] / "scripts" / "simulate_quiz.py"
 
 
-def test_the_script_draws_the_bundled_files_byte_for_byte() -> None:
+def test_the_script_draws_the_bundled_files_byte_for_byte():
     spec = importlib.util.spec_from_file_location("simulate_quiz", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
@@ -22,7 +20,7 @@ def test_the_script_draws_the_bundled_files_byte_for_byte() -> None:
         assert path.stat().st_size < 150_000
 
 
-def test_it_holds_what_it_says() -> None:
+def test_it_holds_what_it_says():
     responses = datasets.load_quiz()
     assert (responses.n_persons, responses.n_items) == (800, 30)
     header, *rows = (line.split(",") for line in datasets.quiz_files()[0].read_text().splitlines())
@@ -36,7 +34,7 @@ def test_it_holds_what_it_says() -> None:
     assert {cell for row in rows for cell in row[3:]} == {"", "9", *"ABCD"}
 
 
-def test_its_faults_are_found_and_nothing_else() -> None:
+def test_its_faults_are_found_and_nothing_else():
     responses = datasets.load_quiz()
     study = SpectralRasch().fit(responses).analyse(responses)
     fit = columns_of(study.item_fit)

@@ -1,12 +1,9 @@
 """Matrix libraries have one thread inside an engine and a small fit, and get theirs back afterwards."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Any
 
 import pytest
 from threadpoolctl import ThreadpoolController
@@ -18,12 +15,12 @@ from spectral_irt.estimators import base
 CONTROLLER = ThreadpoolController().select(user_api="blas")
 
 
-def threads(*_: Any) -> set[int]:
+def threads(*_):
     return {library["num_threads"] for library in CONTROLLER.info()}
 
 
 @pytest.fixture(autouse=True)
-def _three_threads() -> Any:
+def _three_threads():
     with CONTROLLER.limit(limits=3):
         if threads() != {3}:
             pytest.skip("this matrix library cannot be given three threads")
@@ -33,16 +30,16 @@ def _three_threads() -> Any:
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("parts", [1, 5])
-def test_kernels_have_one(n_threads: int, parts: int) -> None:
+def test_kernels_have_one(n_threads, parts):
     assert list(LocalEngine(n_threads).map(threads, range(parts))) == [{1}] * parts
     assert threads() == {3}
 
 
 @pytest.mark.parametrize("first_out", ["outer", "inner"])
-def test_with_two_threads_inside_they_are_given_back_whoever_leaves_first(first_out: str) -> None:
+def test_with_two_threads_inside_they_are_given_back_whoever_leaves_first(first_out):
     entered, leave = Event(), Event()
 
-    def beside() -> None:
+    def beside():
         with one_blas_thread():
             entered.set()
             assert leave.wait(60)
@@ -63,7 +60,7 @@ def test_with_two_threads_inside_they_are_given_back_whoever_leaves_first(first_
         assert threads() == {1}
 
 
-def test_a_map_that_is_not_taken_to_its_end_gives_them_back() -> None:
+def test_a_map_that_is_not_taken_to_its_end_gives_them_back():
     results = LocalEngine(2).map(threads, range(5))
     assert next(results) == {1}
     del results
@@ -71,9 +68,9 @@ def test_a_map_that_is_not_taken_to_its_end_gives_them_back() -> None:
 
 
 @pytest.mark.parametrize(("small", "expected"), [(1_000, {1}), (5, {3})])
-def test_a_small_fit_has_one_throughout(small: int, expected: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_fit_has_one_throughout(small, expected, monkeypatch):
     monkeypatch.setattr(base, "SMALL_ALGEBRA", small)
-    heard: list[set[int]] = []
+    heard = []
     data = simulate.rasch(200, 10, seed=1).responses
     SpectralRasch().fit(data, progress=lambda text: heard.append(threads()))
     assert heard
@@ -81,6 +78,6 @@ def test_a_small_fit_has_one_throughout(small: int, expected: set[int], monkeypa
 
 
 @pytest.mark.slow
-def test_the_package_is_imported_without_the_library_that_does_it() -> None:
+def test_the_package_is_imported_without_the_library_that_does_it():
     code = "import sys; from spectral_irt import *; assert 'threadpoolctl' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

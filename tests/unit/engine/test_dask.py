@@ -1,13 +1,8 @@
 """Dask against this process: the same numbers, with files that hold whole people or not, and with a worker killed."""
 
-from __future__ import annotations
-
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,15 +21,15 @@ CLOSE = 1e-12  # the order in which sums of a few hundred numbers are added move
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DaskEngine]:
-    small: Any = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50}
+def engine():
+    small = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50}
     with LocalCluster(host="127.0.0.1", dashboard_address="127.0.0.1:0", **small) as cluster:
         engine = connect(cluster.scheduler_address)
         yield engine
         engine.close()
 
 
-def long_table(n: int = 600, m: int = 24, seed: int = 0) -> pl.DataFrame:
+def long_table(n=600, m=24, seed=0):
     """Answers of people to 12 items each, drawn under the model; labels of items in no order, rows mixed."""
     rng = np.random.default_rng(seed)
     difficulty, ability = np.linspace(-2, 2, m), rng.normal(size=n)
@@ -45,7 +40,7 @@ def long_table(n: int = 600, m: int = 24, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(columns).sample(fraction=1, shuffle=True, seed=seed)
 
 
-def write(folder: Path, frames: list[pl.DataFrame]) -> list[str]:
+def write(folder, frames):
     paths = [folder / f"part{k}.parquet" for k in range(len(frames))]
     for frame, path in zip(frames, paths, strict=True):
         frame.write_parquet(path)
@@ -53,7 +48,7 @@ def write(folder: Path, frames: list[pl.DataFrame]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def whole(tmp_path_factory):
     """Files with whole people, one of them without rows."""
     frame = long_table()
     parts = [frame.filter(pl.col("person") % 4 == k) for k in range(4)]
@@ -61,13 +56,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def split(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def split(tmp_path_factory):
     """Files with the answers of the same people, in no order."""
     frame = long_table()
     return write(tmp_path_factory.mktemp("split"), [frame[k : k + 1500] for k in range(0, len(frame), 1500)])
 
 
-def same(here: Any, there: Any, label: str) -> None:
+def same(here, there, label):
     """Two tables with the same rows by their labels, and numbers within rounding."""
     here, there = pl.DataFrame(here).sort(label), pl.DataFrame(there).sort(label)
     assert here.columns == there.columns
@@ -88,7 +83,7 @@ ESTIMATORS = {
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimates(name: str, engine: DaskEngine, whole: list[str]) -> None:
+def test_estimates(name, engine, whole):
     here, there = si.read(whole), si.read(whole, client=engine)
     assert here.items.tolist() == there.items.tolist()
     one, other = (ESTIMATORS[name].fit(data).calibration_ for data in (here, there))
@@ -96,7 +91,7 @@ def test_estimates(name: str, engine: DaskEngine, whole: list[str]) -> None:
     np.testing.assert_allclose(other.se, one.se, rtol=CLOSE)
 
 
-def test_reading(engine: DaskEngine, split: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading(engine, split, monkeypatch):
     here, there = si.read(split), si.read(split, client=engine)
     assert here.persons.tolist() == there.persons.tolist()
     assert here.digest() == there.digest()
@@ -106,9 +101,7 @@ def test_reading(engine: DaskEngine, split: list[str], monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_workers_map_a_packed_file(
-    ordered: bool, engine: DaskEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_map_a_packed_file(ordered, engine, tmp_path, monkeypatch):
     """Nothing is sent; where a worker does not see the file, the answers are."""
     table = np.random.default_rng(2).integers(0, 3 if ordered else 2, (90, 6))
     here = si.read(table)
@@ -125,7 +118,7 @@ def test_workers_map_a_packed_file(
     assert sent
 
 
-def test_people_and_fit(engine: DaskEngine, split: list[str]) -> None:
+def test_people_and_fit(engine, split):
     here, there = si.read(split), si.read(split, client=engine)
     fits = [si.SpectralRasch().fit(data) for data in (here, there)]
     one, other = (fit.analyse(data) for fit, data in zip(fits, (here, there), strict=True))
@@ -133,7 +126,7 @@ def test_people_and_fit(engine: DaskEngine, split: list[str]) -> None:
     same(one.item_fit(), other.item_fit(), "item")
 
 
-def test_files(engine: DaskEngine, split: list[str], tmp_path: Path) -> None:
+def test_files(engine, split, tmp_path):
     """The process that asks writes them, as without a cluster."""
     here, there = si.read(split), si.read(split, client=engine)
     for name, responses in (("here", here), ("there", there)):
@@ -144,16 +137,16 @@ def test_files(engine: DaskEngine, split: list[str], tmp_path: Path) -> None:
     assert_frame_equal(one, other, abs_tol=1e-9, rel_tol=1e-9)
 
 
-def test_a_worker_is_killed(engine: DaskEngine, split: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_killed(engine, split, monkeypatch):
     """In the middle of the Newton steps, whose parts depend on those of every step before, down to the files."""
     expected = si.SpectralRasch().fit(si.read(split)).calibration_
     there = si.read(split, client=engine)
-    steps: list[str] = []
+    steps = []
 
-    def counted(name: str) -> None:
+    def counted(name):
         usual = getattr(DaskEngine, name)
 
-        def kills(self: DaskEngine, *args: Any, **more: Any) -> Any:
+        def kills(self, *args, **more):
             steps.append(name)
             if steps.count("map_and_sum") == 2 and name == "map_and_sum":
                 pids = engine.client.run(os.getpid)
@@ -171,7 +164,7 @@ def test_a_worker_is_killed(engine: DaskEngine, split: list[str], monkeypatch: p
     np.testing.assert_allclose(found.se, expected.se, rtol=CLOSE)
 
 
-def test_ordered_answers(engine: DaskEngine) -> None:
+def test_ordered_answers(engine):
     rng = np.random.default_rng(3)
     table = np.clip(np.round(rng.normal(size=(300, 8)) + 1 + rng.normal(size=(300, 1))), 0, 3)
     here = si.Responses.from_wide(table, ordered=True)
@@ -181,7 +174,7 @@ def test_ordered_answers(engine: DaskEngine) -> None:
     np.testing.assert_allclose(other.threshold_se, one.threshold_se, rtol=CLOSE)
 
 
-def test_parts_of_this_process(engine: DaskEngine) -> None:
+def test_parts_of_this_process(engine):
     """What was read here goes to the workers, and comes back."""
     here = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6)))
     here = replace(here, blocks=tuple(here.blocks[0].take(np.arange(k, k + 10)) for k in range(0, 50, 10)))

@@ -1,13 +1,8 @@
 """What goes wrong with a cluster is said in a sentence, and soon."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,35 +20,33 @@ distributed = pytest.importorskip("distributed")
 
 
 @pytest.fixture
-def closed_port() -> str:
+def closed_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return f"tcp://127.0.0.1:{one.getsockname()[1]}"
 
 
 @pytest.fixture
-def cluster() -> Iterator[Any]:
+def cluster():
     """A cluster of threads in this process: what it does wrong is the same, and it starts at once."""
-    small: Any = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "silence_logs": 50}
+    small = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "silence_logs": 50}
     with distributed.LocalCluster(protocol="tcp://", dashboard_address="127.0.0.1:0", **small) as cluster:
         yield cluster
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ClusterError, match=r"pip install 'spectral-irt\[cluster\]'"):
         connect("tcp://127.0.0.1:8786")
 
 
 @pytest.mark.parametrize("where", ["", 7, "one:two:three"])
-def test_no_address(where: Any) -> None:
+def test_no_address(where):
     with pytest.raises(OptionError, match="`dask` is"):
         connect(where)
 
 
-def test_nobody_answers(
-    closed_port: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nobody_answers(closed_port, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(dask, "ANSWERS_WITHIN", 1.0)
     file = tmp_path / "answers.csv"
     file.write_text("who,a,b\nx,1,0\ny,0,1\nz,1,1\n")
@@ -62,20 +55,20 @@ def test_nobody_answers(
     assert not (tmp_path / "out").exists()
 
 
-def test_another_version(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version(cluster, monkeypatch):
     ours = si.__version__
     monkeypatch.setattr(dask, "__version__", "99.1")
     with pytest.raises(ClusterError, match=f"the workers run spectral-irt {ours}, and this program is 99.1"):
         connect(cluster.scheduler_address)
 
 
-def test_a_worker_that_joins_with_another_version() -> None:
+def test_a_worker_that_joins_with_another_version():
     call = dask.KernelCall(np.sum, (), version="99.1")
     with pytest.raises(ClusterError, match=r"this program is 99\.1"):
         dask.task(list, dask.Shard([np.ones(3)]), dask.PartArgs([0], [()]), call)
 
 
-def test_a_scheduler_without_workers(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_without_workers(cluster, monkeypatch):
     monkeypatch.setattr(dask, "WORKERS_WITHIN", 0.5)
     cluster.scale(0)
     while cluster.scheduler.workers:
@@ -84,7 +77,7 @@ def test_a_scheduler_without_workers(cluster: Any, monkeypatch: pytest.MonkeyPat
         connect(cluster.scheduler_address)
 
 
-def test_the_cluster_dies(cluster: Any) -> None:
+def test_the_cluster_dies(cluster):
     answers = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6)))
     engine = connect(cluster.scheduler_address)
     there = answers.using(engine)
@@ -95,7 +88,7 @@ def test_the_cluster_dies(cluster: Any) -> None:
     engine.close()
 
 
-def test_the_workers_die(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workers_die(cluster, monkeypatch):
     monkeypatch.setattr(dask, "WORKERS_WITHIN", 1.0)
     monkeypatch.setattr(dask, "LOOKS_EVERY", 0.3)
     engine = connect(cluster.scheduler_address)
@@ -106,7 +99,7 @@ def test_the_workers_die(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine.close()
 
 
-def test_a_packed_file_that_changed(tmp_path: Path) -> None:
+def test_a_packed_file_that_changed(tmp_path):
     file = tmp_path / "answers.packed"
     si.Responses.from_wide([[1, 0], [0, 1], [1, 1]]).save(file)
     assert len(mapped_blocks(str(file), file.stat().st_mtime_ns, 0, 1).parts) == 1
@@ -114,7 +107,7 @@ def test_a_packed_file_that_changed(tmp_path: Path) -> None:
         mapped_blocks(str(file), 1, 0, 1)
 
 
-def test_sizes_are_those_of_the_arrays() -> None:
+def test_sizes_are_those_of_the_arrays():
     """So that the scheduler does not move a shard as if it were nothing."""
     answers = si.Responses.from_wide(np.ones((1000, 50)))
     assert sys.getsizeof(dask.Shard(answers.blocks)) > 4 * answers.n_responses

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ import pytest
 from scipy import sparse
 
 import spectral_irt as si
-from spectral_irt.data.block import Block
 from spectral_irt.data.packing import pack_block, stored
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine, memory
@@ -28,7 +26,7 @@ from spectral_irt.text import in_bytes
 
 
 @pytest.fixture
-def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Budget:
+def nothing(monkeypatch, tmp_path):
     """A budget with no room at all, under which even the smallest array goes to disk."""
     monkeypatch.setattr(memory, "SMALL", 1)
     none = Budget("1GB", tmp_path)
@@ -36,12 +34,12 @@ def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Budget:
     return none
 
 
-def in_blocks(seed: int = 0, persons: int = 300, items: int = 12, blocks: int = 4) -> Responses:
+def in_blocks(seed=0, persons=300, items=12, blocks=4):
     rng = np.random.default_rng(seed)
     answered = rng.random((persons, items)) < 0.7
     theta, beta = rng.normal(size=persons), rng.normal(size=items)
     right = rng.random((persons, items)) < 1 / (1 + np.exp(beta - theta[:, None]))
-    made: list[Block] = []
+    made = []
     for rows in np.array_split(np.arange(persons), blocks):
         who, item = np.nonzero(answered[rows])
         slots = (2 * item + right[rows][who, item]).astype(np.int32)
@@ -51,9 +49,7 @@ def in_blocks(seed: int = 0, persons: int = 300, items: int = 12, blocks: int = 
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_same_bits_when_everything_is_on_disk(
-    nothing: Budget, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_bits_when_everything_is_on_disk(nothing, threads, monkeypatch):
     free, mapped = in_blocks(), in_blocks()
     here = si.SpectralRasch().fit(free.using(LocalEngine(threads)))
     mapped = Responses(tuple(stored(block, nothing) for block in mapped.blocks), mapped.items, mapped.persons)
@@ -66,7 +62,7 @@ def test_the_same_bits_when_everything_is_on_disk(
     assert np.array_equal(here.se_, there.se_)
 
 
-def test_what_is_there_first_stays_and_room_comes_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_there_first_stays_and_room_comes_back(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "SMALL", 1)
     budget = Budget("1GB", tmp_path)
     budget.reserved = budget.total - 2_000
@@ -84,7 +80,7 @@ def test_what_is_there_first_stays_and_room_comes_back(monkeypatch: pytest.Monke
     assert budget.keep(second) is second
 
 
-def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch, tmp_path):
     responses = in_blocks(persons=1_800, items=100)
     assert responses.n_responses > 100_000
     monkeypatch.setattr(memory, "SMALL", 1)
@@ -98,7 +94,7 @@ def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch: pytest.MonkeyPatch, tm
         si.set_memory()
 
 
-def test_tables_of_shared_sets_are_counted(nothing: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_shared_sets_are_counted(nothing, monkeypatch):
     theta, beta = (np.random.default_rng(k).normal(size=n) for k, n in ((0, 2_000), (1, 10)))
     right = np.random.default_rng(2).random((2_000, 10)) < 1 / (1 + np.exp(beta - theta[:, None]))
     here, there = (si.Responses.from_wide(right.astype(float)) for _ in range(2))
@@ -113,7 +109,7 @@ def test_tables_of_shared_sets_are_counted(nothing: Budget, monkeypatch: pytest.
     assert np.array_equal(si.SpectralRasch().fit(here).difficulty_, si.SpectralRasch().fit(there).difficulty_)
 
 
-def test_matrices_that_share_numbers_still_share_them(nothing: Budget) -> None:
+def test_matrices_that_share_numbers_still_share_them(nothing):
     @dataclass(frozen=True)
     class Part:
         rows: Any
@@ -129,12 +125,12 @@ def test_matrices_that_share_numbers_still_share_them(nothing: Budget) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "4XB", "nan", "1e9", "four GB"])
-def test_sizes_that_are_none(text: str) -> None:
+def test_sizes_that_are_none(text):
     with pytest.raises(OptionError, match="it is a size such as"):
         in_bytes(text, "memory")
 
 
-def test_a_budget_too_small_says_what_is_needed() -> None:
+def test_a_budget_too_small_says_what_is_needed():
     with pytest.raises(
         OptionError, match=r"`memory` is 100 MB, and 1,000,000 people and 500 items with 2 threads need at"
     ):
@@ -147,7 +143,7 @@ def test_a_budget_too_small_says_what_is_needed() -> None:
     ("persons", "items", "each"),
     [(7_000, 300, 72), (3_000, 1_000, 60), (150_000, 200, 3), (4_000, 6_000, 60), (600, 40, 20)],
 )
-def test_the_reckoning_is_what_arrays_take(persons: int, items: int, each: int, tmp_path: Path) -> None:
+def test_the_reckoning_is_what_arrays_take(persons, items, each, tmp_path):
     """All that may be on disk is there; the rest, which is traced, is no more than reckoned, nor a small part of it."""
     rng = np.random.default_rng(persons)
     person = np.repeat(np.arange(persons), each)
@@ -170,23 +166,21 @@ def test_the_reckoning_is_what_arrays_take(persons: int, items: int, each: int, 
     assert reckoned < 6 * taken + 4 * 10**7
 
 
-def test_many_arrays_share_a_file(tmp_path: Path) -> None:
+def test_many_arrays_share_a_file(tmp_path):
     """A mapping keeps its file open, and a process may have a thousand of them."""
     spill = memory.Spill(tmp_path)
     kept = [spill.put(np.full(30_000, k)) for k in range(1_000)]
     assert [int(array[-1]) for array in kept] == list(range(1_000))
-    assert len({id(array.base.base.obj) for array in kept}) < 4  # type: ignore[union-attr]
+    assert len({id(array.base.base.obj) for array in kept}) < 4
 
 
-def test_a_folder_that_is_none() -> None:
+def test_a_folder_that_is_none():
     with pytest.raises(OptionError, match="not a folder"):
         Budget("1GB", "/nowhere/at/all")
 
 
-def test_a_full_disk_is_an_error_and_leaves_nothing(
-    nothing: Budget, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def full(*args: object) -> int:
+def test_a_full_disk_is_an_error_and_leaves_nothing(nothing, monkeypatch, tmp_path):
+    def full(*args):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     nothing.keep(np.arange(50.0))
@@ -198,7 +192,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_left_whatever_ends_the_process(tmp_path: Path, number: signal.Signals) -> None:
+def test_nothing_is_left_whatever_ends_the_process(tmp_path, number):
     program = (
         "import signal, sys, time, numpy as np\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it may be ignored
@@ -215,7 +209,7 @@ def test_nothing_is_left_whatever_ends_the_process(tmp_path: Path, number: signa
     assert not list(tmp_path.iterdir())
 
 
-def test_memory_is_counted_once_and_whole_while_any_view_of_it_lives() -> None:
+def test_memory_is_counted_once_and_whole_while_any_view_of_it_lives():
     budget = Budget("4GB")
     whole = np.zeros(200_000)
     views = [whole[:100_000], whole[100_000:]]

@@ -1,17 +1,13 @@
 """The local engine: the same bits whatever the number of threads, the order of the blocks kept."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch
-from spectral_irt.data import Block
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.simulate import rasch
@@ -20,14 +16,14 @@ N_ITEMS = 40
 
 
 @pytest.fixture(scope="module")
-def blocks() -> tuple[Block, ...]:
+def blocks():
     """Blocks of unlike sizes, with sums that depend on the order of addition in their last bits."""
     whole = rasch(600, N_ITEMS, design="sampled", p=0.3, seed=1).responses.blocks[0]
     cuts = [0, 1, 50, 51, 200, 340, 341, 600]
     return tuple(whole.take(np.arange(low, high)) for low, high in pairwise(cuts))
 
 
-def weighted(block: Block, v: np.ndarray) -> np.ndarray:
+def weighted(block, v):
     """Something like an inflow: wrong answers, weighted by what the person got right."""
     rows = block.pattern(len(v)) @ v
     rows[1::2] = rows[0::2] / 3
@@ -35,11 +31,11 @@ def weighted(block: Block, v: np.ndarray) -> np.ndarray:
     return block.pattern(len(v)).T @ rows
 
 
-def size_and_total(block: Block, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def size_and_total(block, v):
     return np.array([block.n_persons, block.n_responses]), weighted(block, v)
 
 
-def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ...]) -> None:
+def test_sum_has_the_same_bits_for_any_number_of_threads(blocks):
     v = np.random.default_rng(2).lognormal(size=N_ITEMS)
     alone = LocalEngine(threads=1).sum(weighted, blocks, v)
     for threads in (2, 3, 8, None):
@@ -51,10 +47,10 @@ def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ..
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_map_keeps_the_order(blocks: tuple[Block, ...], threads: int) -> None:
+def test_map_keeps_the_order(blocks, threads):
     later = threading.Event()
 
-    def first_ends_last(block: Block) -> int:
+    def first_ends_last(block):
         if block is not blocks[0]:
             later.set()
         elif threads > 1:
@@ -64,13 +60,13 @@ def test_map_keeps_the_order(blocks: tuple[Block, ...], threads: int) -> None:
     assert list(LocalEngine(threads).map(first_ends_last, blocks)) == [block.n_persons for block in blocks]
 
 
-def test_threads_work_at_the_same_time(blocks: tuple[Block, ...]) -> None:
+def test_threads_work_at_the_same_time(blocks):
     together = threading.Barrier(2, timeout=60)
     assert LocalEngine(2).sum(lambda block: together.wait() * 0, blocks[:2]) == 0
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_parts_given_out_are_not_changed(blocks: tuple[Block, ...], threads: int) -> None:
+def test_parts_given_out_are_not_changed(blocks, threads):
     """A kernel may hand out an array that it keeps; adding must not write into it."""
     kept = [np.ones(3) for _ in blocks]
     number = {id(block): k for k, block in enumerate(blocks)}
@@ -80,8 +76,8 @@ def test_parts_given_out_are_not_changed(blocks: tuple[Block, ...], threads: int
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_error_in_a_kernel_reaches_the_caller(blocks: tuple[Block, ...], threads: int) -> None:
-    def broken(block: Block) -> Any:
+def test_an_error_in_a_kernel_reaches_the_caller(blocks, threads):
+    def broken(block):
         raise ZeroDivisionError("in the kernel")
 
     engine = LocalEngine(threads)
@@ -91,7 +87,7 @@ def test_an_error_in_a_kernel_reaches_the_caller(blocks: tuple[Block, ...], thre
 
 
 @pytest.mark.parametrize("threads", [0, -2])
-def test_threads_must_be_positive(threads: int) -> None:
+def test_threads_must_be_positive(threads):
     with pytest.raises(OptionError, match=f"`threads` is {threads}"):
         LocalEngine(threads)
 
@@ -99,7 +95,7 @@ def test_threads_must_be_positive(threads: int) -> None:
 # ------------------------------------------------------------------------- parts that stay where they are
 
 
-def test_prepared_parts_have_sums_of_their_own() -> None:
+def test_prepared_parts_have_sums_of_their_own():
     engine = LocalEngine(2)
     parts = engine.prepare(lambda part, factor: part * factor, [1.0, 2.0, 3.0], 10.0)
     assert parts.sum(lambda part: part) == 60
@@ -114,7 +110,7 @@ def test_prepared_parts_have_sums_of_their_own() -> None:
         list(parts.map(lambda part, own: own, each=[[1]]))
 
 
-def test_seeds_do_not_depend_on_threads() -> None:
+def test_seeds_do_not_depend_on_threads():
     drawn = [
         list(LocalEngine(k).hold(range(5)).map(lambda part, seed: np.random.default_rng(seed).random(), each=[seeds]))
         for k in (1, 3)
@@ -124,13 +120,13 @@ def test_seeds_do_not_depend_on_threads() -> None:
     assert len(set(drawn[0])) == 5
 
 
-def test_an_engine_travels_without_its_threads() -> None:
+def test_an_engine_travels_without_its_threads():
     engine = LocalEngine(2)
     engine.sum(lambda part: part, [1, 2, 3])
     assert pickle.loads(pickle.dumps(engine)).threads == 2
 
 
-def test_threads_are_not_for_answers_on_a_cluster() -> None:
+def test_threads_are_not_for_answers_on_a_cluster():
     class Cluster(LocalEngine):
         remote = True
 

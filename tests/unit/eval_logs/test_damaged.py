@@ -1,14 +1,9 @@
 """Damaged and odd logs: whatever is in them, a sentence that names the file, never a bare exception."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -16,46 +11,46 @@ import pytest
 import harness_logs as make
 import spectral_irt as si
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
-from spectral_irt.eval_logs.collect import Collected, collect, find_logs
+from spectral_irt.eval_logs.collect import collect, find_logs
 
 SCORES = [1.0, 0.0, 1.0, 1.0, 0.0]
 DEEP = "[" * 100_000 + "]" * 100_000
-ODD: list[Any] = [None, True, 3, -1, 1.5, float("nan"), float("inf"), 10**400, "", "text", [], [1, "x"], {}, {"a": [1]}]
+ODD = [None, True, 3, -1, 1.5, float("nan"), float("inf"), 10**400, "", "text", [], [1, "x"], {}, {"a": [1]}]
 
 
-def read(path: Path, **options: Any) -> Collected | None:
+def read(path, **options):
     files = find_logs([path])
     return None if files is None else collect(files, **options)
 
 
-def jsonl(folder: Path) -> Path:
+def jsonl(folder):
     return make.lm_eval(folder, "m", {"acc": SCORES})
 
 
-def ever(folder: Path) -> Path:
+def ever(folder):
     return make.every_eval_ever(folder / "x_samples.jsonl", "m", [(str(k), v > 0, v) for k, v in enumerate(SCORES)])
 
 
-def plain(folder: Path) -> Path:
+def plain(folder):
     path = folder / "2025-01-01T00-00-00_arc_x.json"
     path.write_text(json.dumps(make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(SCORES)])))
     return path
 
 
-def zipped(folder: Path) -> Path:
+def zipped(folder):
     log = make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(SCORES)], status="error")
     return make.inspect_eval(folder / "a.eval", log)
 
 
-def helm(folder: Path) -> Path:
+def helm(folder):
     return make.helm(folder, "m", [(f"id{k}", 0, {"exact_match": v}, None) for k, v in enumerate(SCORES)])
 
 
-def lighteval(folder: Path) -> Path:
+def lighteval(folder):
     return make.lighteval(folder, "org/m", {"em": SCORES})
 
 
-LOGS: dict[str, Callable[[Path], Path]] = {
+LOGS = {
     "lm_eval": jsonl,
     "every_eval_ever": ever,
     "inspect json": plain,
@@ -65,7 +60,7 @@ LOGS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value, path=()):
     """Where something else could stand in a JSON document."""
     found = [path]
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -74,7 +69,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+def changed(value, path, new):
     if not path:
         return new
     copy = dict(value) if isinstance(value, dict) else list(value)
@@ -82,7 +77,7 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
-def only_sentences(log: Path) -> None:
+def only_sentences(log):
     with contextlib.suppress(SpectralIrtError):
         read(log)
     with contextlib.suppress(SpectralIrtError):
@@ -90,7 +85,7 @@ def only_sentences(log: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", LOGS)
-def test_flipped_and_missing_bytes(tmp_path: Path, kind: str) -> None:
+def test_flipped_and_missing_bytes(tmp_path, kind):
     rng = random.Random(1)
     log = LOGS[kind](tmp_path)
     whole = log.read_bytes()
@@ -103,17 +98,17 @@ def test_flipped_and_missing_bytes(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "inspect json", "inspect eval", "helm", "helm spec"])
-def test_values_of_other_types(tmp_path: Path, kind: str) -> None:
+def test_values_of_other_types(tmp_path, kind):
     """Every place of a log in turn holds something else: another type, NaN, a number too large."""
     rng = random.Random(2)
     log = LOGS[kind.removesuffix(" spec")](tmp_path)
     target = log.parent / "run_spec.json" if kind == "helm spec" else log
     lines = kind in ("lm_eval", "every_eval_ever")
-    members: dict[str, Any] = {}
+    members = {}
     if kind == "inspect eval":
         with zipfile.ZipFile(log) as archive:
             members = {name: json.loads(archive.read(name)) for name in archive.namelist()}
-        document: Any = {name: members[name] for name in ("header.json", "summaries.json")}
+        document = {name: members[name] for name in ("header.json", "summaries.json")}
     else:
         document = [json.loads(line) for line in log.open()] if lines else json.loads(target.read_text())
     for place in places(document):
@@ -130,7 +125,7 @@ def test_values_of_other_types(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "inspect json", "helm"])
-def test_json_that_is_too_deep(tmp_path: Path, kind: str) -> None:
+def test_json_that_is_too_deep(tmp_path, kind):
     log = LOGS[kind](tmp_path)
     text = log.read_text()
     for deep in (text.replace("1.0", DEEP, 1), DEEP, text + "\n" + text.replace("1.0", DEEP, 1)):
@@ -138,7 +133,7 @@ def test_json_that_is_too_deep(tmp_path: Path, kind: str) -> None:
         only_sentences(log)
 
 
-def test_members_that_cannot_be_unpacked(tmp_path: Path) -> None:
+def test_members_that_cannot_be_unpacked(tmp_path):
     log = zipped(tmp_path)
     whole = log.read_bytes()
     central = whole.index(b"PK\x01\x02")
@@ -151,7 +146,7 @@ def test_members_that_cannot_be_unpacked(tmp_path: Path) -> None:
             read(log)
 
 
-def test_where_a_log_is_odd(tmp_path: Path) -> None:
+def test_where_a_log_is_odd(tmp_path):
     log = ever(tmp_path)
     lines = log.read_text().splitlines()
     lines[2] = json.dumps({**json.loads(lines[2]), "evaluation": [1]})
@@ -177,14 +172,12 @@ def test_where_a_log_is_odd(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "helm", "lighteval"])
 @pytest.mark.parametrize("n", [1, 3])
-def test_a_score_that_is_no_number_is_wrong_and_said(tmp_path: Path, kind: str, n: int) -> None:
+def test_a_score_that_is_no_number_is_wrong_and_said(tmp_path, kind, n):
     nan = [float("nan")] * n + SCORES[n:]
     log = {
         "lm_eval": lambda: make.lm_eval(tmp_path, "m", {"acc": nan}),
         "every_eval_ever": lambda: make.every_eval_ever(
-            tmp_path / "x_samples.jsonl",
-            "m",
-            [(str(k), v, v) for k, v in enumerate(nan)],  # type: ignore[misc]
+            tmp_path / "x_samples.jsonl", "m", [(str(k), v, v) for k, v in enumerate(nan)]
         ),
         "helm": lambda: make.helm(tmp_path, "m", [(f"id{k}", 0, {"em": v}, None) for k, v in enumerate(nan)]),
         "lighteval": lambda: make.lighteval(tmp_path, "m", {"em": nan}),
@@ -201,7 +194,7 @@ def test_a_score_that_is_no_number_is_wrong_and_said(tmp_path: Path, kind: str, 
         assert f"{n} samples" in notes[0].sentence
 
 
-def test_inspect_counts_what_is_unscored_and_what_it_does_not_know(tmp_path: Path) -> None:
+def test_inspect_counts_what_is_unscored_and_what_it_does_not_know(tmp_path):
     """NaN is inspect_ai's own sign of a sample without a verdict; a text that it cannot turn into a number is 0."""
     values = ["C", "I", float("nan"), "maybe", 1.0]
     log = make.inspect_eval(
@@ -215,7 +208,7 @@ def test_inspect_counts_what_is_unscored_and_what_it_does_not_know(tmp_path: Pat
         assert [one.code for one in responses.notes] == ["unscored_samples", "nan_scores"]
 
 
-def test_a_stray_filter_loses_no_answers_in_silence(tmp_path: Path) -> None:
+def test_a_stray_filter_loses_no_answers_in_silence(tmp_path):
     log = jsonl(tmp_path)
     lines = [json.loads(line) for line in log.open()]
     lines[0]["filter"] = "stray"
@@ -229,7 +222,7 @@ def test_a_stray_filter_loses_no_answers_in_silence(tmp_path: Path) -> None:
     assert found.responses.n_items == 5
 
 
-def test_scores_of_a_table_with_an_integer_metric(tmp_path: Path) -> None:
+def test_scores_of_a_table_with_an_integer_metric(tmp_path):
     log = make.lighteval(tmp_path, "m", {"em": [1, 0, 1]})
     assert pl.read_parquet(log)["metric"].struct.field("em").dtype == pl.Int64
     found = read(log)
@@ -237,7 +230,7 @@ def test_scores_of_a_table_with_an_integer_metric(tmp_path: Path) -> None:
     assert found.responses.scores.sum() == 2
 
 
-def test_a_leaderboard_says_it_once(tmp_path: Path) -> None:
+def test_a_leaderboard_says_it_once(tmp_path):
     for model, first in (("a", float("nan")), ("b", 1.0), ("c", 0.0)):
         make.lm_eval(tmp_path, model, {"acc": [first, *SCORES, 0.0, float(model == "b")]})
     codes = [one.code for one in si.Leaderboard.read(tmp_path).findings]

@@ -1,10 +1,6 @@
 """Logs of each harness in small files of its own layout: what is read, and what is refused with which words."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,17 +8,17 @@ import pytest
 import harness_logs as make
 import spectral_irt as si
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
-from spectral_irt.eval_logs.collect import Collected, collect, find_logs
+from spectral_irt.eval_logs.collect import collect, find_logs
 from spectral_irt.reading import text_pieces
 
 
-def read(*paths: Path, **options: Any) -> Collected:
+def read(*paths, **options):
     files = find_logs(paths)
     assert files is not None
     return collect(files, **options)
 
 
-def table(found: Collected) -> dict[tuple[str, str], int]:
+def table(found):
     """(model, item) -> 0 or 1."""
     responses = found.responses
     out = {}
@@ -36,7 +32,7 @@ def table(found: Collected) -> dict[tuple[str, str], int]:
 # ------------------------------------------------------------------------------- lm-evaluation-harness
 
 
-def test_lm_eval_takes_the_model_from_the_folder(tmp_path: Path) -> None:
+def test_lm_eval_takes_the_model_from_the_folder(tmp_path):
     make.lm_eval(tmp_path, "org__a", {"acc": [1.0, 0.0, 1.0]})
     make.lm_eval(tmp_path, "org__b", {"acc": [0.0, 0.0, 1.0]})
     found = read(tmp_path)
@@ -52,13 +48,13 @@ def test_lm_eval_takes_the_model_from_the_folder(tmp_path: Path) -> None:
     assert set(found.attributes["benchmark"]) == {"arc_easy"}
 
 
-def test_lm_eval_takes_the_models_name_from_the_results_of_the_run(tmp_path: Path) -> None:
+def test_lm_eval_takes_the_models_name_from_the_results_of_the_run(tmp_path):
     path = make.lm_eval(tmp_path, "org__a", {"acc": [1.0]})
     (path.parent / f"results_{make.DATE}.json").write_text(json.dumps({"model_name": "org/a"}))
     assert read(path).responses.persons.tolist() == ["org/a"]
 
 
-def test_lm_eval_asks_which_metric_and_which_filter(tmp_path: Path) -> None:
+def test_lm_eval_asks_which_metric_and_which_filter(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0], "acc_norm": [0.0, 0.0]})
     with pytest.raises(OptionError, match=r"2 metrics: 'acc', 'acc_norm'.*metric='acc'"):
         read(path)
@@ -74,7 +70,7 @@ def test_lm_eval_asks_which_metric_and_which_filter(tmp_path: Path) -> None:
     assert table(read(path, metric=["exact_match,flexible-extract"])) == {("b", "gsm8k/0"): 1, ("b", "gsm8k/1"): 0}
 
 
-def test_lm_eval_reads_true_and_false_and_mixed_numbers(tmp_path: Path) -> None:
+def test_lm_eval_reads_true_and_false_and_mixed_numbers(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"acc": [True, False, True]})
     assert list(table(read(path)).values()) == [1, 0, 1]
     path = make.lm_eval(tmp_path, "b", {"acc": [1.0, True, 0, None]})
@@ -83,7 +79,7 @@ def test_lm_eval_reads_true_and_false_and_mixed_numbers(tmp_path: Path) -> None:
     assert [note.code for note in found.responses.notes] == ["unscored_samples"]
 
 
-def test_lm_eval_a_log_cut_off_in_the_middle(tmp_path: Path) -> None:
+def test_lm_eval_a_log_cut_off_in_the_middle(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0, 1.0]})
     text = path.read_text()
     path.write_text(text[:-40])
@@ -94,20 +90,20 @@ def test_lm_eval_a_log_cut_off_in_the_middle(tmp_path: Path) -> None:
         read(path)
 
 
-def test_lm_eval_scores_between_0_and_1(tmp_path: Path) -> None:
+def test_lm_eval_scores_between_0_and_1(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"f1": [0.25, 0.75, 1.0]})
     with pytest.raises(ResponseValueError, match=r"neither 0 nor 1 for 2 of 3 samples.*threshold=0.5"):
         read(path)
     assert list(table(read(path, threshold=0.5)).values()) == [0, 1, 1]
 
 
-def test_lm_eval_metrics_of_whole_corpora_are_no_answers(tmp_path: Path) -> None:
+def test_lm_eval_metrics_of_whole_corpora_are_no_answers(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"bleu": [["a", "b"], ["c", "d"]]})
     with pytest.raises(ReadError, match="'bleu' has a number for each sample"):
         read(path)
 
 
-def test_a_model_in_two_folders(tmp_path: Path) -> None:
+def test_a_model_in_two_folders(tmp_path):
     make.lm_eval(tmp_path / "monday", "a", {"acc": [1.0, 1.0]})
     make.lm_eval(tmp_path / "tuesday", "a", {"acc": [0.0, 0.0]})
     with pytest.raises(
@@ -118,14 +114,14 @@ def test_a_model_in_two_folders(tmp_path: Path) -> None:
     assert list(table(read(tmp_path, duplicates="last")).values()) == [0, 0]
 
 
-def test_a_run_appended_to_its_own_file(tmp_path: Path) -> None:
+def test_a_run_appended_to_its_own_file(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"acc": [1.0, 1.0]})
     path.write_text(path.read_text() * 2)
     with pytest.raises(DuplicateResponseError, match="2 samples of arc_easy more than once"):
         read(path)
 
 
-def test_the_same_prompt_with_two_hashes(tmp_path: Path) -> None:
+def test_the_same_prompt_with_two_hashes(tmp_path):
     make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0, 1.0]}, hashes=["x", "y", "z"])
     make.lm_eval(tmp_path, "b", {"acc": [1.0, 1.0, 0.0]}, hashes=["x", "z", "y"])
     with pytest.raises(
@@ -134,14 +130,14 @@ def test_the_same_prompt_with_two_hashes(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_attributes_of_prompts(tmp_path: Path) -> None:
+def test_attributes_of_prompts(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0]}, subjects=["law", "art"])
     assert read(path, attributes=["subject"]).attributes["subject"].tolist() == ["law", "art"]
     with pytest.raises(OptionError, match="no field 'topic'; they have 'question', 'subject'"):
         read(path, attributes=["topic"])
 
 
-def test_any_command_reads_a_log(tmp_path: Path) -> None:
+def test_any_command_reads_a_log(tmp_path):
     path = make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0]})
     assert si.read(path).items.tolist() == ["arc_easy/0", "arc_easy/1"]
     path = make.lm_eval(tmp_path, "b", {"acc": [1.0, 0.0], "acc_norm": [0.0, 0.0]})
@@ -154,7 +150,7 @@ def test_any_command_reads_a_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["json", "eval", "zstd"])
-def test_inspect_letters_and_epochs(tmp_path: Path, kind: str) -> None:
+def test_inspect_letters_and_epochs(tmp_path, kind):
     if kind == "zstd":
         pytest.importorskip("zstandard")
     samples = [make.inspect_sample(1, "C"), make.inspect_sample(2, "I"), make.inspect_sample(3, "N")]
@@ -178,7 +174,7 @@ def test_inspect_letters_and_epochs(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("zstd", [False, True])
-def test_inspect_unpacks_no_more_than_memory_holds(tmp_path: Path, zstd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_unpacks_no_more_than_memory_holds(tmp_path, zstd, monkeypatch):
     monkeypatch.setattr(text_pieces, "MAX_UNPACKED", 10_000)
     samples = [make.inspect_sample(k, "C", subject="x" * 1000) for k in range(100)]
     path = make.inspect_eval(tmp_path / "a.eval", make.inspect_log("m", samples), zstd=zstd)
@@ -186,7 +182,7 @@ def test_inspect_unpacks_no_more_than_memory_holds(tmp_path: Path, zstd: bool, m
         read(path)
 
 
-def test_inspect_partly_right_needs_a_threshold(tmp_path: Path) -> None:
+def test_inspect_partly_right_needs_a_threshold(tmp_path):
     log = make.inspect_log("m", [make.inspect_sample(1, "C"), make.inspect_sample(2, "P")])
     path = make.inspect_eval(tmp_path / "a.eval", log)
     with pytest.raises(ResponseValueError, match=r"instance 0.5.*threshold"):
@@ -194,7 +190,7 @@ def test_inspect_partly_right_needs_a_threshold(tmp_path: Path) -> None:
     assert list(table(read(path, threshold=0.4)).values()) == [1, 1]
 
 
-def test_inspect_an_unfinished_run_is_read_with_a_word(tmp_path: Path) -> None:
+def test_inspect_an_unfinished_run_is_read_with_a_word(tmp_path):
     log = make.inspect_log("m", [make.inspect_sample(1, "C"), make.inspect_sample(2, "I")], status="cancelled")
     log["eval"]["dataset"]["sample_ids"] = [1, 2, 3, 4]
     path = tmp_path / "2025-01-01T00-00-00_a.json"
@@ -208,7 +204,7 @@ def test_inspect_an_unfinished_run_is_read_with_a_word(tmp_path: Path) -> None:
     assert [one.code for one in read(stopped).responses.notes] == ["unfinished_run"]
 
 
-def test_inspect_damaged_unknown_and_unscored(tmp_path: Path) -> None:
+def test_inspect_damaged_unknown_and_unscored(tmp_path):
     log = make.inspect_log("m", [make.inspect_sample(1, "C")])
     path = make.inspect_eval(tmp_path / "a.eval", log)
     path.write_bytes(path.read_bytes()[:-30])
@@ -225,7 +221,7 @@ def test_inspect_damaged_unknown_and_unscored(tmp_path: Path) -> None:
         read(path)
 
 
-def test_inspect_two_scorers(tmp_path: Path) -> None:
+def test_inspect_two_scorers(tmp_path):
     sample = make.inspect_sample(1, "C")
     sample["scores"]["judge"] = {"value": {"style": 0, "truth": 1}}
     path = make.inspect_eval(tmp_path / "a.eval", make.inspect_log("m", [sample]))
@@ -237,7 +233,7 @@ def test_inspect_two_scorers(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------ HELM
 
 
-def test_helm_trials_perturbations_and_metrics(tmp_path: Path) -> None:
+def test_helm_trials_perturbations_and_metrics(tmp_path):
     typo = {"name": "typos", "prob": 0.1, "robustness": True, "computed_on": "perturbed"}
     rows = [
         ("id1", 0, {"exact_match": 1.0, "quasi_exact_match": 1.0}, None),
@@ -258,7 +254,7 @@ def test_helm_trials_perturbations_and_metrics(tmp_path: Path) -> None:
     assert [note.code for note in found.responses.notes] == ["perturbed_left_out"]
 
 
-def test_helm_without_its_run_spec(tmp_path: Path) -> None:
+def test_helm_without_its_run_spec(tmp_path):
     path = make.helm(tmp_path, "m", [("id1", 0, {"exact_match": 1.0}, None)])
     (path.parent / "run_spec.json").rename(path.parent / "spec.json")
     with pytest.raises(ReadError, match=r"needs run_spec.json beside it"):
@@ -272,7 +268,7 @@ def test_helm_without_its_run_spec(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("old", [False, True])
-def test_lighteval_details(tmp_path: Path, old: bool) -> None:
+def test_lighteval_details(tmp_path, old):
     make.lighteval(tmp_path, "org/a", {"em": [1.0, 0.0, 1.0]}, old=old)
     make.lighteval(tmp_path, "org/b", {"em": [0.0, 0.0, 1.0]}, old=old)
     found = read(tmp_path)
@@ -281,7 +277,7 @@ def test_lighteval_details(tmp_path: Path, old: bool) -> None:
     assert found.responses.items.tolist() == ["gsm8k|5/0", "gsm8k|5/1", "gsm8k|5/2"]
 
 
-def test_lighteval_of_an_unknown_version(tmp_path: Path) -> None:
+def test_lighteval_of_an_unknown_version(tmp_path):
     import polars as pl
 
     path = make.lighteval(tmp_path, "a", {"em": [1.0]})
@@ -290,7 +286,7 @@ def test_lighteval_of_an_unknown_version(tmp_path: Path) -> None:
         read(path)
 
 
-def test_every_eval_ever(tmp_path: Path) -> None:
+def test_every_eval_ever(tmp_path):
     path = make.every_eval_ever(tmp_path / "1_samples.jsonl", "org/a", [("q1", True, 0.9), ("q2", False, 0.2)])
     found = read(tmp_path, attributes=["subject"])
     assert table(found) == {("org/a", "demo.bench/q1"): 1, ("org/a", "demo.bench/q2"): 0}
@@ -303,13 +299,13 @@ def test_every_eval_ever(tmp_path: Path) -> None:
         read(path)
 
 
-def test_every_eval_ever_of_an_unknown_version(tmp_path: Path) -> None:
+def test_every_eval_ever_of_an_unknown_version(tmp_path):
     path = make.every_eval_ever(tmp_path / "1_samples.jsonl", "org/a", [("q1", True, 1.0)], version="2.0.0")
     with pytest.raises(ReadError, match=r"version '2.0.0'.*0.3.x"):
         read(path)
 
 
-def test_the_item_response_warehouse_and_py_irt(tmp_path: Path) -> None:
+def test_the_item_response_warehouse_and_py_irt(tmp_path):
     irw = tmp_path / "table.csv"
     irw.write_text("id,item,resp,rt\n1,q1,1,3.5\n1,q2,0,4.1\n2,q1,0,2.2\n")
     assert si.read(irw).n_items == 2
@@ -321,7 +317,7 @@ def test_the_item_response_warehouse_and_py_irt(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------ many at once
 
 
-def test_files_of_two_kinds_and_folders_without_logs(tmp_path: Path) -> None:
+def test_files_of_two_kinds_and_folders_without_logs(tmp_path):
     path = make.lm_eval(tmp_path / "x", "a", {"acc": [1.0]})
     plain = tmp_path / "table.csv"
     plain.write_text("model,item,response\na,q1,1\n")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,12 +21,12 @@ class Answers:
     frame: pl.DataFrame
 
     @property
-    def responses(self) -> Responses:
+    def responses(self):
         columns = (self.frame[name].to_list() for name in ("person", "item", "response"))
         return Responses.from_long(*columns)
 
 
-def drawn(n: int, m: int, share: float, seed: int, *, sd: float = 1.0) -> Answers:
+def drawn(n, m, share, seed, *, sd=1.0):
     """Answers under the Rasch model, each asked with probability `share`."""
     rng = np.random.default_rng(seed)
     ability, difficulty = rng.normal(size=n), rng.normal(0, sd, m)
@@ -47,14 +45,14 @@ def drawn(n: int, m: int, share: float, seed: int, *, sd: float = 1.0) -> Answer
     )
 
 
-def with_missing(answers: Answers) -> Answers:
+def with_missing(answers):
     """Every tenth answer missing, all answers of the last item, and all of one person."""
     row = pl.int_range(pl.len())
     gone = (row % 10 == 3) | (pl.col("item") == pl.col("item").max()) | (pl.col("person") == "p0")
     return Answers(answers.frame.with_columns(pl.when(~gone).then(pl.col("response")).alias("response")))
 
 
-def one_way(n: int = 80) -> Answers:
+def one_way(n=80):
     """Two tests that nobody links, an item that all got right, and one that all got wrong."""
     first, second = (drawn(n, 8, 0.8, seed).frame for seed in (1, 2))
     second = second.with_columns(("s" + pl.col("person")).alias("person"), ("z" + pl.col("item")).alias("item"))
@@ -75,7 +73,7 @@ DESIGNS = {
 }
 
 
-def in_duckdb(answers: Answers, table: str = "answers", connection: Any = None) -> Any:
+def in_duckdb(answers, table="answers", connection=None):
     import duckdb
 
     connection = connection or duckdb.connect()
@@ -86,7 +84,7 @@ def in_duckdb(answers: Answers, table: str = "answers", connection: Any = None) 
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
+def postgres():
     """The address of a Postgres server that runs for these tests; skipped, with the reason, where none can be had."""
     folder = tempfile.mkdtemp(prefix="pg-")  # short: the path of a socket may have a hundred characters
     try:
@@ -102,7 +100,7 @@ def postgres() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def in_postgres(uri: str, answers: Answers, table: str = "answers") -> None:
+def in_postgres(uri, answers, table="answers"):
     import adbc_driver_postgresql.dbapi as adbc
 
     with adbc.connect(uri) as connection, connection.cursor() as cursor:
@@ -110,7 +108,7 @@ def in_postgres(uri: str, answers: Answers, table: str = "answers") -> None:
         connection.commit()
 
 
-def ask_postgres(uri: str, sql: str) -> list[Any]:
+def ask_postgres(uri, sql):
     import adbc_driver_postgresql.dbapi as adbc
 
     with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:

@@ -1,10 +1,6 @@
 """Calibration in DuckDB: the same numbers as at hand, nothing left behind, and errors that say what to do."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,13 +25,13 @@ duckdb = pytest.importorskip("duckdb")
 SAME, SAME_SE = 1e-9, 1e-6  # what is promised; rounding alone leaves 1e-14
 
 
-def at_hand(answers: Answers, **options: Any) -> SpectralRasch:
+def at_hand(answers, **options):
     responses = answers.responses
     se = options.pop("se", "dense" if responses.n_items < 20 else "one-pass")
     return SpectralRasch(refine=False, se=se, **options).fit(responses)
 
 
-def assert_same(there: SpectralRasch, here: SpectralRasch) -> None:
+def assert_same(there, here):
     assert there.item_labels_.tolist() == here.item_labels_.tolist()
     np.testing.assert_allclose(there.difficulty_, here.difficulty_, atol=SAME)
     np.testing.assert_allclose(there.se_, here.se_, atol=SAME_SE)
@@ -51,13 +47,13 @@ def assert_same(there: SpectralRasch, here: SpectralRasch) -> None:
     ("design", "weighting"),
     [*((design, "ability") for design in DESIGNS), ("a long test", "persons"), ("no link", "persons")],
 )
-def test_the_same_as_at_hand(design: str, weighting: str) -> None:
+def test_the_same_as_at_hand(design, weighting):
     answers = DESIGNS[design]()
     there = fit_in_database(in_duckdb(answers), "answers", weighting=weighting)
     assert_same(there, at_hand(answers, weighting=weighting))
 
 
-def test_the_papers_weights_and_no_prior() -> None:
+def test_the_papers_weights_and_no_prior():
     answers = drawn(120, 15, 0.5, 5, sd=2.5)
     connection = in_duckdb(answers)
     assert_same(
@@ -67,7 +63,7 @@ def test_the_papers_weights_and_no_prior() -> None:
     assert_same(fit_in_database(connection, "answers", regularization=0), at_hand(answers, regularization=0))
 
 
-def test_nothing_is_left_and_a_given_connection_lives_on() -> None:
+def test_nothing_is_left_and_a_given_connection_lives_on():
     connection = in_duckdb(drawn(60, 5, 1, 1))
     connection.execute("CREATE TEMPORARY TABLE mine AS SELECT 1 AS x")
     fit_in_database(connection, "answers")
@@ -75,7 +71,7 @@ def test_nothing_is_left_and_a_given_connection_lives_on() -> None:
     assert tables == [("answers",), ("mine",)]
 
 
-def test_a_file_that_may_only_be_read(tmp_path: Path) -> None:
+def test_a_file_that_may_only_be_read(tmp_path):
     answers = drawn(60, 5, 1, 1)
     file = tmp_path / "my answers.duckdb"
     connection = in_duckdb(answers, connection=duckdb.connect(str(file)))
@@ -93,12 +89,12 @@ def test_a_file_that_may_only_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", ['we"ird; DROP TABLE answers; --', "main.answers", "two words", "a.b.c.d"])
-def test_tables_of_any_name(table: str) -> None:
+def test_tables_of_any_name(table):
     connection = in_duckdb(drawn(60, 5, 1, 1), table)
     assert len(fit_in_database(connection, table).difficulty_) == 5
 
 
-def test_columns_of_any_name_and_true_and_false() -> None:
+def test_columns_of_any_name_and_true_and_false():
     answers = drawn(60, 5, 1, 1)
     named = {"person": "label", "item": 'co"de;', "response": "person"}
     odd = answers.frame.with_columns(pl.col("response").cast(pl.Boolean)).rename(named)
@@ -106,7 +102,7 @@ def test_columns_of_any_name_and_true_and_false() -> None:
     assert_same(fit, at_hand(answers))
 
 
-def answers_with(**columns: Any) -> Any:
+def answers_with(**columns):
     frame = drawn(60, 5, 1, 1).frame
     return in_duckdb(Answers(frame.with_columns(**columns)))
 
@@ -145,14 +141,14 @@ row = pl.int_range(pl.len())
         (lambda: answers_with(response=1), DesignError, "all 300 responses are right"),
     ],
 )
-def test_tables_that_cannot_be_calibrated(connection: Any, error: type[Exception], said: str) -> None:
+def test_tables_that_cannot_be_calibrated(connection, error, said):
     there = connection()
     with pytest.raises(error, match=said):
         fit_in_database(there, "answers")
     assert there.execute("SELECT COUNT(*) FROM duckdb_tables()").fetchall() == [(1,)]
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_what_is_not_there(tmp_path):
     connection = in_duckdb(drawn(60, 5, 1, 1))
     with pytest.raises(DatabaseError, match="there is no table or view 'other' that we may see; it has 'answers'"):
         fit_in_database(connection, "other")
@@ -173,13 +169,13 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         fit_in_database(connection, "answers", se="multiplier")
 
 
-def test_a_connection_that_is_lost_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_lost_in_the_middle(monkeypatch):
     from spectral_irt.sql.connection import DuckDB
 
     opened = []
     monkeypatch.setattr(DuckDB, "begin", lambda self: opened.append(self))
 
-    def lose(text: str) -> None:
+    def lose(text):
         if "weights" in text:
             opened[0].cursor.close()
 

@@ -1,9 +1,5 @@
 """Calibration in Postgres, against a server that runs for these tests."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from spectral_irt import fit_in_database
@@ -20,14 +16,14 @@ OURS = "SELECT COUNT(*) FROM pg_class WHERE relname LIKE 'spectral%'"
     ("design", "weighting"),
     [("a short test", "ability"), ("a long test", "ability"), ("a long test", "persons"), ("no link", "ability")],
 )
-def test_the_same_as_at_hand(postgres: str, design: str, weighting: str) -> None:
+def test_the_same_as_at_hand(postgres, design, weighting):
     answers = DESIGNS[design]()
     in_postgres(postgres, answers, 'an"swers; DROP')
     assert_same(fit_in_database(postgres, 'an"swers; DROP', weighting=weighting), at_hand(answers, weighting=weighting))
     assert ask_postgres(postgres, OURS) == [(0,)]
 
 
-def as_user(postgres: str, name: str) -> str:
+def as_user(postgres, name):
     """The address for a person of little rights, who may read nothing yet."""
     for sql in (f"DROP OWNED BY {name}", f"DROP ROLE {name}"):
         try:
@@ -38,7 +34,7 @@ def as_user(postgres: str, name: str) -> str:
     return postgres.replace("postgresql://postgres:@", f"postgresql://{name}:secret@")
 
 
-def test_rights_that_are_missing(postgres: str) -> None:
+def test_rights_that_are_missing(postgres):
     in_postgres(postgres, drawn(60, 5, 1, 1))
     uri = as_user(postgres, "ann")
     with pytest.raises(DatabaseError, match=r"permission denied for table answers. Ask for the right to read") as told:
@@ -54,10 +50,10 @@ def test_rights_that_are_missing(postgres: str) -> None:
     assert len(fit_in_database(uri, "public.answers").difficulty_) == 5
 
 
-def test_a_server_that_goes_away(postgres: str) -> None:
+def test_a_server_that_goes_away(postgres):
     in_postgres(postgres, drawn(60, 5, 1, 1))
 
-    def lose(text: str) -> None:
+    def lose(text):
         if "weights" in text:
             ask_postgres(
                 postgres, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
@@ -68,7 +64,7 @@ def test_a_server_that_goes_away(postgres: str) -> None:
     assert ask_postgres(postgres, OURS) == [(0,)]
 
 
-def test_what_is_not_there(postgres: str) -> None:
+def test_what_is_not_there(postgres):
     with pytest.raises(DatabaseError, match="there is no table or view 'nowhere' that we may see; it has "):
         fit_in_database(postgres, "nowhere")
     in_postgres(postgres, drawn(60, 5, 1, 1), "of_texts")
@@ -77,19 +73,19 @@ def test_what_is_not_there(postgres: str) -> None:
         fit_in_database(postgres, "texts")
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_a_server_that_is_not_there():
     pytest.importorskip("adbc_driver_postgresql")
     with pytest.raises(DatabaseError, match=r"postgresql://ann@127.0.0.1:9/tests: cannot connect: .*refused") as told:
         fit_in_database("postgresql://ann:secret@127.0.0.1:9/tests", "answers")
     assert "secret" not in str(told.value)
 
 
-def test_a_view_and_numbers_as_labels(postgres: str) -> None:
+def test_a_view_and_numbers_as_labels(postgres):
     in_postgres(postgres, drawn(60, 5, 1, 1), "of_numbers")
     ask_postgres(
         postgres,
         "CREATE OR REPLACE VIEW numbered AS SELECT substr(person, 2)::int AS student, substr(item, 2)::int AS task, "
         "(response = 1) AS correct FROM of_numbers",
     )
-    fit: Any = fit_in_database(postgres, "numbered")
+    fit = fit_in_database(postgres, "numbered")
     assert fit.item_labels_.tolist() == [0, 1, 2, 3, 4]

@@ -1,7 +1,5 @@
 """The queries as text: names are quoted, and what other databases would be told."""
 
-from __future__ import annotations
-
 import pytest
 from sqlglot import exp, parse_one
 
@@ -16,14 +14,14 @@ NAMES += ["dropped", "table", "person", "item", "response"]
 HOSTILE = 'a"b`c; DROP TABLE x; --'
 
 
-def names(**more: exp.Expression | int) -> dict[str, exp.Expression | int]:
+def names(**more):
     quoted = {name: exp.to_identifier(name, quoted=True) for name in NAMES}
     given = {"column": queries.column_called("who"), "a": queries.A, "m": 7, "start": 1, "all_people": 0}
     return {**quoted, **given, **more}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_query_is_a_sentence_of_every_dialect(dialect: str) -> None:
+def test_every_query_is_a_sentence_of_every_dialect(dialect):
     assert len(QUERIES) > 25
     for name, text in QUERIES.items():
         if name in ("GIVEN", "WRITTEN_IN", "A"):
@@ -34,7 +32,7 @@ def test_every_query_is_a_sentence_of_every_dialect(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_hostile_name_stays_a_name(dialect: str) -> None:
+def test_a_hostile_name_stays_a_name(dialect):
     said = queries.written(
         queries.CHECK, dialect, **names(table=queries.table_called(HOSTILE), person=queries.column_called(HOSTILE))
     )
@@ -59,12 +57,12 @@ PASS = {
 
 
 @pytest.mark.parametrize("dialect", PASS)
-def test_what_is_said(dialect: str) -> None:
+def test_what_is_said(dialect):
     query = queries.FLOW if dialect == "bigquery" else queries.FIXED_WEIGHTS["persons"]
     assert queries.written(query, dialect, **names()) == PASS[dialect]
 
 
-def test_a_weighting_without_factors_has_none() -> None:
+def test_a_weighting_without_factors_has_none():
     said = queries.written(
         queries.RATES, "duckdb", **names(a=queries.ONE, rows=exp.to_identifier("answers", quoted=True))
     )
