@@ -1,7 +1,5 @@
 """The same answers are the same responses, whichever way they come in."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -54,9 +52,6 @@ def test_a_frame_of_labels_says_where_recode_goes(survey: pl.DataFrame) -> None:
     words = survey.with_columns(pl.selectors.starts_with("q").replace_strict({0: "low", 1: "mid", 2: "high"}))
     with pytest.raises(ResponseValueError, match=r"`recode=`.*Such options go to spectral_irt\.read"):
         si.SpectralPartialCredit().fit(words)
-
-
-# ------------------------------------------------------------------ the same answers through every door
 
 
 def stored(frame: pl.DataFrame, at: Path) -> dict[str, Any]:

@@ -263,8 +263,6 @@ def test_too_few_iterations_are_said(name, given):
     assert "not_converged" in [one.code for one in fit.findings_]
 
 
-# ----------------------------------------------------------------- partial credit on right and wrong answers
-
 THIN = simulate.rasch(250, 20, design="sampled", p=0.3, seed=22).responses  # some items with few answers: a prior acts
 WEIGHTS = np.random.default_rng(5).uniform(0.5, 2.0, 250)
 GROUPS = np.arange(250) % 2

@@ -1,7 +1,5 @@
 """Right and wrong is the case of one threshold: anchors and weights of answers in categories do what theirs do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The same 0/1 data as right and wrong answers and as categories of partial credit: one bank in everything it does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The fast branches for right and wrong answers give what the lines for any number of categories give."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 

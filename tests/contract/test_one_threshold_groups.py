@@ -1,7 +1,5 @@
 """The same 0/1 answers calibrated as right and wrong and as categories: every test between groups says the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

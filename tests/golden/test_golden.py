@@ -1,7 +1,5 @@
 """Every number that version 0.1 wrote is still what the chain alone gives, to 1e-10; see README.md here."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,11 +1,10 @@
 """Every experiment at toy size: tables, figures, going on after an interrupt, and the page made of them."""
 
-from __future__ import annotations
-
 import csv
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,28 +28,6 @@ from spectral_irt.errors import OptionError
 
 pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
 
-COLUMNS = [
-    "dataset",
-    "method",
-    "split",
-    "n_persons",
-    "n_items",
-    "n_responses",
-    "auc",
-    "loglik",
-    "top10",
-    "top25",
-    "top50",
-    "seconds",
-    "paper_auc",
-    "paper_loglik",
-    "paper_top10",
-    "paper_top25",
-    "paper_top50",
-    "paper_seconds",
-]
-
-
 SMALL = {
     "figure1a": at((60, 120), 5),
     "figure1b": at((60, 120), 5, sigma=2),
@@ -64,33 +41,30 @@ SMALL = {
 }
 
 
-@pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def toy() -> Iterator[None]:
     """Sizes that run in moments."""
-    for name, settings in SMALL.items():
-        module = rates if name == "rates" else simulations
-        monkeypatch.setitem(module.EXPERIMENTS, name, replace(module.EXPERIMENTS[name], settings=settings))
-    monkeypatch.setattr(gap, "PERSONS", (100, 200))
-    monkeypatch.setattr(gap, "ITEMS", 6)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, settings in SMALL.items():
+            module = rates if name == "rates" else simulations
+            patch.setitem(module.EXPERIMENTS, name, replace(module.EXPERIMENTS[name], settings=settings))
+        patch.setattr(gap, "PERSONS", (100, 200))
+        patch.setattr(gap, "ITEMS", 6)
+        yield
 
 
-@pytest.fixture
-def ratings(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small stand-in for ML-100K: stars 1 to 5 that rise with ability and quality."""
-    folder = tmp_path / "data"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(5)
     persons, items = 120, 60
     shown = rng.random((persons, items)) < np.linspace(0.9, 0.15, items)
     liking = rng.normal(size=(persons, 1)) + np.linspace(1.5, -1.5, items)[rng.permutation(items)]
     stars = np.clip(np.round(3 + liking + rng.logistic(size=(persons, items))), 1, 5)
     person, item = np.nonzero(shown)
-    table = {
-        "person": person.astype(np.int32),
-        "item": item.astype(np.int32),
-        "rating": stars[shown].astype(np.float32),
-    }
-    pl.DataFrame(table).write_parquet(folder / "ml_100k.parquet")
+    table = pl.DataFrame({"person": person, "item": item, "rating": stars[shown]})
+    table.cast({"person": pl.Int32, "item": pl.Int32, "rating": pl.Float32}).write_parquet(folder / "ml_100k.parquet")
     datasets.available(folder)
     benchmark.opened.cache_clear()
     return folder
@@ -106,47 +80,38 @@ def without_times(path: Path) -> list[dict[str, str]]:
         return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in csv.DictReader(file)]
 
 
-# ------------------------------------------------------------------------------- each experiment, end to end
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if load(name).uses_data else ()) for name in NAMES]
-)
-def test_every_experiment_writes_its_table_and_figure(name: str, toy: None, ratings: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    files = run(load(name), request_for(out, name, ratings))
-    assert {out / f"{name}.{kind}" for kind in ("csv", "parquet", "svg", "png")} <= set(files)
-    assert all(file.stat().st_size > 0 for file in files)
-    assert not list(out.glob("*partial*"))
-    rows = read_table(out, name)
-    assert rows
-    assert len(rows) == len(without_times(out / f"{name}.csv"))
-    numbers = [v for row in rows for k, v in row.items() if isinstance(v, float) and not k.startswith(("paper", "top"))]
-    assert all(map(math.isfinite, numbers))
-
-
-@pytest.mark.slow
-def test_the_page_is_made_from_the_tables(toy: None, ratings: Path, tmp_path: Path) -> None:
-    out, docs = tmp_path / "out", tmp_path / "docs"
+@pytest.fixture(scope="module")
+def out(ratings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which every experiment was run."""
+    folder = tmp_path_factory.mktemp("out")
     for name in NAMES:
-        run(load(name), request_for(out, name, ratings))
-    page = write_page(out, docs).read_text(encoding="utf-8")
+        files = run(load(name), request_for(folder, name, ratings))
+        assert {folder / f"{name}.{kind}" for kind in ("csv", "parquet", "svg", "png")} <= set(files)
+        assert all(file.stat().st_size > 0 for file in files)
+    assert not list(folder.glob("*partial*"))
+    return folder
+
+
+def test_every_experiment_has_a_table_and_a_place_on_the_page(out: Path, tmp_path: Path) -> None:
+    for name in NAMES:
+        rows = read_table(out, name)
+        assert len(rows) == len(without_times(out / f"{name}.csv")) > 0
+        told = [(k, v) for row in rows for k, v in row.items() if not k.startswith(("paper", "top"))]
+        assert all(math.isfinite(v) for _, v in told if isinstance(v, float)), name
+    page = write_page(out, tmp_path).read_text(encoding="utf-8")
     assert page.count("\n## ") == len(NAMES) + 2
     assert all(f"python -m reproduction {name}" in page for name in NAMES)
     assert "nan" not in page
-    assert all((docs / "figures" / f"{name}.svg").is_file() for name in NAMES)
+    assert all((tmp_path / "figures" / f"{name}.svg").is_file() for name in NAMES)
     for line in page.splitlines():
         if line.startswith("!["):
-            assert (docs / line.partition("](")[2].rstrip(")")).is_file()
+            assert (tmp_path / line.partition("](")[2].rstrip(")")).is_file()
 
 
-def test_only_what_was_run_is_on_the_page(toy: None, tmp_path: Path) -> None:
+def test_only_what_was_run_is_on_the_page(tmp_path: Path) -> None:
     run(load("figure1a"), request_for(tmp_path / "out", "figure1a"))
     page = write_page(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
     assert page.count("\n## ") == 1
-
-
-# ----------------------------------------------------------------------------- the same rows, interrupted or not
 
 
 def stop_after(tasks: int) -> Any:
@@ -162,9 +127,8 @@ def stop_after(tasks: int) -> Any:
 
 
 @pytest.mark.parametrize("name", ["figure1a", "table1"])
-def test_interrupted_and_restarted_gives_the_same_table(name: str, toy: None, ratings: Path, tmp_path: Path) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run(load(name), request_for(whole, name, ratings))
+def test_interrupted_and_restarted_gives_the_same_table(name: str, out: Path, ratings: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
     interrupted = request_for(broken, name, ratings, tell=stop_after(3))
     with pytest.raises(KeyboardInterrupt):
         run(load(name), interrupted)
@@ -174,11 +138,11 @@ def test_interrupted_and_restarted_gives_the_same_table(name: str, toy: None, ra
     with kept.open("a") as file:
         file.write('{"key": "torn')  # as a power cut leaves it
     run(load(name), request_for(broken, name, ratings))
-    assert without_times(whole / f"{name}.csv") == without_times(broken / f"{name}.csv")
+    assert without_times(out / f"{name}.csv") == without_times(broken / f"{name}.csv")
 
 
 def test_all_experiments_interrupted_go_on_without_those_that_were_finished(
-    toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reproduction.__main__.NAMES", ("figure1a", "gap"))
     out = tmp_path / "out"
@@ -195,7 +159,7 @@ def test_all_experiments_interrupted_go_on_without_those_that_were_finished(
     assert not list(out.glob("*partial*"))
 
 
-def test_the_same_seed_gives_the_same_table_and_another_does_not(toy: None, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_table_and_another_does_not(tmp_path: Path) -> None:
     tables = []
     for k, seed in enumerate((1, 1, 2)):
         run(load("gap"), request_for(tmp_path / str(k), "gap", seed=seed))
@@ -220,29 +184,18 @@ def test_finished_trials_are_not_done_again_unless_about_something_else(tmp_path
     assert done == [0, 1, 2, 3, 0]
 
 
-# -------------------------------------------------------------------------------------------- real data
-
-
-def test_table1_has_the_columns_that_were_asked_for(toy: None, ratings: Path, tmp_path: Path) -> None:
-    run(load("table1"), request_for(tmp_path / "out", "table1", ratings))
-    rows = without_times(tmp_path / "out" / "table1.csv")
-    assert [name for name in COLUMNS if name != "seconds"] == list(rows[0])[: len(COLUMNS) - 1]
-    assert {row["method"] for row in rows} == {
-        benchmark.PAPER,
-        benchmark.BY_ESTIMATE,
-        benchmark.BY_LOWER,
-        "MMLE",
-        "CMLE",
-        "JMLE",
-    }
+def test_table1_has_the_columns_that_were_asked_for(out: Path) -> None:
+    rows = without_times(out / "table1.csv")
+    found = ["auc", "loglik", "top10", "top25", "top50"]
+    columns = ["dataset", "method", "split", "n_persons", "n_items", "n_responses", *found]
+    assert list(rows[0])[:17] == [*columns, *(f"paper_{name}" for name in [*found, "seconds"])]
+    names = {benchmark.PAPER, benchmark.BY_ESTIMATE, benchmark.BY_LOWER, "MMLE", "CMLE", "JMLE"}
+    assert {row["method"] for row in rows} == names
     for row in rows:
-        assert row["auc"]
-        assert row["loglik"]
-        assert row["top10"]
+        assert all(row[name] for name in ("auc", "loglik", "top10"))
         assert float(row["top10"]) == 1 or row["dataset"] != "lsat"  # five items, all of them among the first ten
     assert {row["paper_auc"] for row in rows if row["dataset"] == "lsat"} == {"0.707"}
-    summary = without_times(tmp_path / "out" / "table1_summary.csv")
-    assert len(summary) * 2 == len(rows)
+    assert len(without_times(out / "table1_summary.csv")) * 2 == len(rows)
 
 
 def test_all_that_is_found_is_run_also_as_the_authors_cut_it(ratings: Path, tmp_path: Path) -> None:
@@ -283,19 +236,12 @@ def test_ties_in_a_ranking_are_broken_by_chance() -> None:
 
 
 def test_the_paper_s_numbers_are_as_printed() -> None:
-    assert {name: len(all_printed(name)) for name in ("table1", "table2", "table3")} == {
-        "table1": 12 * 4,
-        "table2": 12 * 5,
-        "table3": 4 * 2,
-    }
+    assert [len(all_printed(name)) for name in ("table1", "table2", "table3")] == [12 * 4, 12 * 5, 4 * 2]
     cell = printed("table1", "ML-1M", "CMLE")
     assert cell is not None
     assert (cell.auc, cell.loglik, cell.top10, cell.seconds) == (0.468, -1.166, 0.0, 156_000)
     assert printed("table1", "ML-1M", "PMLE") is None
     assert printed("table1", None, "CMLE") is None
-
-
-# --------------------------------------------------------------------------------------- pieces of method
 
 
 def test_the_paper_s_cmle_counts_missing_answers_as_wrong() -> None:
@@ -349,10 +295,7 @@ def test_one_block_holds_the_same_answers() -> None:
     assert one.digest() == many.digest() == data.digest()
 
 
-# -------------------------------------------------------------------------------------------- command line
-
-
-def test_the_command_lists_runs_and_refuses(toy: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_runs_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     printed_names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert printed_names == list(NAMES)
@@ -389,7 +332,7 @@ def test_a_dataset_that_cannot_be_read_leaves_nothing_behind(
 
 
 def test_an_interrupt_says_that_trials_are_kept(
-    toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[int] = []
     original = simulations.measure

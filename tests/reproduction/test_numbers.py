@@ -1,7 +1,5 @@
 """The numbers of the experiments against closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

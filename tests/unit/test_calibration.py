@@ -1,7 +1,5 @@
 """Calibration: small, frozen, without answers, whatever it came from."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

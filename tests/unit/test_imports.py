@@ -1,7 +1,5 @@
 """Importing the package costs numpy and scipy.sparse, and nothing else that is heavy."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

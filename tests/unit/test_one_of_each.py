@@ -1,14 +1,10 @@
 """One of each, over the syntax tree: one place where labels meet, no statistics in the commands, no hidden methods."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
 
 from source import MODULES, ROOT, named, nodes
-
-# ------------------------------------------------------------------------------------------- labels
 
 # Where labels of two sources meet; and where the labels of one source are numbered as its pieces arrive.
 MATCHING = {"data/labels.py", "reading/wide_builder.py", "eval_logs/collect.py"}
@@ -68,8 +64,6 @@ def test_the_check_sees_lookups() -> None:
         assert not lookups(list(ast.walk(ast.parse(line)))), line
 
 
-# ----------------------------------------------------------------------------------------- commands
-
 KERNELS = ("spectral_irt.chain", "spectral_irt.inference", "spectral_irt.persons", "spectral_irt.ability")
 # `compare` runs a comparison, which is no part of the analysis of one calibration; `check` has no calibration at all.
 OWN = {"cli/compare.py": {"spectral_irt.inference.prediction"}, "cli/fit.py": {"spectral_irt.inference.groups.hausman"}}
@@ -87,9 +81,6 @@ def test_commands_compute_no_statistic() -> None:
                 imported |= {f"{node.module}.{alias.name}" if inside else str(node.module) for alias in node.names}
         kernels = {name for name in imported if name.startswith(KERNELS)} - OWN.get(named(path), set())
         assert not kernels, f"{named(path)} imports {sorted(kernels)}; ask an Analysis"
-
-
-# ------------------------------------------------------------------------------------------ methods
 
 
 def test_nothing_is_set_on_a_class() -> None:

@@ -1,7 +1,5 @@
 """Abilities, person fit and score tables against one person at a time; then awkward people, others, and errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,9 +154,6 @@ def test_abilities_are_honest():
     assert abs(z.std() - 1) < 0.06
 
 
-# ----------------------------------------------------------------------------------- person fit
-
-
 def test_person_fit_by_definition():
     beta = DIFFICULTY.copy()
     beta[3] = np.nan
@@ -181,9 +176,6 @@ def test_person_fit_by_definition():
         np.testing.assert_allclose(found.outfit[person], outfit)
         np.testing.assert_allclose(found.infit_z[person], wilson_hilferty(infit, q_in))
         np.testing.assert_allclose(found.outfit_z[person], wilson_hilferty(outfit, q_out))
-
-
-# --------------------------------------------------------------------------------------- tables
 
 
 @pytest.fixture(scope="module")
@@ -272,9 +264,6 @@ def test_score_table_in_pieces():
     np.testing.assert_allclose([ability[123], se[123]], [theta, error])
 
 
-# --------------------------------------------------------------------------------------- errors
-
-
 def test_errors(calibrated):
     fit, responses = calibrated
     with pytest.raises(NotFittedError):
@@ -302,9 +291,6 @@ def test_items_without_difficulty():
     assert len(fit.calibration_.score_table()) == 6
     with pytest.raises(OptionError, match="items without a difficulty: 2"):
         fit.calibration_.score_table(items=[1, 2])
-
-
-# ------------------------------------------------------------- two maxima of Warm's weighted likelihood
 
 
 def weighted_likelihood(theta, beta, score):

@@ -1,7 +1,5 @@
 """Plausible values: exact quantiles of single posteriors, the same values however the data lie, then populations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

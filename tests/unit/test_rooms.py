@@ -1,7 +1,5 @@
 """Data flow one way: a module imports only from its own room or from the rooms above it."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

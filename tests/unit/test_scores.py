@@ -1,7 +1,5 @@
 """Forms, tables of raw scores, and unexpected answers, against slow and obvious versions."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter
@@ -151,9 +149,6 @@ def test_warm_estimates_by_score_are_gold():
     np.testing.assert_allclose(table["se"], gold["se_information_at_wle"], atol=1e-6)
 
 
-# --------------------------------------------------------------------------------------- unexpected answers
-
-
 @pytest.fixture(scope="module")
 def careless():
     """People who follow the model, and five who know the hard items only."""
@@ -203,8 +198,6 @@ def test_extreme_scores_surprise_nobody():
     assert len(study.unexpected_answers([0, 1])) == 0
     assert study.unexpected_answers([0, 1]).columns[:3] == ["person", "misfit_z", "item"]
 
-
-# ---------------------------------------------------------- ordered answers: scores, plausible values, cuts, equating
 
 COUNTS, OTHERS = np.array([2, 3, 1]), np.array([1, 2, 4])
 RNG = np.random.default_rng(1)

@@ -81,9 +81,6 @@ def test_errors_of_items_that_everybody_got_right_or_wrong():
         assert 0.6 < error.mean() / promised.mean() < 1.7
 
 
-# ------------------------------------------------------------------- where the answers show no spread at all
-
-
 def star(leaves, people, two_sided):
     """Everybody meets the hub (item 0) and one leaf. A leaf always wins, or always loses if its number is odd."""
     table = np.full((leaves * people, leaves + 1), np.nan)
@@ -144,9 +141,6 @@ def test_status_ok_means_compared_both_ways(seed, weighting):
         assert both[status == "ok"].all()
 
 
-# --------------------------------------------------------------- errors of what rests on what was added
-
-
 def test_nu_gives_no_standard_error_where_it_stands_alone():
     """The sandwich would say 0.02 to 0.2 for items that everybody got right."""
     data = simulate.rasch(300, 30, seed=1).responses.to_dense()
@@ -174,9 +168,6 @@ def test_errors_without_ability_weights_of_items_that_rest_on_the_prior(weightin
     errors, promised = np.concatenate(errors), np.concatenate(promised)
     assert len(errors) > 30
     assert 0.7 < np.sqrt(np.mean(errors**2)) / np.median(promised) < 1.4
-
-
-# --------------------------------------------------------------------------------------- bad options
 
 
 @pytest.mark.parametrize("value", [1e308, 1e300, 1e-300, -1.0, float("inf"), float("nan")])

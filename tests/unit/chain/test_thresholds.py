@@ -1,7 +1,5 @@
 """The chain on thresholds against its definition, and against the binary chain."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The table of weightings: each entry says all that differs by weighting."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

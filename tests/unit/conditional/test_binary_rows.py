@@ -1,7 +1,5 @@
 """What is kept of every answer: single precision, people in place or sorted, sums in double."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

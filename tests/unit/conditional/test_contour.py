@@ -1,7 +1,5 @@
 """The contour sum against the classical recursion, and where that fails; `test_exact_methods.py` enumerates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

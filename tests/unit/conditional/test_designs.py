@@ -1,7 +1,5 @@
 """Newton steps for thresholds of a linear form, beta = A eta, against conditional likelihood by enumeration."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Recursion, tree and contour sum against enumeration of all answers, for right and wrong and for ordered ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The conditional likelihood: its series against exact sums, its matrices against dense ones, hard designs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

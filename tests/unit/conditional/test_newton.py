@@ -50,9 +50,6 @@ def test_series_is_close(n, sd, worst):
     np.testing.assert_allclose(c * (c.sum(axis=0) - c), exact * (1 - exact), rtol=0.02, atol=1e-5)
 
 
-# ----------------------------------------------------------------------------------------------- the prior
-
-
 def neighbors_by_hand(table):
     """W of the definition, person by person; people with one answer left out."""
     seen = ~np.isnan(table)
@@ -168,9 +165,6 @@ def test_the_priors_matrix_three_ways():
     np.testing.assert_allclose(prior.spread(v), pull @ v, atol=1e-12)
     drawn = prior.draw(np.random.default_rng(2), 40_000)
     np.testing.assert_allclose(np.cov(drawn), pull, atol=5 * 1.7 * np.sqrt(2 / 40_000))
-
-
-# ------------------------------------------------------------------------------------------------ the steps
 
 
 @pytest.mark.parametrize(

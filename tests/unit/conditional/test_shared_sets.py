@@ -1,7 +1,5 @@
 """Newton steps by tables of repeated designs, against those person by person: the same numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Conditional maximum likelihood against enumeration on small, awkward data; then sizes, options and errors."""
 
-from __future__ import annotations
-
 import pickle
 from itertools import combinations
 
@@ -154,9 +152,6 @@ def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
         probed.covariance()
 
 
-# --------------------------------------------------------------------- blocks, patterns, order
-
-
 @pytest.mark.slow
 def test_small_tiles_and_parts_change_nothing(monkeypatch):
     x = drawn(150, 30, 0.5, seed=8)
@@ -180,9 +175,6 @@ def test_users_alike_are_counted_once():
 def test_complete_data_have_one_pattern_a_score():
     fit = ConditionalRasch().fit(np.nan_to_num(drawn(500, 8, seed=1)))
     assert fit.n_patterns_ == 7
-
-
-# ------------------------------------------------------------------ P(X = 1 | score) for blocks
 
 
 def test_conditional_probabilities():
@@ -211,9 +203,6 @@ def test_items_without_difficulty_count_as_unanswered():
     np.testing.assert_allclose(ours[~missing], conditional_probabilities(rest, beta[[0, 2, 3, 5]]), atol=1e-13)
 
 
-# ------------------------------------------------------------------------ the parts of a step
-
-
 def test_links_reproduce_the_variances():
     p = np.random.default_rng(0).uniform(0.05, 0.95, size=(6, 3))
     c = matched_factors(p * (1 - p), np.array([6, 6, 6]))
@@ -229,9 +218,6 @@ def test_any_start_arrives():
     np.testing.assert_allclose(far.thresholds, near.thresholds, atol=1e-9)
     warm = conditional_thresholds(responses, start=near.thresholds)
     assert warm.n_iter == 1
-
-
-# ---------------------------------------------------------------------------- sizes
 
 
 @pytest.mark.slow
@@ -257,9 +243,6 @@ def test_sparse_data_recover_the_truth_as_the_standard_errors_say():
     assert 0.85 < np.sqrt(np.mean(z**2)) < 1.15
 
 
-# ---------------------------------------------------------------- what cannot be estimated
-
-
 @pytest.mark.parametrize("options", [{"se": "bootstrap"}, {"tol": 0}, {"tol": float("nan")}, {"max_iter": 0}])
 def test_bad_options(options):
     with pytest.raises(OptionError, match=next(iter(options))):
@@ -274,8 +257,6 @@ def test_se_none_and_pickle():
     again = pickle.loads(pickle.dumps(fit))
     assert np.array_equal(again.difficulty_, fit.difficulty_)
 
-
-# ------------------------------------------------------------------------------------------ several categories
 
 SMALL = [[-0.5, 0.7], [0.2], [-0.4, 0.1, 0.9], [0.0, 0.4]]
 

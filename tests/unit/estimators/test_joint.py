@@ -1,7 +1,5 @@
 """Joint likelihood: kernels against loops, the maximum against a general optimizer, and the bias it is known for."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np

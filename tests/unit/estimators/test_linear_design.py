@@ -1,7 +1,5 @@
 """Linear designs: facets and properties of items, against numbers of other programs and against enumeration."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace
@@ -76,9 +74,6 @@ def test_words_have_effects_of_mean_zero_and_what_cannot_be_told_apart_is_named(
         explain_items(responses, {"kind": kind, "again": kind})
     with pytest.raises(OptionError, match="'kind' is not known of 1 items"):
         explain_items(responses, {"kind": {**kind, responses.items[0]: None}})
-
-
-# ------------------------------------------------------------------------------------- what is identified
 
 
 def random_design(seed):
@@ -158,9 +153,6 @@ def test_disjoint_raters_are_named_and_not_compared():
     np.testing.assert_allclose([rater.severity[:2].sum(), rater.severity[2:].sum()], 0, atol=1e-8)
 
 
-# ------------------------------------------------------------------------------------------ the estimate
-
-
 def test_a_known_severity_gives_the_scale():
     responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 60, 4, 3, seed=2)
     _, free = fitted(responses, regularization=0)
@@ -223,9 +215,6 @@ def test_names_that_are_not_there():
         fitted(responses, LinearDesign(anchors={"rater": {9: 0.0}}))
     with pytest.raises(OptionError, match="not known of 1 items"):
         fitted(responses, LinearDesign("length", {"length": {0: 1.0}}))
-
-
-# ------------------------------------------------------------------------------- through the estimators
 
 
 def test_estimators_take_facets_and_rivals_say_that_they_do_not():

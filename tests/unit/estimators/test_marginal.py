@@ -1,7 +1,5 @@
 """Marginal likelihood: kernels against loops over people and nodes, then what the estimator promises."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np
@@ -211,9 +209,6 @@ def test_population_moments():
     assert population.sd == pytest.approx(1.5)
 
 
-# -------------------------------------------------------------------------- populations of free shape, adaptive designs
-
-
 def said(fit):
     (found,) = [one for one in fit.calibration_.findings if one.code == "adaptive_design"]
     return found.sentence
@@ -301,9 +296,6 @@ def test_information_of_a_free_shape_equals_second_differences():
     items, cross, own = Members(data).sum(information, x[:size], at(x), 8, True, layout)
     found = np.block([[items, cross], [cross.T, own]])
     np.testing.assert_allclose(found, hessian, atol=1e-5 * np.abs(hessian).max())
-
-
-# ------------------------------------------------------------------------------------------------- rating scales
 
 
 @pytest.mark.parametrize("how", [{}, {"design": "adaptive"}, {"weights": True}, {"groups": True}])

@@ -1,7 +1,5 @@
 """Marginal likelihood with a population for each group: against brute force, then what is promised."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

@@ -1,7 +1,5 @@
 """Options that are no numbers, and seeds that are no seeds: a sentence, whichever estimator it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Pairwise likelihood: people's scores against loops, the sandwich. Reciprocal methods: closed forms, missing pairs."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np
@@ -123,8 +121,6 @@ def test_bad_options_are_refused():
     with pytest.raises(OptionError):
         PairwiseRasch(weighting="ability").fit(rasch(50, 4, seed=1).responses)
 
-
-# ------------------------------------------------------------------------- the reciprocal matrix
 
 BOTH = pytest.mark.parametrize("estimator", [ChoppinRasch, EigenvectorRasch])
 

@@ -1,7 +1,5 @@
 """Rating scales with items that everybody answers alike: left out and said, never placed at infinity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

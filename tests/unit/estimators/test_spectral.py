@@ -250,9 +250,6 @@ def test_covariance_is_kept_where_there_is_one(monkeypatch):
             none.covariance()
 
 
-# ------------------------------------------------------------------------------------------ several categories
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("refine", [True, False])
 def test_standard_errors_without_the_matrix(refine):

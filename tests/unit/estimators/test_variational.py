@@ -1,7 +1,5 @@
 """Variational Bayes: a plain dense coordinate ascent as the yardstick, and a bound that never decreases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
