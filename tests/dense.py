@@ -54,6 +54,26 @@ def dense_pairs(X: Floats, h: Callable[[int, int, int], float] | None = None) ->
     return Y, B
 
 
+def pair_weight(X: Floats, weighting: str, beta: Floats) -> Callable[[int, int, int], float]:
+    """h(l, i, j) straight from the definitions in chain/weights.py, abilities by PROX over the items of one person."""
+
+    def h(person: int, i: int, j: int) -> float:
+        row = X[person]
+        seen = ~np.isnan(row)
+        share, mine = row[seen].mean(), beta[seen]
+        if share in (0, 1):
+            return 0.0
+        if weighting == "pairs":
+            return 1.0
+        if weighting == "persons":
+            return 1 / seen.sum()
+        t, pi = np.exp(mine.mean() + np.sqrt(1 + mine.var() / 2.89) * np.log(share / (1 - share))), np.exp(beta)
+        p = t / (t + pi[seen])
+        return t / np.sum(p * (1 - p)) / ((t + pi[i]) * (t + pi[j]))
+
+    return h
+
+
 def gth(Y: Floats) -> Floats:
     """Stationary distribution of the chain that moves from i to j at rate Y_ij, by state elimination.
 

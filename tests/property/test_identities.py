@@ -10,9 +10,9 @@ from hypothesis.extra import numpy as hnp
 
 from spectral_irt import Responses, SpectralRasch
 from spectral_irt.chain.operator import ItemChain
-from spectral_irt.chain.paper import PairChain, algorithm_1, algorithm_2, pair_counts, regularize
+from spectral_irt.chain.paper import PairChain, algorithm_1, algorithm_2, regularize
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.chain.weights import ABILITY, weighting_named
+from spectral_irt.chain.weights import ABILITY
 
 logits = st.floats(-3, 3)
 betas = hnp.arrays(float, st.integers(3, 40), elements=logits)
@@ -79,17 +79,3 @@ def test_two_items(first, second, both):
     for weighting in ("pairs", "persons", "ability"):
         fit = SpectralRasch(weighting=weighting, regularization=0).fit(table)
         np.testing.assert_allclose(fit.difficulty_[0] - fit.difficulty_[1], np.log(second / first), atol=1e-9)
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_pair_counts_and_operator_are_one_chain(seed):
-    rng = np.random.default_rng(seed)
-    table = rng.integers(0, 2, (30, 6)).astype(float)
-    table[rng.random(table.shape) < 0.3] = np.nan
-    responses = Responses.from_wide(table)
-    for weighting in ("pairs", "persons"):
-        y = pair_counts(responses, weighting=weighting)
-        chain = ItemChain.under(responses, weighting_named(weighting))
-        v = rng.random(6)
-        np.testing.assert_allclose(chain.inflow(v), y.T @ v, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(chain.rates, y.sum(axis=1), rtol=1e-12, atol=1e-12)

@@ -67,6 +67,7 @@ def test_both_algorithms_and_both_rules_equal_the_printed_program(table, nu, rul
     np.testing.assert_allclose(solved - solved.mean(), expected, atol=ATOL)
     fit = SpectralRasch.paper(nu=nu, nu_rule=rule).fit(responses)
     np.testing.assert_allclose(fit.difficulty_, expected, atol=ATOL)
+    assert fit.regularization_.nu == nu
 
 
 @pytest.mark.parametrize("rule", ["differed", "together"])
@@ -88,16 +89,12 @@ def test_dense_where_most_pairs_have_met(table, monkeypatch):
     assert not smaller_dense(responses.take_persons(np.arange(responses.n_persons) < 2))
 
 
-def test_equivalent_chains(table):
-    """Theorem: the accelerated chain's distribution is pi_i d_i, rescaled."""
-    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
-    one, two = algorithm_1(y, tol=1e-14), algorithm_2(y, tol=1e-14)
-    rescaled = one.chain_pi * two.normalization
-    np.testing.assert_allclose(two.chain_pi, rescaled / rescaled.sum(), atol=ATOL)
+@pytest.fixture(scope="module")
+def y(table):
+    return regularize(pair_counts(Responses.from_wide(table)), 0.5)
 
 
-def test_common_normalization_is_free_but_slow(table):
-    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
+def test_common_normalization_is_free_but_slow(y):
     default = algorithm_1(y)
     large = algorithm_1(y, d=10 * default.normalization[0])
     np.testing.assert_allclose(large.difficulty, default.difficulty, atol=ATOL)
@@ -105,19 +102,15 @@ def test_common_normalization_is_free_but_slow(table):
     assert algorithm_2(y).n_iter < default.n_iter
 
 
-def test_truncated_log(table):
-    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
+def test_truncated_log(y):
     full = algorithm_1(y)
-    m = len(full.pi)
-    # A range that cuts the smallest entries only.
-    cut = np.sort(full.pi)[2]
-    short = algorithm_1(y, beta_range=-np.log(m * cut))
+    cut = np.sort(full.pi)[2]  # a range that cuts the smallest entries only
+    short = algorithm_1(y, beta_range=-np.log(len(full.pi) * cut))
     expected = np.log(np.maximum(full.pi, cut))
     np.testing.assert_allclose(short.difficulty, expected - expected.mean(), atol=ATOL)
 
 
-def test_the_papers_stopping_rule_stops_early(table):
-    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
+def test_the_papers_stopping_rule_stops_early(y):
     early, exact = algorithm_1(y, tol=1e-6, stop="step"), algorithm_1(y)
     assert early.n_iter < exact.n_iter
     assert 1e-8 < np.abs(early.difficulty - exact.difficulty).max() < 1e-2
@@ -125,14 +118,14 @@ def test_the_papers_stopping_rule_stops_early(table):
 
 def test_bad_arguments(table):
     y = pair_counts(Responses.from_wide(table))
-    with pytest.raises(OptionError, match="at least the largest row sum"):
-        algorithm_1(y, d=1.0)
-    with pytest.raises(OptionError, match="`nu` is inf"):
-        regularize(y, np.inf)
-    with pytest.raises(OptionError, match="needs the counts b"):
-        regularize(y, 1.0, rule="together")
-    with pytest.raises(OptionError, match="'differed', 'together'"):
-        regularize(y, 1.0, rule="always")
+    for call, message in (
+        (lambda: algorithm_1(y, d=1.0), "at least the largest row sum"),
+        (lambda: regularize(y, np.inf), "`nu` is inf"),
+        (lambda: regularize(y, 1.0, rule="together"), "needs the counts b"),
+        (lambda: regularize(y, 1.0, rule="always"), "'differed', 'together'"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            call()
     padded = np.zeros((9, 9))
     padded[:8, :8] = y
     with pytest.raises(DesignError, match="keeps their starting mass"):
