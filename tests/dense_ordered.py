@@ -10,11 +10,6 @@ import itertools
 import numpy as np
 
 
-def states(thresholds):
-    """The states of the chain: (item, k) for k = 1 to K_i, item after item."""
-    return [(i, k) for i, own in enumerate(thresholds) for k in range(1, len(own) + 1)]
-
-
 def categories(theta, own):
     """P(X = k), k = 0 to K."""
     weight = np.array([np.exp(k * theta - sum(own[:k])) for k in range(len(own) + 1)])
@@ -35,28 +30,39 @@ def dense_rates(X, K, weight=lambda person: 1.0, factor=lambda person, i, k: 1.0
     return Y
 
 
-def patterns(K, score):
-    return [x for x in itertools.product(*(range(k + 1) for k in K)) if sum(x) == score]
-
-
 def conditional(thresholds, score):
     """Every pattern of this score, and its probability given the score."""
-    K = [len(own) for own in thresholds]
-    found = patterns(K, score)
+    found = [x for x in itertools.product(*(range(len(own) + 1) for own in thresholds)) if sum(x) == score]
     weight = np.array([np.exp(-sum(sum(own[:k]) for own, k in zip(thresholds, x, strict=True))) for x in found])
     return np.array(found), weight / weight.sum()
 
 
-def conditional_loglik(X, thresholds):
-    """log P(x_l | total score, items answered), added over people."""
-    total = 0.0
-    for row in X:
-        seen = np.flatnonzero(~np.isnan(row))
-        if not len(seen):
-            continue
-        found, p = conditional([thresholds[i] for i in seen], int(row[seen].sum()))
-        total += np.log(p[np.all(found == row[seen], axis=1)][0])
-    return total
+class Enumerated:
+    """Log-likelihood, scores of people and information by going through all answers with the same total score."""
+
+    def __init__(self, table, max_scores):
+        first = np.concatenate([[0], np.cumsum(max_scores)])
+        self.rows = []
+        for row in table:
+            seen = np.flatnonzero(~np.isnan(row))
+            ways = itertools.product(*(range(max_scores[i] + 1) for i in seen))
+            alike = [way for way in ways if sum(way) == np.nansum(row)]
+            passed = np.zeros((len(alike), first[-1]))
+            for k, way in enumerate(alike):
+                for i, x in zip(seen, way, strict=True):
+                    passed[k, first[i] : first[i] + x] = 1
+            self.rows.append((passed, passed[alike.index(tuple(int(row[i]) for i in seen))]))
+
+    def at(self, beta):
+        loglik, scores, information = 0.0, [], 0.0
+        for passed, mine in self.rows:
+            weight = np.exp(-passed @ beta)
+            p = weight / weight.sum()
+            loglik += -mine @ beta - np.log(weight.sum())
+            expected = p @ passed
+            scores.append(expected - mine)
+            information = information + (passed.T * p) @ passed - np.outer(expected, expected)
+        return loglik, np.array(scores), information
 
 
 def draw(rng, theta, thresholds, missing=0.0):

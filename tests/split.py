@@ -14,3 +14,9 @@ def in_blocks(responses: Responses, size: int) -> Responses:
         for start in range(0, block.n_persons, size):
             blocks.append(block.take(np.arange(start, min(start + size, block.n_persons))))
     return Responses(tuple(blocks), responses.items, responses.persons, responses.frame_kind, responses.source)
+
+
+def in_pieces(table: np.ndarray, pieces: int) -> Responses:
+    """The responses of a table of people x items, in so many blocks."""
+    blocks = [Responses.from_wide(part).blocks[0] for part in np.array_split(table, pieces)]
+    return Responses(tuple(blocks), np.arange(table.shape[1]), np.arange(len(table)))

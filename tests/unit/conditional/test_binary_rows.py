@@ -70,9 +70,8 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
         here = made.factors_twice(None, v)
         assert np.allclose(columns, np.stack([here, 2 * here], axis=1), rtol=0, atol=1e-12)
         found.append([*sums, made.score_sums(None, v)[0][:, 0, 0], here, made.score_sums(None, v)[1]])
-        assert np.allclose(
-            made.factors_twice(None, np.ones(M)), sums[1], rtol=1e-13
-        )  # its rows add to zero, whatever is kept
+        # Its rows add to zero, whatever is kept.
+        assert np.allclose(made.factors_twice(None, np.ones(M)), sums[1], rtol=1e-13)
     for a, b in zip(*found, strict=True):
         assert np.allclose(a, b, rtol=0, atol=close)
     score, squares = slowly(block, beta, weight)
@@ -89,11 +88,7 @@ def test_all_are_exact_where_all_are_short() -> None:
 
 @pytest.mark.parametrize("se", ["one-pass", "multiplier", "dense"])
 def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    theta, beta = rng.normal(size=2_500), rng.normal(size=150)
-    answers = (rng.random((2_500, 150)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
-    answers[rng.random(answers.shape) < 0.6] = np.nan
-    responses = si.Responses.from_wide(answers)
+    responses = si.simulate.rasch(2500, 150, design="sampled", p=0.4, seed=3).responses
     assert responses.n_responses > likelihood.FEW_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
     monkeypatch.setattr(binary_rows, "SINGLE", DOUBLE)

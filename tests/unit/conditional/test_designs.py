@@ -1,11 +1,10 @@
 """Newton steps for thresholds of a linear form, beta = A eta, against conditional likelihood by enumeration."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import optimize, sparse
 
+from dense_ordered import Enumerated, draw
 from spectral_irt import Responses
 from spectral_irt.conditional import newton as module
 from spectral_irt.conditional.errors import Matrices, parameter_covariance
@@ -15,59 +14,25 @@ from spectral_irt.conditional.newton import newton, parameters
 MAX_SCORES = (1, 2, 3, 1, 2)
 
 
-def answers(max_scores=MAX_SCORES, people=150):
+def answers(max_scores=MAX_SCORES, people=100):
     """A table with holes, every category of every item used."""
     rng = np.random.default_rng(3)
-    beta = [np.sort(rng.normal(size=k)) for k in max_scores]
-    table = np.empty((people, len(max_scores)))
-    for i, own in enumerate(beta):
-        logits = np.concatenate([np.zeros((people, 1)), np.cumsum(rng.normal(size=(people, 1)) - own, axis=1)], axis=1)
-        p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-        table[:, i] = (rng.random((people, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
-    table[rng.random(table.shape) < 0.15] = np.nan
-    return table
+    thresholds = [np.sort(rng.normal(size=k)) for k in max_scores]
+    return draw(rng, rng.normal(size=people), thresholds, missing=0.15)
 
 
-class Enumerated:
-    """Log-likelihood, scores of people and information by going through all answers with the same score."""
+def best_parameters(truth, design, start, free):
+    """The parameters that maximize it, some free, by a general optimizer."""
 
-    def __init__(self, table, max_scores):
-        first = np.concatenate([[0], np.cumsum(max_scores)])
-        self.rows = []
-        for row in table:
-            seen = np.flatnonzero(~np.isnan(row))
-            ways = itertools.product(*(range(max_scores[i] + 1) for i in seen))
-            alike = [way for way in ways if sum(way) == np.nansum(row)]
-            passed = np.zeros((len(alike), first[-1]))
-            for k, way in enumerate(alike):
-                for i, x in zip(seen, way, strict=True):
-                    passed[k, first[i] : first[i] + x] = 1
-            mine = alike.index(tuple(int(row[i]) for i in seen))
-            self.rows.append((passed, passed[mine]))
-
-    def at(self, beta):
-        loglik, scores, information = 0.0, [], 0.0
-        for passed, mine in self.rows:
-            weight = np.exp(-passed @ beta)
-            p = weight / weight.sum()
-            loglik += -mine @ beta - np.log(weight.sum())
-            expected = p @ passed
-            scores.append(expected - mine)
-            information = information + (passed.T * p) @ passed - np.outer(expected, expected)
-        return loglik, np.array(scores), information
-
-    def best(self, design, start, free):
-        """The parameters that maximize it, some free, by a general optimizer."""
-
-        def down(values):
-            eta = start.copy()
-            eta[free] = values
-            loglik, scores, _ = self.at(design @ eta)
-            return -loglik, -(design.T @ scores.sum(axis=0))[free]
-
+    def down(values):
         eta = start.copy()
-        eta[free] = optimize.minimize(down, start[free], jac=True, method="BFGS", options={"gtol": 1e-9}).x
-        return eta
+        eta[free] = values
+        loglik, scores, _ = truth.at(design @ eta)
+        return -loglik, -(design.T @ scores.sum(axis=0))[free]
+
+    eta = start.copy()
+    eta[free] = optimize.minimize(down, start[free], jac=True, method="BFGS", options={"gtol": 1e-9}).x
+    return eta
 
 
 def designs():
@@ -92,7 +57,7 @@ def test_a_design_is_what_enumeration_finds(name, exact):
     assert tuple(responses.thresholds.max_score) == MAX_SCORES
     truth = Enumerated(table, MAX_SCORES)
     start = np.where(fixed, 0.4, 0.0)
-    best = design @ truth.best(design, start, ~fixed)
+    best = design @ best_parameters(truth, design, start, ~fixed)
     a = sparse.csr_array(design)
     likelihood = ExactLikelihood(responses) if exact else Likelihood(responses, design @ start)
     options = {"tol": 1e-9} if exact else {}

@@ -42,10 +42,8 @@ def test_the_information_is_near_the_exact_one(categories, monkeypatch):
     beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
     exact = ExactLikelihood(responses).information(beta, exact=True)
     floating = np.zeros(len(beta), dtype=np.int64)
-    for point in (
-        *(point_at(responses, beta, a, monkeypatch) for a in (0.01, 1e-30)),
-        ExactLikelihood(responses).at(beta),
-    ):
+    points = [point_at(responses, beta, allowed, monkeypatch) for allowed in (0.01, 1e-30)]
+    for point in (*points, ExactLikelihood(responses).at(beta)):
         here = Newton(beta, beta, point, None, None, None, floating)
         h = here @ np.eye(len(beta))
         single = point.tables is not None and point.tables.moments.dtype == np.float32
@@ -93,12 +91,9 @@ def test_misfitting_and_clustered_data_lead_to_conditional_likelihood():
     rng = np.random.default_rng(7)
     theta = rng.normal(size=500)
     thresholds = [np.array([-0.6, 0.5]) + d for d in np.linspace(-1, 1, 8)]
-    table = np.column_stack(
-        [
-            draw(rng, slope * theta, [own.tolist()])[:, 0]
-            for slope, own in zip(np.linspace(0.3, 2.0, 8), thresholds, strict=True)
-        ]
-    )
+    slopes = np.linspace(0.3, 2.0, 8)
+    columns = [draw(rng, slope * theta, [own])[:, 0] for slope, own in zip(slopes, thresholds, strict=True)]
+    table = np.column_stack(columns)
     table[:, 3] = np.where(rng.random(500) < 0.7, table[:, 2], table[:, 3])
     table[:60] = rng.integers(0, 3, (60, 8))
     table[rng.random(table.shape) < 0.1] = np.nan
@@ -171,15 +166,12 @@ def test_a_thin_item_and_thresholds_out_of_order():
 
 def test_people_whose_items_few_others_met_have_the_series_without_tables(monkeypatch):
     """As where tables are larger than the answers."""
-    from spectral_irt import simulate
-    from spectral_irt.conditional import likelihood as module
-
     responses = simulate.partial_credit(60, 90, categories=4, seed=3).responses
     beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
-    exact = module.ExactLikelihood(responses).at(beta)
-    monkeypatch.setattr(module, "FEW_ANSWERS", 10)
-    monkeypatch.setattr(module, "FEW_PEOPLE", 1000)
-    found = module.Likelihood(responses, beta)
+    exact = ExactLikelihood(responses).at(beta)
+    monkeypatch.setattr(likelihood, "FEW_ANSWERS", 10)
+    monkeypatch.setattr(likelihood, "FEW_PEOPLE", 1000)
+    found = Likelihood(responses, beta)
     assert found.tables is None
     point = found.at(beta)
     near = 1e-3 * np.sqrt(exact.information)

@@ -1,13 +1,12 @@
 """Newton steps on the conditional likelihood: the series, the prior's operator, the steps, standard errors."""
 
-import itertools
-
 import numpy as np
 import pytest
 
+from dense_ordered import Enumerated
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
-from spectral_irt.chain.regularization import fading, linked_items
+from spectral_irt.chain.regularization import fading
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.likelihood import Likelihood
@@ -19,13 +18,6 @@ from spectral_irt.model import prox
 
 def started(responses, beta, **options):
     return newton(Likelihood(responses, beta), beta, **options)
-
-
-def enumerated(beta, score):
-    """P(X_i = 1 | score) by going through all patterns."""
-    patterns = [x for x in itertools.product((0, 1), repeat=len(beta)) if sum(x) == score]
-    weight = np.array([np.exp(-np.dot(x, beta)) for x in patterns])
-    return weight @ np.array(patterns) / weight.sum()
 
 
 @pytest.mark.parametrize(("n", "sd", "worst"), [(20, 1.0, 2e-3), (40, 1.0, 4e-4), (100, 1.5, 1e-4), (400, 2.0, 1e-5)])
@@ -85,15 +77,6 @@ def test_neighbors_of_a_few_items_need_only_their_people():
     np.testing.assert_allclose(fewer.deviation(chosen * v), near.deviation(chosen * v), atol=1e-14)
 
 
-def test_parts_are_groups_that_share_people():
-    table = np.full((6, 5), np.nan)
-    table[:2, [0, 1]], table[2:4, [2, 3]], table[4:, 4] = 1.0, 0.0, 1.0
-    parts = linked_items(Responses.from_wide(table))[0]
-    assert parts[0] == parts[1]
-    assert parts[2] == parts[3]
-    assert len({parts[0], parts[2], parts[4]}) == 3
-
-
 def test_the_prior_fades_with_what_is_known():
     information, tied = np.array([1.0, 3.0, 4.5, 6.0, 25.0, 40.0, 50.0, 900.0]), np.array([True] * 7 + [False])
     np.testing.assert_allclose(fading(information, tied, 1.0), [1, 1, 0.5, 0, 0, 0, 0, 1])
@@ -104,6 +87,7 @@ def test_the_prior_fades_with_what_is_known():
     assert half[4] == pytest.approx(2 - 25 / 14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("people", [50, 100])
 def test_an_ordinary_test_is_conditional_maximum_likelihood(people):
     """A prior that also counted for items with information up to 50 flattened tests of 50 people by an eighth."""
@@ -118,6 +102,7 @@ def test_an_ordinary_test_is_conditional_maximum_likelihood(people):
     assert 0.94 < np.mean(slopes) < 1.06  # a standard error of .02 and .01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [False, True])
 def test_how_far_the_prior_moves_an_item_is_told(ordered):
     """To a sixth of the difference between a fit with it and one without."""
@@ -168,15 +153,15 @@ def test_the_priors_matrix_three_ways():
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("people", "items", "options"),
     [
-        {"n_persons": 800, "n_items": 12},
-        {"n_persons": 1500, "n_items": 60, "design": "sampled", "p": 0.3},
-        {"n_persons": 900, "n_items": 80, "design": "popularity", "n_responses": 30_000, "exponent": 0.3},
+        (800, 12, {}),
+        (800, 40, {"design": "sampled", "p": 0.3}),
+        (500, 50, {"design": "popularity", "n_responses": 10_000, "exponent": 0.3}),
     ],
 )
-def test_lands_on_conditional_maximum_likelihood(options):
-    data = simulate.rasch(**options, seed=5).responses
+def test_lands_on_conditional_maximum_likelihood(people, items, options):
+    data = simulate.rasch(people, items, seed=5, **options).responses
     exact = ConditionalRasch().fit(data)
     landed = SpectralRasch(regularization=0).fit(data)
     known = np.isfinite(exact.difficulty_)
@@ -222,17 +207,8 @@ def test_the_sandwich_by_hand():
     table = simulate.rasch(300, 6, seed=8).responses.to_dense()
     landed = started(Responses.from_wide(table), np.zeros(6))
     matrices = Matrices.of(landed)
-    expected, information = np.zeros((6, 6)), np.zeros((6, 6))
-    for row in table:
-        score = int(row.sum())
-        if 0 < score < 6:
-            p = enumerated(landed.beta, score)
-            expected += np.outer(row - p, row - p)
-            pairs = [x for x in itertools.product((0, 1), repeat=6) if sum(x) == score]
-            weight = np.array([np.exp(-np.dot(x, landed.beta)) for x in pairs])
-            x = np.array(pairs) - p
-            information += (x.T * (weight / weight.sum())) @ x
-    np.testing.assert_allclose(matrices.meat, expected, rtol=1e-3, atol=1e-3)
+    _, scores, information = Enumerated(table, [1] * 6).at(landed.beta)
+    np.testing.assert_allclose(matrices.meat, scores.T @ scores, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(matrices.bread, information, rtol=0.15)  # matched on the diagonal, close off it
     np.testing.assert_allclose(np.diag(matrices.bread), np.diag(information), rtol=0.01)
 

@@ -6,22 +6,21 @@ import pytest
 from spectral_irt import SpectralRasch
 from spectral_irt.conditional import likelihood, newton
 from spectral_irt.conditional.errors import Matrices, standard_errors
-from spectral_irt.conditional.exact import given_every_score
 from spectral_irt.data import Responses
-from spectral_irt.data.same_items import SharedSets, shared_sets
+from spectral_irt.data.same_items import shared_sets
 
 
-def finest(monkeypatch: pytest.MonkeyPatch) -> None:
+def finest(monkeypatch):
     monkeypatch.setattr(likelihood, "FINER", 1e-10)
     monkeypatch.setattr(newton, "CLOSER", 1e-10)
 
 
-def fitted(responses: Responses, shared: SharedSets | None) -> newton.Newton:
+def fitted(responses, shared):
     start = np.zeros(responses.n_items)
     return newton.newton(likelihood.Likelihood(responses, start, shared=shared), start)
 
 
-def answers(design: str, people: int = 300, items: int = 14) -> Responses:
+def answers(design, people: int = 300, items: int = 14) -> Responses:
     """Answers that misfit a little, so that the sandwich is not the inverse information."""
     rng = np.random.default_rng(5)
     slope, beta = rng.uniform(0.6, 1.6, items), np.linspace(-1.5, 1.5, items)
@@ -37,12 +36,12 @@ def answers(design: str, people: int = 300, items: int = 14) -> Responses:
 
 
 @pytest.mark.parametrize("design", ["complete", "booklets", "booklets, some missing", "one set per person"])
-def test_the_same_numbers(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_numbers(design, monkeypatch):
     finest(monkeypatch)  # exact sums for everybody, steps until nothing moves
     responses = answers(design, people=60 if design == "one set per person" else 300)
     shared = shared_sets(responses, per_item=0, per_block=0, shared=0)
+    one, other = fitted(responses, None), fitted(responses, shared)
     assert shared is not None
-    one, other = (fitted(responses, how) for how in (None, shared))
     np.testing.assert_allclose(other.beta, one.beta, atol=1e-9)
     np.testing.assert_allclose(other.information, one.information, rtol=1e-9)
     a, b = Matrices.of(one), Matrices.of(other)
@@ -52,11 +51,10 @@ def test_the_same_numbers(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(standard_errors(other, "one-pass"), standard_errors(one, "one-pass"), rtol=1e-9)
 
 
-def test_people_off_the_shared_sets_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_off_the_shared_sets_are_taken_one_by_one(monkeypatch):
     finest(monkeypatch)
     responses = answers("booklets, some missing")
     shared = shared_sets(responses, per_item=2, per_block=0, shared=0)
-    assert shared is not None
     assert shared.rest is not None
     assert len(shared.sets) == 2
     one, other = (fitted(responses, how) for how in (None, shared))
@@ -65,7 +63,7 @@ def test_people_off_the_shared_sets_are_taken_one_by_one(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("design", ["complete", "booklets", "booklets, some missing"])
-def test_a_fit_chooses_it_by_itself(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_chooses_it_by_itself(design, monkeypatch):
     responses = answers(design, people=1500)
     assert responses.shared is not None
     chosen = SpectralRasch().fit(responses)
@@ -76,10 +74,3 @@ def test_a_fit_chooses_it_by_itself(design: str, monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(chosen.se_, other.se_, rtol=1e-4)
     assert chosen.status_.tolist() == other.status_.tolist()
     assert [f.code for f in chosen.findings_] == [f.code for f in other.findings_]
-
-
-def test_every_score_of_a_form_too_long_for_one_ability() -> None:
-    beta = np.repeat([-6.0, 6.0], 70)
-    beta[:5] += 1
-    p = given_every_score(beta[None]).p[0]
-    np.testing.assert_allclose(p.sum(axis=0), np.arange(1, 140), atol=1e-9)
