@@ -14,7 +14,7 @@ from spectral_irt.chain.prior import Neighbors
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.chain.weights import ABILITY, PERSONS, WEIGHTINGS, prox_ability, weighting_named
-from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
 
 THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2]]

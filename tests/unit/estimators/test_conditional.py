@@ -8,8 +8,8 @@ from spectral_irt.conditional import given_score, pattern_rows
 from spectral_irt.conditional.given_score import conditional_probabilities, matched_factors, pattern_parts
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Responses
+from spectral_irt.data.block import Thresholds
 from spectral_irt.data.same_items import distinct_rows
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators import conditional
 from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds

@@ -1,7 +1,5 @@
 """Pairwise likelihood: people's scores against loops, the sandwich. Reciprocal methods: closed forms, missing pairs."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from dense import AWKWARD, dense_pairs
 from spectral_irt import SpectralRasch
 from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Responses
-from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.errors import DesignError
 from spectral_irt.estimators.pairwise import (
     ChoppinRasch,
     EigenvectorRasch,
@@ -38,7 +36,7 @@ def scores_by_loops(X, beta, weighting):
 @pytest.mark.parametrize("weighting", ["pairs", "persons"])
 @pytest.mark.parametrize("pairs_at_a_time", [2_000_000, 5])
 def test_scores_of_users_equal_loops(weighting, pairs_at_a_time, monkeypatch):
-    monkeypatch.setattr(import_module("spectral_irt.estimators.pairwise"), "PAIRS", pairs_at_a_time)
+    monkeypatch.setattr("spectral_irt.estimators.pairwise.PAIRS", pairs_at_a_time)
     beta = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
     for X in (AWKWARD, rasch(40, 7, design="sampled", p=0.6, seed=1).responses.to_dense()):
         found = person_scores(Responses.from_wide(X).blocks[0], beta, weighting).toarray()
@@ -62,11 +60,6 @@ def test_scores_add_to_zero_and_sandwich_equals_the_dense_one(weighting):
     np.testing.assert_allclose(fit.se_, np.sqrt(np.diag(bread @ (G.T @ G) @ bread)), rtol=1e-6)
     loglik = sum(Y[i, j] * np.log(pi[j] / (pi[i] + pi[j])) for i in range(8) for j in range(8))
     assert fit.loglik_ == pytest.approx(loglik)
-
-
-def test_two_items_are_a_log_ratio():
-    fit = pairwise_difficulty(np.array([[0.0, 7.0], [2.0, 0.0]]))
-    assert fit.difficulty[1] - fit.difficulty[0] == pytest.approx(np.log(7 / 2), abs=1e-9)
 
 
 def test_exact_counts_give_back_the_difficulties():
@@ -106,20 +99,6 @@ def test_sparse_counts_equal_dense_ones():
     dense = pairwise_difficulty(pair_counts(data, dense=True))
     sparse = pairwise_difficulty(pair_counts(data, dense=False))
     np.testing.assert_allclose(dense.difficulty, sparse.difficulty, atol=1e-12)
-
-
-def test_many_items_use_the_diagonal(monkeypatch):
-    data = rasch(800, 60, seed=3).responses
-    dense = PairwiseRasch().fit(data)
-    monkeypatch.setattr(import_module("spectral_irt.estimators.pairwise"), "DENSE_ITEMS", 10)
-    quick = PairwiseRasch().fit(data)
-    np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.1)
-    assert "approximate_se" in [f.code for f in quick.findings_]
-
-
-def test_bad_options_are_refused():
-    with pytest.raises(OptionError):
-        PairwiseRasch(weighting="ability").fit(rasch(50, 4, seed=1).responses)
 
 
 BOTH = pytest.mark.parametrize("estimator", [ChoppinRasch, EigenvectorRasch])

@@ -1,15 +1,20 @@
-"""SpectralRasch: accuracy, regularization, what it says, and what it refuses."""
-
-import json
-from pathlib import Path
+"""Spectral estimators: accuracy, regularization, survey weights, what they say, and what they refuse."""
 
 import numpy as np
 import pytest
 
-from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
+from gold import SETS, said, table
+from spectral_irt import (
+    ConditionalRasch,
+    PairwiseRasch,
+    Responses,
+    SpectralPartialCredit,
+    SpectralRasch,
+    datasets,
+    simulate,
+)
 from spectral_irt.errors import DesignError, DisconnectedDesignError, NotFittedError, OptionError
-
-REFERENCE = Path(__file__).parents[2] / "reference"
+from split import in_blocks
 
 
 def two_islands(link=None):
@@ -21,16 +26,15 @@ def two_islands(link=None):
     return table if link is None else np.vstack([table, link])
 
 
-@pytest.mark.parametrize("name", ["lsat6", "test15", "missing12", "booklets24"])
+@pytest.mark.parametrize("name", SETS)
 def test_close_to_conditional_maximum_likelihood(name):
     """Landed on it: to four digits; standard errors those of CML's own sandwich. The chain alone comes close."""
-    gold = json.loads((REFERENCE / "cml_gold.json").read_text())[name]
-    table = np.genfromtxt(REFERENCE / f"{name}.csv", delimiter=",", skip_header=1)
-    fit = SpectralRasch(regularization=0).fit(table)
+    gold, answers = said("cml_gold")[name], table(name)
+    fit = SpectralRasch(regularization=0).fit(answers)
     np.testing.assert_allclose(fit.difficulty_, gold["difficulty_sum0"], atol=2e-4)
-    robust = ConditionalRasch(se="sandwich").fit(table)
+    robust = ConditionalRasch(se="sandwich").fit(answers)
     np.testing.assert_allclose(fit.se_, robust.se_, rtol=0.03)  # five items: its matrix is matched, not exact
-    chain = SpectralRasch(regularization=0, refine=False).fit(table)
+    chain = SpectralRasch(regularization=0, refine=False).fit(answers)
     gap = (chain.difficulty_ - gold["difficulty_sum0"]) / np.array(gold["se_sum0"])
     assert np.abs(gap).max() < 0.25
     np.testing.assert_allclose(chain.se_, gold["se_sum0"], rtol=0.03)
@@ -55,175 +59,157 @@ def test_true_difficulties_of_eight_are_reported():
     assert np.abs(z).max() < 4
 
 
-class TestRegularization:
-    def test_auto_adds_nothing_to_a_good_test(self):
-        fit = SpectralRasch().fit(datasets.load_lsat())
-        assert fit.regularization_.kind == "none"
-        assert "all items are connected and known well enough" in str(fit.regularization_)
-
-    def test_prior_beats_no_prior_on_thin_data(self):
-        data = simulate.rasch(1000, 600, design="popularity", n_responses=20_000, seed=3)
-        auto = SpectralRasch(se="none").fit(data.responses)
-        none = SpectralRasch(se="none", regularization=0).fit(data.responses)
-        both = np.isfinite(none.difficulty_)
-        errors = [np.mean((f.difficulty_ - data.difficulty)[both] ** 2) for f in (auto, none)]
-        assert errors[0] < 0.85 * errors[1]
-
-    def test_a_number_is_the_precision_of_a_normal_prior(self):
-        """Two items: the score of the conditional likelihood against the pull of the prior, solved by hand."""
-        table = np.array([[1, 0]] * 6 + [[0, 1]] * 2, dtype=float)
-        alpha = 1.7
-        beta = SpectralRasch(regularization=alpha).fit(table).difficulty_[0]
-        # Each lies 2 beta from the other, and both deviations pull both items: alpha / 2 (4 beta^2 + 4 beta^2).
-        assert 8 / (1 + np.exp(2 * beta)) - 6 == pytest.approx(4 * alpha * beta, abs=1e-3)
-
-    def test_auto_estimates_extreme_items_from_the_prior_and_marks_them(self):
-        table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.ones((300, 1))])
-        fit = SpectralRasch().fit(table)
-        assert fit.status_[5] == "all right"
-        assert fit.difficulty_[5] < fit.difficulty_[:5].min()
-        assert np.isfinite(fit.se_[5])
-        assert fit.se_[5] > 2 * fit.se_[:5].max()
-
-    @pytest.mark.parametrize("rule", ["differed", "together"])
-    def test_papers_nu(self, rule):
-        """`SpectralRasch.paper` is the accelerated algorithm on regularized pair counts."""
-        from spectral_irt.chain.paper import algorithm_2, pair_counts, regularize, seen_together
-
-        responses = simulate.rasch(120, 40, design="sampled", p=0.3, seed=2).responses
-        y = regularize(pair_counts(responses), 1.0, rule=rule, b=seen_together(responses))
-        fit = SpectralRasch.paper(nu_rule=rule).fit(responses)
-        np.testing.assert_allclose(fit.difficulty_, algorithm_2(y, tol=1e-13).difficulty, atol=1e-8)
-        assert fit.regularization_.nu == 1
-
-    def test_nu_puts_no_unanswered_item_first(self):
-        """The printed program ranks an item without answers first: its row sum is padded and it keeps its mass."""
-        table = np.hstack([simulate.rasch(100, 6, seed=1).responses.to_dense(), np.full((100, 1), np.nan)])
-        fit = SpectralRasch.paper().fit(table)
-        assert np.isnan(fit.difficulty_[6])
+def test_auto_adds_nothing_to_a_good_test():
+    fit = SpectralRasch().fit(datasets.load_lsat())
+    assert fit.regularization_.kind == "none"
+    assert "all items are connected and known well enough" in str(fit.regularization_)
 
 
-class TestDesign:
-    def test_no_common_scale_under_nu(self):
-        with pytest.raises(DesignError, match="`nu` cannot tie them"):
-            SpectralRasch.paper().fit(two_islands())
-
-    def test_islands_are_not_tied_silently(self):
-        fit = SpectralRasch().fit(two_islands())
-        (finding,) = [f for f in fit.findings_ if f.code == "disconnected"]
-        assert "share no people" in finding.sentence
-        assert "assume_equal_means=True" in finding.remedy
-        assert len(finding.items) == 4
-        outside = np.isin(np.arange(8), finding.items)
-        assert np.isinf(fit.se_[outside]).all()
-        assert np.isfinite(fit.se_[~outside]).all()
-        for part in (outside, ~outside):
-            assert fit.difficulty_[part].mean() == pytest.approx(0, abs=1e-12)
-
-    def test_islands_tied_by_assumption(self):
-        apart, tied = (SpectralRasch(assume_equal_means=way).fit(two_islands()) for way in (False, True))
-        np.testing.assert_allclose(apart.difficulty_, tied.difficulty_)
-        assert "assumed to be equally hard" in next(f.sentence for f in tied.findings_ if f.code == "disconnected")
-        finite = np.isfinite(apart.se_)
-        # Four items drawn from the prior have a mean of variance 1 / (4 alpha).
-        more = tied.se_[finite] ** 2 - apart.se_[finite] ** 2
-        np.testing.assert_allclose(more, 1 / (4 * tied.regularization_.alpha))
-
-    def test_one_way_link(self):
-        link = np.full((5, 8), np.nan)
-        link[:, 0], link[:, 7] = 1, 0
-        with pytest.raises(DisconnectedDesignError, match="linked one way only"):
-            SpectralRasch(regularization=0).fit(two_islands(link))
-
-    def test_two_way_link_is_enough(self):
-        link = np.full((6, 8), np.nan)
-        link[:, 0], link[:, 7] = [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]
-        fit = SpectralRasch(regularization=0).fit(two_islands(link))
-        assert np.all(np.isfinite(fit.difficulty_))
-
-    def test_silent_users_change_nothing(self):
-        table = simulate.rasch(300, 6, seed=3).responses.to_dense()
-        silent = np.array([[1.0] * 6, [0.0] * 6, [np.nan] * 5 + [1.0], [np.nan] * 6])
-        a = SpectralRasch(regularization=0).fit(table)
-        b = SpectralRasch(regularization=0).fit(np.vstack([silent[:2], table, silent[2:]]))
-        np.testing.assert_allclose(a.difficulty_, b.difficulty_, atol=1e-12)
-        np.testing.assert_allclose(a.se_, b.se_, rtol=1e-10)
-        assert any(f.code == "silent_persons" for f in b.findings_)
+def test_prior_beats_no_prior_on_thin_data():
+    data = simulate.rasch(1000, 600, design="popularity", n_responses=20_000, seed=3)
+    auto = SpectralRasch(se="none").fit(data.responses)
+    none = SpectralRasch(se="none", regularization=0).fit(data.responses)
+    both = np.isfinite(none.difficulty_)
+    errors = [np.mean((f.difficulty_ - data.difficulty)[both] ** 2) for f in (auto, none)]
+    assert errors[0] < 0.85 * errors[1]
 
 
-class TestTables:
-    def test_items(self):
-        table = SpectralRasch().fit(datasets.load_lsat()).items()
-        assert table.columns == [
-            "item",
-            "difficulty",
-            "se",
-            "ci_low",
-            "ci_high",
-            "n",
-            "n_correct",
-            "p_correct",
-            "status",
-        ]
-        assert table["item"].to_list() == ["item1", "item2", "item3", "item4", "item5"]
-        assert table["n_correct"].to_list() == [924, 709, 553, 763, 870]
+def test_a_number_is_the_precision_of_a_normal_prior():
+    """Two items: the score of the conditional likelihood against the pull of the prior, solved by hand."""
+    table = np.array([[1, 0]] * 6 + [[0, 1]] * 2, dtype=float)
+    alpha = 1.7
+    beta = SpectralRasch(regularization=alpha).fit(table).difficulty_[0]
+    # Each lies 2 beta from the other, and both deviations pull both items: alpha / 2 (4 beta^2 + 4 beta^2).
+    assert 8 / (1 + np.exp(2 * beta)) - 6 == pytest.approx(4 * alpha * beta, abs=1e-3)
 
-    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-    def test_the_library_that_came_in_goes_out(self, library):
-        columns = {f"q{k}": simulate.rasch(50, 4, seed=1).responses.to_dense()[:, k] for k in range(4)}
-        module = pytest.importorskip(library)
-        frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
-        out = SpectralRasch().fit(frame).items()
-        assert type(out) is type(frame)
 
-    def test_predict_proba(self):
-        fit = SpectralRasch().fit(datasets.load_lsat())
-        p = fit.predict_proba([fit.difficulty_[2], 100.0, -1000.0], ["item3", "item1"])
-        assert p.shape == (3, 2)
-        assert p[0, 0] == pytest.approx(0.5)
-        assert p[1].min() > 0.999
-        assert p[2].max() == 0
-        with pytest.raises(OptionError, match="'item9'"):
-            fit.predict_proba([0.0], ["item9"])
+def test_auto_estimates_extreme_items_from_the_prior_and_marks_them():
+    table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.ones((300, 1))])
+    fit = SpectralRasch().fit(table)
+    assert fit.status_[5] == "all right"
+    assert fit.difficulty_[5] < fit.difficulty_[:5].min()
+    assert np.isfinite(fit.se_[5])
+    assert fit.se_[5] > 2 * fit.se_[:5].max()
 
-    def test_repr(self):
-        model = SpectralRasch(weighting="persons")
-        assert repr(model) == "SpectralRasch(weighting='persons')"
-        assert "5 items" in repr(model.fit(datasets.load_lsat()))
 
-    def test_refit_forgets(self):
-        model = SpectralRasch().fit(datasets.load_lsat())
-        model.set_params(se="none").fit(simulate.rasch(100, 7, seed=1).responses)
-        assert len(model.difficulty_) == 7
-        assert np.all(np.isnan(model.se_))
+def test_nu_puts_no_unanswered_item_first():
+    """The printed program ranks an item without answers first: its row sum is padded and it keeps its mass."""
+    table = np.hstack([simulate.rasch(100, 6, seed=1).responses.to_dense(), np.full((100, 1), np.nan)])
+    fit = SpectralRasch.paper().fit(table)
+    assert np.isnan(fit.difficulty_[6])
 
-    def test_not_fitted(self):
-        with pytest.raises(NotFittedError, match="call fit"):
-            SpectralRasch().items()
+
+def test_no_common_scale_under_nu():
+    with pytest.raises(DesignError, match="`nu` cannot tie them"):
+        SpectralRasch.paper().fit(two_islands())
+
+
+def test_islands_are_not_tied_silently():
+    fit = SpectralRasch().fit(two_islands())
+    (finding,) = [f for f in fit.findings_ if f.code == "disconnected"]
+    assert "share no people" in finding.sentence
+    assert "assume_equal_means=True" in finding.remedy
+    assert len(finding.items) == 4
+    outside = np.isin(np.arange(8), finding.items)
+    assert np.isinf(fit.se_[outside]).all()
+    assert np.isfinite(fit.se_[~outside]).all()
+    for part in (outside, ~outside):
+        assert fit.difficulty_[part].mean() == pytest.approx(0, abs=1e-12)
+
+
+def test_islands_tied_by_assumption():
+    apart, tied = (SpectralRasch(assume_equal_means=way).fit(two_islands()) for way in (False, True))
+    np.testing.assert_allclose(apart.difficulty_, tied.difficulty_)
+    assert "assumed to be equally hard" in next(f.sentence for f in tied.findings_ if f.code == "disconnected")
+    finite = np.isfinite(apart.se_)
+    # Four items drawn from the prior have a mean of variance 1 / (4 alpha).
+    more = tied.se_[finite] ** 2 - apart.se_[finite] ** 2
+    np.testing.assert_allclose(more, 1 / (4 * tied.regularization_.alpha))
+
+
+def test_one_way_link_is_refused_and_two_ways_are_enough():
+    link = np.full((6, 8), np.nan)
+    link[:, 0], link[:, 7] = 1, 0
+    with pytest.raises(DisconnectedDesignError, match="linked one way only"):
+        SpectralRasch(regularization=0).fit(two_islands(link))
+    link[3:] = 1 - link[3:]
+    assert np.all(np.isfinite(SpectralRasch(regularization=0).fit(two_islands(link)).difficulty_))
+
+
+def test_silent_users_change_nothing():
+    table = simulate.rasch(300, 6, seed=3).responses.to_dense()
+    silent = np.array([[1.0] * 6, [0.0] * 6, [np.nan] * 5 + [1.0], [np.nan] * 6])
+    a = SpectralRasch(regularization=0).fit(table)
+    b = SpectralRasch(regularization=0).fit(np.vstack([silent[:2], table, silent[2:]]))
+    np.testing.assert_allclose(a.difficulty_, b.difficulty_, atol=1e-12)
+    np.testing.assert_allclose(a.se_, b.se_, rtol=1e-10)
+    assert any(f.code == "silent_persons" for f in b.findings_)
+
+
+def test_items():
+    items = SpectralRasch().fit(datasets.load_lsat()).items()
+    assert items.columns == ["item", "difficulty", "se", "ci_low", "ci_high", "n", "n_correct", "p_correct", "status"]
+    assert items["item"].to_list() == ["item1", "item2", "item3", "item4", "item5"]
+    assert items["n_correct"].to_list() == [924, 709, 553, 763, 870]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_the_library_that_came_in_goes_out(library):
+    columns = {f"q{k}": simulate.rasch(50, 4, seed=1).responses.to_dense()[:, k] for k in range(4)}
+    module = pytest.importorskip(library)
+    frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+    out = SpectralRasch().fit(frame).items()
+    assert type(out) is type(frame)
+
+
+def test_predict_proba():
+    fit = SpectralRasch().fit(datasets.load_lsat())
+    p = fit.predict_proba([fit.difficulty_[2], 100.0, -1000.0], ["item3", "item1"])
+    assert p.shape == (3, 2)
+    assert p[0, 0] == pytest.approx(0.5)
+    assert p[1].min() > 0.999
+    assert p[2].max() == 0
+    with pytest.raises(OptionError, match="'item9'"):
+        fit.predict_proba([0.0], ["item9"])
+
+
+def test_a_model_before_a_fit_and_after_another():
+    model = SpectralRasch(weighting="persons")
+    assert repr(model) == "SpectralRasch(weighting='persons')"
+    with pytest.raises(NotFittedError, match="call fit"):
+        model.items()
+    assert "5 items" in repr(model.fit(datasets.load_lsat()))
+    model.set_params(se="none").fit(simulate.rasch(100, 7, seed=1).responses)
+    assert len(model.difficulty_) == 7
+    assert np.all(np.isnan(model.se_))
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("estimator", "params", "message"),
     [
-        ({"weighting": "votes"}, "'ability', 'persons', 'pairs'"),
-        ({"regularization": "some"}, "'auto'"),
-        ({"regularization": -1}, "0, or a number from"),
-        ({"regularization": np.nan}, "0, or a number from"),
-        ({"nu": 1.0}, "weighting='pairs'"),
-        ({"nu": 1.0, "weighting": "pairs", "regularization": 2.0}, "not both"),
-        ({"nu": 1.0, "weighting": "pairs", "nu_rule": "x"}, "'differed', 'together'"),
-        ({"se": "jackknife"}, "'dense'"),
-        ({"threads": 0}, "at least 1"),
-        ({"threshold": np.inf}, "finite"),
+        (SpectralRasch, {"weighting": "votes"}, "'ability', 'persons', 'pairs'"),
+        (SpectralRasch, {"regularization": "some"}, "'auto'"),
+        (SpectralRasch, {"nu": 1.0}, "weighting='pairs'"),
+        (SpectralRasch, {"nu": 1.0, "weighting": "pairs", "regularization": 2.0}, "not both"),
+        (SpectralRasch, {"nu": 1.0, "weighting": "pairs", "nu_rule": "x"}, "'differed', 'together'"),
+        (SpectralRasch, {"se": "jackknife"}, "'dense'"),
+        (SpectralRasch, {"threads": 0}, "at least 1"),
+        (SpectralRasch, {"threshold": np.inf}, "finite"),
+        (SpectralPartialCredit, {"weighting": "best"}, "weighting"),
+        (SpectralPartialCredit, {"se": "big"}, "se"),
+        (SpectralPartialCredit, {"regularization": -1.0}, "regularization"),
+        (SpectralPartialCredit, {"tol": 2.0}, "tol"),
+        (SpectralPartialCredit, {"unused": "drop"}, "unused"),
+        (PairwiseRasch, {"weighting": "ability"}, "weighting"),
     ],
 )
-def test_bad_options(params, message):
+def test_bad_options(estimator, params, message):
     with pytest.raises(OptionError, match=message):
-        SpectralRasch(**params).fit([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
+        estimator(**params).fit([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("answers", "message"),
     [
         ([[1, 1], [1, 1]], "all 4 responses are right"),
         ([[0, 0], [0, 0]], "all 4 responses are wrong"),
@@ -234,9 +220,9 @@ def test_bad_options(params, message):
         ([[1, 1], [0, 0]], "all answers right or all wrong"),
     ],
 )
-def test_data_that_tell_nothing(table, message):
+def test_data_that_tell_nothing(answers, message):
     with pytest.raises(DesignError, match=message):
-        SpectralRasch().fit(Responses.from_wide(table))
+        SpectralRasch().fit(Responses.from_wide(answers))
 
 
 def test_covariance_is_kept_where_there_is_one(monkeypatch):
@@ -253,19 +239,17 @@ def test_covariance_is_kept_where_there_is_one(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("refine", [True, False])
 def test_standard_errors_without_the_matrix(refine):
-    data = simulate.partial_credit(1500, 60, categories=3, design="sampled", p=0.4, seed=1).responses
+    data = simulate.partial_credit(800, 40, categories=3, design="sampled", p=0.4, seed=1).responses
     dense, one, many = (
         SpectralPartialCredit(se=se, regularization=0, refine=refine).fit(data)
         for se in ("dense", "one-pass", "multiplier" if refine else "one-pass")
     )
     assert dense.contraction_ < 0.3
     for name in ("threshold_se_", "se_"):
-        ratio = getattr(one, name) / getattr(dense, name)
-        assert abs(np.median(ratio) - 1) < 0.04
-        assert np.all(np.abs(ratio - 1) < 0.12)
-        ratio = getattr(many, name) / getattr(dense, name)
-        assert abs(np.median(ratio) - 1) < (0.02 if refine else 0.04)
-        assert np.all(np.abs(ratio - 1) < (0.1 if refine else 0.12))
+        for fit, middle, far in ((one, 0.04, 0.12), (many, 0.02, 0.1) if refine else (one, 0.04, 0.12)):
+            ratio = getattr(fit, name) / getattr(dense, name)
+            assert abs(np.median(ratio) - 1) < middle
+            assert np.all(np.abs(ratio - 1) < far)
 
 
 @pytest.mark.slow
@@ -316,17 +300,70 @@ def test_thresholds_out_of_order_are_said():
     assert "more than chance (0)" in found.sentence
 
 
+def test_equal_weights_change_nothing():
+    data = simulate.rasch(400, 10, design="sampled", p=0.6, seed=1).responses
+    plain, weighted = SpectralRasch().fit(data), SpectralRasch().fit(data, weights=np.full(400, 3.7))
+    np.testing.assert_allclose(weighted.difficulty_, plain.difficulty_, atol=1e-10)
+    np.testing.assert_allclose(weighted.se_, plain.se_, rtol=1e-8)
+    assert "400 people of equal weight" in next(f.sentence for f in weighted.findings_ if f.code == "weights")
+
+
+@pytest.mark.parametrize("se", ["dense", "one-pass"])
+def test_whole_weights_are_people_repeated(se):
+    """As if each had come so often; but the errors know that they are the same people."""
+    table = simulate.rasch(500, 30, design="sampled", p=0.5, seed=2).responses.to_dense()
+    weights = np.random.default_rng(1).integers(1, 4, 500)
+    weighted = SpectralRasch(regularization=0, se=se).fit(table, weights=weights)
+    repeated = SpectralRasch(regularization=0, se=se).fit(np.repeat(table, weights, axis=0))
+    np.testing.assert_allclose(weighted.difficulty_, repeated.difficulty_, atol=1e-4)
+    # Repeats have sum w g^2 where the truth is sum w^2 g^2: with weights of 1 to 3, by mean(w^2) / mean(w) more.
+    expected = np.sqrt(np.mean(weights**2) / np.mean(weights))
+    assert np.median(weighted.se_ / repeated.se_) == pytest.approx(expected, rel=0.03)
+
+
 @pytest.mark.slow
+def test_weights_undo_a_skewed_sample():
+    """Two strata, in one of which half of the items are harder by a logit; the first is sampled nine times as often."""
+    beta = np.linspace(-1.5, 1.5, 12)
+    shift = np.where(np.arange(12) % 2, 0.5, -0.5)
+    rng = np.random.default_rng(7)
+
+    def draw(people, stratum):
+        difficulty = beta + (shift if stratum else 0)
+        return (rng.random((people, 12)) < 1 / (1 + np.exp(difficulty - rng.normal(size=(people, 1))))).astype(float)
+
+    whole = SpectralRasch(regularization=0).fit(np.vstack([draw(40_000, 0), draw(40_000, 1)])).difficulty_
+    inside, outside = [], []
+    weights = np.r_[np.full(900, 1.0), np.full(100, 9.0)]
+    for _ in range(60):
+        sample = np.vstack([draw(900, 0), draw(100, 1)])
+        plain, fit = SpectralRasch().fit(sample), SpectralRasch().fit(sample, weights=weights)
+        inside.append(np.abs(fit.difficulty_ - whole) < 1.96 * fit.se_)
+        outside.append(np.abs(plain.difficulty_ - whole) < 1.96 * plain.se_)
+    # 60 samples of 12 correlated items: a standard error of about .012.
+    assert 0.91 < np.mean(inside) < 0.98
+    assert np.mean(outside) < 0.5
+
+
+def test_weights_in_one_block_or_many():
+    data = simulate.rasch(300, 8, seed=3).responses
+    weights = np.random.default_rng(2).uniform(0.2, 5, 300)
+    one, many = (SpectralRasch().fit(each, weights=weights) for each in (data, in_blocks(data, 23)))
+    np.testing.assert_allclose(one.difficulty_, many.difficulty_, atol=1e-9)
+    np.testing.assert_allclose(one.se_, many.se_, rtol=1e-8)
+
+
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("weights", "words"),
     [
-        ({"weighting": "best"}, "weighting"),
-        ({"se": "big"}, "se"),
-        ({"regularization": -1.0}, "regularization"),
-        ({"tol": 2.0}, "tol"),
-        ({"unused": "drop"}, "unused"),
+        ([1, 2], "there are 2 weights for 3 people"),
+        ([1, 0, np.nan], "2 people have no weight above zero: 1, 2"),
+        (["a", "b", "c"], "not all numbers"),
     ],
 )
-def test_options_of_partial_credit(options, words):
+def test_what_is_no_weight(weights, words):
+    data = Responses.from_wide([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
     with pytest.raises(OptionError, match=words):
-        SpectralPartialCredit(**options).fit([[0, 1, 2], [2, 1, 0], [1, 2, 1]])
+        SpectralRasch().fit(data, weights=weights)
+    with pytest.raises(OptionError, match="Newton steps only"):
+        SpectralRasch(refine=False).fit(data, weights=np.ones(3))
