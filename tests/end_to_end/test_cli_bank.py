@@ -1,149 +1,135 @@
-"""Banks through the command line: kept by `fit --bank`, linked by `link`; those that cannot be trusted."""
-
-from __future__ import annotations
+"""Banks through the command line: kept by `fit --bank`, linked, equated, updated; those that cannot be trusted."""
 
 import json
 import os
-from collections.abc import Callable
+import signal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from end_to_end.banks import contents, refused, write
-from end_to_end.tables import numbers, read_csv
-from spectral_irt import SpectralRasch
+from end_to_end.tables import column, contents, drawn, form, numbers, read_csv, wide
+from spectral_irt import SpectralRasch, equate, files, load
 from spectral_irt.analysis import folder
 from spectral_irt.bank import Bank, storage
 from spectral_irt.errors import OutputError
 from spectral_irt.reading import read
+from terminal import interrupt, on_terminal
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
-Cli = Callable[..., Any]
 
-
-def test_a_fit_is_kept(cli: Cli, bank: Path) -> None:
+def test_a_fit_is_kept(cli, bank):
     fit = SpectralRasch().fit(read("old.csv"))
     kept = Bank.load(bank)
     assert kept.items.tolist() == fit.item_labels_.tolist()
     np.testing.assert_array_equal(kept.difficulty, fit.difficulty_)
     assert kept.data[0].source == "old.csv"
-    write("other.csv", 2)
-    assert cli("fit", "other.csv", "--bank", bank).code == 0  # a bank is replaced by a bank
+    form("other.csv", 2)
+    cli.ok("fit other.csv --bank bank")  # a bank is replaced by a bank
     assert Bank.load(bank).data[0].source == "other.csv"
 
 
-def test_a_bank_that_cannot_be_saved_takes_the_results_with_it(
-    cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = contents(bank)
+@pytest.mark.parametrize(
+    ("module", "name", "error", "says"),
+    [
+        (storage, "save", OutputError("the bank 'bank' cannot be written: No space left on device."), "No space left"),
+        (folder, "write_json", OSError(28, "No space left on device"), "the disk is full"),
+    ],
+)
+def test_bank_and_results_are_written_both_or_not_at_all(cli, bank, monkeypatch, module, name, error, says):
+    def full(*_):
+        raise error
 
-    def full(*_: Any) -> None:
-        raise OutputError("the bank 'bank' cannot be written: No space left on device.")
-
-    monkeypatch.setattr(storage, "save", full)
-    write("other.csv", 2)
-    refused(cli("fit", "other.csv", "--bank", bank, "-o", "out"), "No space left")
-    assert not Path("out").exists()
-    assert contents(bank) == before
-
-
-def test_results_that_cannot_be_written_leave_the_bank_alone(
-    cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = contents(bank)
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(folder, "write_json", full)
-    write("other.csv", 2)
-    refused(cli("fit", "other.csv", "--bank", bank, "-o", "out"), "the disk is full")
-    assert contents(bank) == before
+    monkeypatch.setattr(module, name, full)
+    form("other.csv", 2)
+    cli.refused("fit other.csv --bank bank -o out", says)
 
 
-# ------------------------------------------------------------------------------- what is no good bank
+@pytest.mark.parametrize("failing", ["fit.json", "items.csv"])
+def test_a_move_that_fails_late_says_what_had_been_written(cli, bank, monkeypatch, failing):
+    replace = os.replace
+
+    def fails(source, target):
+        if Path(target).name == failing:
+            raise OSError(5, "Input/output error")
+        replace(source, target)
+
+    monkeypatch.setattr(files.os, "replace", fails)
+    done = cli("fit", form("new.csv", 2), "-o", "out", "--bank", "bank")
+    before = "'bank', 'out/items.csv', 'out/persons.csv', 'out/scores.csv'" if failing == "fit.json" else "'bank'"
+    assert done.code == 2
+    assert f"'out/{failing}' cannot be written: Input/output error" in done.err
+    assert f"{before} had been written before." in done.err
+    assert "othing was written" not in done.err
+    assert Bank.load("bank").data[0].source == "new.csv"
+    assert list(Path().rglob("*.partial")) == []
 
 
-def damaged(bank: Path, how: str) -> None:
-    manifest = bank / "bank.json"
+@pytest.mark.parametrize("line", ["update bank new.csv", "fit new.csv -o out --bank bank"])
+def test_waiting_for_another_writer_says_so_and_can_be_interrupted(bank, tmp_path, line):
+    form("new.csv", 2)
+    before = contents()
+    with storage.locked(bank):
+        shown = on_terminal(*line.split(), cwd=tmp_path, when=("waiting for another program", interrupt))
+    assert shown.code == 130, shown.text
+    assert any("waiting for another program that is writing the bank 'bank'" in line for line, _, _ in shown.progress)
+    assert [line for line in shown.screen if line][-1] == "interrupted: nothing was written.", shown.text
+    assert contents() == before
+
+
+# What is no good bank.
+
+
+def changed(manifest, **fields):
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **fields}))
+
+
+def resealed(manifest):
+    """A bank whose checksum is right and whose scale is not."""
     record = json.loads(manifest.read_text())
-    table = next(bank.glob("items.*.parquet"))
-    if how == "another version":
-        manifest.write_text(json.dumps({**record, "format_version": 99}))
-    elif how == "edited":
-        manifest.write_text(manifest.read_text().replace("SpectralRasch", "SpectralRash"))
-    elif how == "a byte of a table":
-        table.write_bytes(table.read_bytes()[:-1] + b"x")
-    elif how == "a table is gone":
-        table.unlink()
-    elif how == "no manifest":
-        manifest.unlink()
-    elif how == "something else":
-        manifest.write_text('{"kind": "a savings bank"}')
+    del record["sha256"]
+    record["scale"]["unit"] = "wide"
+    manifest.write_bytes(storage._sealed(record)[0])
 
 
-BAD_BANKS = {
-    "another version": "has format version 99",
-    "edited": "its checksum is wrong",
-    "a byte of a table": "its checksum is wrong",
-    "a table is gone": "is not complete",
-    "no manifest": "is not a bank",
-    "something else": "is not a bank of spectral-irt",
-    "nothing": "there is no bank at 'nowhere'",
+BAD_BANKS = {  # what is done to bank.json or to a table, and what is said
+    "another version": (lambda manifest, _: changed(manifest, format_version=99), "has format version 99"),
+    "edited": (lambda manifest, _: changed(manifest, estimator="SpectralRash"), "its checksum is wrong"),
+    "a byte of a table": (lambda _, table: table.write_bytes(table.read_bytes()[:-1] + b"x"), "its checksum is wrong"),
+    "a table is gone": (lambda _, table: table.unlink(), "is not complete"),
+    "no manifest": (lambda manifest, _: manifest.unlink(), "is not a bank"),
+    "something else": (lambda manifest, _: manifest.write_text('{"kind": "a savings bank"}'), "not a bank of spectral"),
+    "nested": (lambda manifest, _: manifest.write_text("[" * 100_000 + "]" * 100_000), ""),
+    "resealed": (lambda manifest, _: resealed(manifest), ""),
+    "nothing": (lambda manifest, _: manifest.parent.rename("moved"), "there is no bank at 'bank'"),
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", BAD_BANKS)
-def test_a_bank_that_cannot_be_trusted_is_not_used_and_not_touched(cli: Cli, bank: Path, how: str) -> None:
-    write("new.csv", 3)
-    cli("fit", "new.csv", "--bank", "good")
-    place = Path("nowhere") if how == "nothing" else bank
-    damaged(bank, how)
-    before = contents(bank)
-    files = sorted(os.listdir())
-    refused(cli("score", "new.csv", "--bank", place, "-o", "out"), BAD_BANKS[how])
-    refused(cli("update", place, "new.csv"), BAD_BANKS[how])
-    refused(cli("link", "good", place, "-o", "linked"), BAD_BANKS[how])
-    refused(cli("link", place, "good"), BAD_BANKS[how])
-    refused(cli("fit", "new.csv", "--anchors", place, "-o", "out"), BAD_BANKS[how])
-    assert contents(bank) == before
-    assert sorted(os.listdir()) == files
+def test_a_bank_that_cannot_be_trusted_is_not_used_and_not_touched(cli, bank, how):
+    damage, says = BAD_BANKS[how]
+    form("new.csv", 3)
+    cli.ok("fit new.csv --bank good")
+    damage(bank / "bank.json", next(bank.glob("items.*.parquet")))
+    for line in (
+        *("score new.csv --bank bank -o out", "update bank new.csv", "fit new.csv --anchors bank -o out"),
+        *("link good bank -o linked", "link bank good"),
+    ):
+        cli.refused(line, says)
 
 
-@pytest.mark.parametrize("how", ["nested", "resealed"])
-def test_a_hostile_bank_is_refused_in_a_sentence(cli: Cli, bank: Path, how: str) -> None:
-    write("new.csv", 3)
-    manifest = bank / "bank.json"
-    if how == "nested":
-        manifest.write_text("[" * 100_000 + "]" * 100_000)
-    else:
-        record = json.loads(manifest.read_text())
-        del record["sha256"]
-        record["scale"]["unit"] = "wide"
-        manifest.write_bytes(storage._sealed(record)[0])
-    before = contents(bank)
-    for command in (("score", "new.csv", "--bank", bank), ("update", bank, "new.csv"), ("link", bank, bank)):
-        refused(cli(*command))
-    refused(cli("fit", "new.csv", "--anchors", bank))
-    assert contents(bank) == before
-
-
-# -------------------------------------------------------------------------------------------- linking
+# Linking and equating.
 
 
 @pytest.mark.parametrize("method", ["robust", "mean"])
-def test_two_banks_are_linked(cli: Cli, bank: Path, method: str) -> None:
-    write("later.csv", 4, items=10, first=4, persons=600)
-    cli("fit", "later.csv", "--bank", "later")
-    done = cli("link", bank, "later", "--method", method, "-o", "linked", "--common-items", "common.csv")
-    assert (done.code, done.err) == (0, "")
+def test_two_banks_are_linked(cli, bank, method):
+    form("later.csv", 4, items=10, first=4, persons=600)
+    cli.ok("fit later.csv --bank later")
+    said = cli.ok(f"link bank later --method {method} -o linked --common-items common.csv")
     expected = Bank.load(bank).link(Bank.load("later"), method)
-    assert f"{expected.shift:+.3f} logits (se {expected.shift_se:.3f}), {method}" in " ".join(done.out.split())
+    assert f"{expected.shift:+.3f} logits (se {expected.shift_se:.3f}), {method}" in said
     linked = Bank.load("linked")
     np.testing.assert_allclose(linked.difficulty, expected.shift + Bank.load("later").difficulty, rtol=1e-12)
     rows = read_csv("common.csv")
@@ -152,12 +138,12 @@ def test_two_banks_are_linked(cli: Cli, bank: Path, method: str) -> None:
     assert {row["drift"] for row in rows} == {"false"}
 
 
-def test_a_drifted_item_is_named_and_nothing_is_written_unasked(cli: Cli, bank: Path) -> None:
-    table = pl.read_csv(write("later.csv", 4, persons=600))
+def test_a_drifted_item_is_named_and_nothing_is_written_unasked(cli, bank):
+    table = pl.read_csv(form("later.csv", 4, persons=600))
     table.with_columns(q5=1 - pl.col("q0")).write_csv("later.csv")
-    cli("fit", "later.csv", "--bank", "later")
-    before = contents(bank), contents(Path("later"))
-    done = cli("link", bank, "later")
+    cli.ok("fit later.csv --bank later")
+    before = contents()
+    done = cli("link bank later")
     assert done.out.splitlines()[1].startswith("q5 ")
     assert " harder in " in done.out.splitlines()[1]
     text = " ".join(done.out.split())
@@ -165,18 +151,133 @@ def test_a_drifted_item_is_named_and_nothing_is_written_unasked(cli: Cli, bank: 
     assert "agreement the others agree within their errors (Q = " in text
     assert "carried into the standard errors of B (from the information matrix of each)" in text
     assert "Nothing was saved" in done.out
-    assert (contents(bank), contents(Path("later"))) == before
+    assert contents() == before
 
 
-def test_links_that_cannot_be(cli: Cli, bank: Path) -> None:
-    write("apart.csv", 5, items=8, first=12)
-    write("barely.csv", 6, items=8, first=9)
-    for name in ("apart", "barely"):
-        cli("fit", f"{name}.csv", "--bank", name)
-    refused(cli("link", bank, "apart"), "share 0 items", "Check the labels")
-    refused(cli("link", bank, "barely", "-o", "x"), "share 1 items: 'q9'", "--method robust needs at least 3")
-    refused(cli("link", bank, "apart", "--method", "magic"), "--method is 'magic'", "'mean'")
-    refused(cli("link", bank, bank, "-o", bank), "which is being read")
-    refused(cli("link", bank, bank, "--common-items", "t.xls"), "none of .csv, .parquet and .xlsx")
-    refused(cli("link", bank, bank, "-o", "."), "not a bank; choose another place")
-    assert not Path("x").exists()
+def test_links_that_cannot_be(cli, bank):
+    for name, first in (("apart", 12), ("barely", 9)):
+        cli.ok("fit", form(f"{name}.csv", 5, items=8, first=first), "--bank", name)
+    cli.refused("link bank apart", "share 0 items", "Check the labels")
+    cli.refused("link bank barely -o x", "share 1 items: 'q9'", "--method robust needs at least 3")
+    cli.refused("link bank apart --method magic", "--method is 'magic'", "'mean'")
+    cli.refused("link bank bank -o bank", "which is being read")
+    cli.refused("link bank bank --common-items t.xls", "none of .csv, .parquet and .xlsx")
+    cli.refused("link bank bank --equate t.txt", "none of .csv, .parquet and .xlsx")
+    cli.refused("link bank bank -o .", "not a bank; choose another place")
+
+
+def test_two_banks_are_equated(cli):
+    rng = np.random.default_rng(4)
+    for name, items, mean in (("a", range(12), 0.0), ("b", range(6, 20), 0.5)):
+        right = drawn(rng.normal(mean, 1, 500), np.linspace(-2, 2, 20)[list(items)], rng)
+        wide(f"{name}.csv", right, [f"q{k + 1}" for k in items])
+        cli.ok(f"fit {name}.csv --bank {name}")
+    said = cli.ok("link a b --equate equating.csv --common-items common.parquet -o b_on_a")
+    rows, expected = read_csv("equating.csv"), equate(load("a"), load("b"))
+    assert numbers(rows[:13], "equated") == pytest.approx(expected.equated[0].tolist())
+    assert column("equating.csv", "from") == ["A"] * 13 + ["B"] * 15
+    assert rows[0]["se"] == ""
+    assert f"6 of 12 on A is {expected.equated[0][6]:.1f} of 14 on B (se {expected.se[0][6]:.2f})" in said
+    assert "Written: b_on_a, common.parquet and equating.csv." in said
+
+
+# Banks that grow: by `update`, and by `fit --anchors A --bank A`.
+
+
+def test_a_bank_is_updated_in_place(cli, bank):
+    old = Bank.load(bank)
+    form("new.csv", 3, items=12)
+    said = cli.ok("update bank new.csv")
+    found, expected = Bank.load(bank), old.update(read("new.csv"))
+    np.testing.assert_array_equal(found.difficulty, expected.difficulty)
+    np.testing.assert_array_equal(found.se, expected.se)
+    assert "before 4,000 answers of 400 people to 10 items" in said
+    assert "after 8,800 answers of 800 people to 12 items" in said
+    assert "2 items are new in the bank: 'q10', 'q11'" in said
+    assert "The bank is in bank." in said
+    assert [Path(name).suffix for name in os.listdir(bank)].count(".parquet") == 3
+    assert len(os.listdir(bank)) == 4
+
+
+def test_another_place_keeps_the_old_bank(cli, bank):
+    before = contents(bank)
+    form("new.csv", 3)
+    cli.ok("update bank new.csv -o newer")
+    assert contents(bank) == before
+    assert Bank.load("newer").n_persons == 800
+    cli.refused("update bank new.csv -o .", "not a bank; choose another place")
+
+
+def test_an_update_that_fails_or_is_stopped_leaves_the_bank(cli, bank, monkeypatch):
+    form("new.csv", 3)
+    form("foreign.csv", 3, items=4, first=14)
+    Path("empty.csv").write_text("user,q0,q1\nann,,\nbob,,\n")
+    Path("perfect.csv").write_text("user,q0,q1\nann,1,1\nbob,1,1\n")
+    cli.refused("update bank foreign.csv", "none of its items", "Check the labels")
+    cli.refused("update bank empty.csv", "empty.csv")
+    cli.refused("update bank perfect.csv", "all answers right or all wrong")
+    cli.refused("update bank new.csv --repeats magic", "--repeats is 'magic'")
+    before = contents()
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bank, "update", stopped)
+        done = cli("update bank new.csv")
+        assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
+    assert contents() == before
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storage, "_put", full)
+    cli.refused("update bank new.csv", "No space left on device", "The bank that was there is unchanged")
+
+
+def test_an_interrupt_at_the_very_end_comes_too_late(cli, bank, monkeypatch):
+    """While bank and results take their places Ctrl-C is not heard: never one without the other, never a false word."""
+    put = storage._put
+
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGINT)
+        put(*args)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(storage, "_put", interrupted)
+        cli.ok("fit", form("new.csv", 2), "--bank", "newer", "-o", "out")
+        cli.ok("update bank new.csv")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert Path("out/fit.json").exists()
+    assert Bank.load("newer").n_persons == 400
+    assert Bank.load(bank).n_persons == 800
+
+
+@pytest.mark.parametrize("name", ["bank", "./bank", "absolute"])
+def test_a_bank_that_is_anchor_and_target_keeps_its_other_items(cli, bank, name):
+    name = str(bank.absolute()) if name == "absolute" else name
+    before = Bank.load(bank)
+    form("s2.csv", 5, items=8, first=6)  # q6 to q13: four of the bank, four new
+    cli.ok(f"fit s2.csv --anchors bank --bank {name}")
+    after = Bank.load(bank)
+    assert after.items.tolist() == [f"q{k}" for k in range(14)]
+    np.testing.assert_array_equal(after.difficulty[:10], before.difficulty)
+    np.testing.assert_array_equal(after.se[:10], before.se)
+    assert after.n.tolist() == [400] * 6 + [800] * 4 + [400] * 4
+    assert after.status.tolist() == ["ok"] * 14
+    assert not after.calibration.anchored.any()
+    truth = np.linspace(-1.5, 1.5, 20)
+    shift = before.difficulty.mean() - truth[:10].mean()
+    assert np.max(np.abs(after.difficulty[10:] - truth[10:14] - shift) / after.se[10:]) < 4
+    assert after.n_persons == 800
+    assert [data.how for data in after.data] == ["fit", "anchored fit"]
+    if name != "bank":
+        return
+    cli.refused("fit s2.csv --anchors bank --bank bank", "these very data are in the bank already")
+    form("s3.csv", 6, items=14)
+    cli.ok("update bank s3.csv")  # and the enlarged bank goes on
+    assert np.max(np.abs(Bank.load(bank).difficulty - after.difficulty) / after.se) < 3
+    cli.ok("fit s2.csv --anchors bank --bank other")  # another bank has what is in s2
+    assert Bank.load("other").n_items == 8

@@ -1,164 +1,80 @@
-"""Options as people use them: misspelled, idle, edited from one command into another, completed by the shell."""
+"""Help, completion by the shell, and options for programs: quiet, JSON, strict; what a program hears from the library."""
 
-from __future__ import annotations
-
+import hashlib
 import json
+import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import spectral_irt as si
+from end_to_end.tables import contents, form, record
 from spectral_irt.cli.help import TOPICS
 from spectral_irt.cli.main import COMMANDS, command_named, fit_options
+from spectral_irt.cli.terminal import Progress
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
-Cli = Callable[..., Any]
-
 PROGRAM = Path(sys.executable).with_name("spectral-irt")
-GOOD = "person,q1,q2,q3\na,1,0,0\nb,0,1,0\nc,1,1,0\nd,0,0,1\ne,1,0,1\n"
-
-
-def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in which `spectral-irt` is the command under test."""
-    path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, **environment}
-    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=60)
-
-
-@pytest.mark.parametrize("name", ["my_sd.csv", "max_iter.csv", "nu=1.csv", "threshold is 3.csv", "above_mean"])
-def test_a_file_is_never_taken_for_an_option(cli: Cli, tmp_path: Path, name: str) -> None:
-    path = tmp_path / (name if name.endswith(".csv") else f"{name}.csv")
-    path.write_text("person,nu=1,ability_sd\na,1,maybe\nb,0,1\nc,0,0\n")
-    done = cli("fit", path.name)
-    assert done.code == 2
-    assert done.err.startswith(f"error: {path.name}: column 'ability_sd', row 1 holds 'maybe'")
-    assert "--ignore ability_sd" in done.err
-    path.write_text("person,nu=1,max_iter\na,1,0\na,1,0\nb,0,1\n")
-    assert cli("fit", path.name).err.startswith(f"error: {path.name}: 1 person has more than one row: 'a'. Say --dup")
-
-
-def test_the_record_advises_what_the_terminal_advises(cli: Cli, tmp_path: Path) -> None:
-    rows = ["person," + ",".join(f"q{k}" for k in range(1, 5)), "a,1,0,,", "b,0,1,,", "c,,,1,0", "d,,,0,1"]
-    (tmp_path / "apart.csv").write_text("\n".join(rows) + "\n")
-    done = cli("fit", "apart.csv", "-o", "out")
-    assert done.code == 0, done.err
-    remedies = {f["code"]: f["remedy"] for f in json.loads(Path("out/fit.json").read_text())["findings"]}
-    assert "or take --largest-component;" in remedies["disconnected"]
-    assert remedies["disconnected"] in " ".join(done.out.split())
-
-
-IDLE = {
-    "--parquet": ("fit a.csv --parquet", "-o DIR"),
-    "--set nu_rule": ("fit a.csv --set nu_rule=together", "--set nu=1"),
-    "--set nu_rule, nu is 0": ("fit a.csv --estimator paper --set nu=0 --set nu_rule=together", "--set nu=1"),
-    "--rank": ("fit a.csv --rank 3", "-o DIR"),
-    "--rank without errors": ("fit a.csv --rank 3:lower --set se=none -o out", "leave out --set se=none"),
-    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --report or --bank"),
-    "--ability": ("fit a.csv --skip persons --ability eap", "--skip persons"),
-    "--seed": ("fit a.csv --seed 3", "--ability pv"),
-    "--p": ("simulate -o new.csv --items 5 --p 0.5", "takes no parameters"),
-    "--largest-component": ("score a.csv --bank b --largest-component", "a bank has a common scale already"),
-}
-
-
-@pytest.mark.parametrize("case", IDLE)
-def test_an_option_that_would_do_nothing_is_refused(cli: Cli, tmp_path: Path, case: str) -> None:
-    line, says = IDLE[case]
-    (tmp_path / "a.csv").write_text(GOOD)
-    if "--bank b" in line:
-        assert cli("fit", "a.csv", "--bank", "b").code == 0
-    before = sorted(tmp_path.rglob("*"))
-    done = cli(*line.split())
-    assert done.code == 2, done.out
-    assert done.err.startswith("error: ")
-    assert done.err.count("\n") == 1
-    assert case.split()[0] in done.err
-    assert says in done.err
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_the_paper_has_pairs_to_which_its_rule_applies(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(GOOD)
-    assert cli("fit", "a.csv", "--estimator", "paper", "--set", "nu_rule=together").code == 0
-
-
-def test_a_dry_run_refuses_what_a_fit_would_and_writes_nothing(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("person,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
-    line = "fit a.csv --group sex --estimator cml --threads 1 --skip fit -o out --parquet --rank 3 --dry-run"
-    before = sorted(tmp_path.rglob("*"))
-    done = cli(*line.split())
-    assert (done.code, done.err) == (0, "")
-    assert sorted(tmp_path.rglob("*")) == before
-    found = json.loads(cli(*line.split(), "--json").out)
-    assert found["counts"].items() >= {"persons": 5, "items": 3, "responses": 15, "thresholds": 3, "right": 7}.items()
-    assert found["findings"][0]["code"] == "items_taken"
-    for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
-        again = cli("fit", "a.csv", "--dry-run", *bad.split())
-        assert again.code == 2, bad
-        assert bad.split()[0] in again.err
-
-
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [("fit a.csv --keys k.csv", "--key"), ("fit a.csv --treshold 1", "--threshold"), ("score x --bnak b", "--bank")],
-)
-def test_a_misspelled_option_is_recognized(cli: Cli, line: str, meant: str) -> None:
-    done = cli(*line.split())
-    wrong = line.split()[2]
-    assert done.code == 2
-    command = line.split()[0]
-    expected = f"error: there is no option {wrong}; did you mean {meant}? See spectral-irt {command} --help.\n"
-    assert done.err == expected
-
-
-def test_an_option_like_no_other_gets_no_suggestion(cli: Cli) -> None:
-    assert cli("fit", "--xyzzy").err == "error: there is no option --xyzzy; see spectral-irt fit --help.\n"
-
-
+ODD = "student,q1,q2,q3,q4\n" + "".join(f"s{k},{k % 2},{k // 2 % 2},{k // 3 % 2},1\n" for k in range(60))
 ARTIFACTS = re.compile(r"<\w|\{|\}|\[/?bold\]|\[x[<>]|\bNone\b|Sentinel|list\[|\x08|\x1b|TEXT\b|INTEGER|FLOAT")
 
 
-def flags_of(name: str) -> list[Any]:
+def test_the_record_advises_what_the_terminal_advises(cli):
+    Path("apart.csv").write_text("person,q1,q2,q3,q4\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n")
+    said = cli.ok("fit apart.csv -o out")
+    remedies = {finding["code"]: finding["remedy"] for finding in record()["findings"]}
+    assert "or take --largest-component;" in remedies["disconnected"]
+    assert remedies["disconnected"] in said
+
+
+def test_the_paper_has_pairs_to_which_its_rule_applies(cli):
+    Path("a.csv").write_text(ODD)
+    cli.ok("fit a.csv --estimator paper --set nu_rule=together")
+
+
+# Help and completion.
+
+
+def flags_of(name):
     return [one for one in command_named(name).params if one.param_type_name == "option"]
 
 
-def test_a_screen_of_help(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_screen_of_help(cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for name in ["", *COMMANDS]:
-        done = cli(*([name] if name else []), "--help")
+        done = cli(f"{name} --help")
         assert (done.code, done.err) == (0, "")
         assert done.out.count("\n") <= 45, name
     assert len(flags_of("fit")) <= 52  # 48, and --facet, --item-covariates, --title, --author
-    said = cli("fit", "--help").out
+    said = cli("fit --help").out
     first = "-o --key --group --items --ignore --missing --model --report --plots --scale --anchors --bank --sheet"
     assert all(re.search(rf"^  {flag}[ ,]", said, re.MULTILINE) for flag in first.split())
 
 
-def test_every_option_of_fit_has_a_topic(cli: Cli) -> None:
+def test_every_option_of_fit_has_a_topic(cli):
     for topic in TOPICS:
-        said = " ".join(cli("help", topic).out.split())
+        said = cli.ok(f"help {topic}")
         for one in fit_options():
             assert one.rich_help_panel in TOPICS
             assert one.rich_help_panel != topic or " ".join(one.help.split()) in said, one.name
     assert all(topic in cli("help").out for topic in TOPICS)
-    assert cli("help", "fit").out == cli("fit", "--help").out
-    refused = cli("help", "coloumns")
-    assert (refused.code, "Did you mean 'columns'?" in refused.err) == (2, True)
+    assert cli("help fit").out == cli("fit --help").out
+    cli.refused("help coloumns", "Did you mean 'columns'?")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_is_for_people(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str, width: int) -> None:
+def test_help_is_for_people(cli, monkeypatch, name, width):
     monkeypatch.setenv("COLUMNS", str(width))
     for flag in ["--help", "--help-all"] if name else ["--help"]:
-        done = cli(*([name] if name else []), flag)
+        done = cli(f"{name} {flag}")
         assert (done.code, done.err) == (0, "")
         lines = done.out.split("\n")
         assert not ARTIFACTS.search(done.out), ARTIFACTS.search(done.out)
@@ -170,23 +86,32 @@ def test_help_is_for_people(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str
         assert " ".join(one.help.split()) in whole
 
 
-def test_help_through_a_pipe() -> None:
+def test_the_version_and_nothing_else(cli):
+    assert cli("--version").out == f"spectral-irt {si.__version__}\n"
+    assert cli.ok("--version fit none.csv") == f"spectral-irt {si.__version__}"
+    assert cli().out == cli("--help").out
+
+
+def shell(script, **environment):
+    """Run a line of bash in which `spectral-irt` is the command under test."""
+    environment = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}", **environment}
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=60)
+
+
+def test_help_through_a_pipe():
     done = shell("spectral-irt fit --help | cat")
     assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] FILE...\n")
     assert not ARTIFACTS.search(done.stdout)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
+def test_bash_completes_options_and_their_values(tmp_path):
     script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized
     assert "complete -o default -F" in script.stdout, script.stderr
     cases = {
         "spectral-irt le": {"leaderboard"},
         "spectral-irt fit --chain": {"--chain-weights"},
         "spectral-irt fit --chain-weights ": {"ability", "persons", "pairs"},
-        "spectral-irt fit a.csv --estimator c": {"cml", "choppin"},
-        "spectral-irt check --layout w": {"wide"},
-        "spectral-irt simulate --design l": {"linked"},
         "spectral-irt update --repeats s": {"skip"},
     }
     function = re.search(r"-F (\w+) spectral-irt", script.stdout)
@@ -202,7 +127,116 @@ def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_completion_is_installed_for_the_shell_in_use(tmp_path: Path) -> None:
+def test_completion_is_installed_for_the_shell_in_use(tmp_path):
     done = shell("spectral-irt --install-completion; true", HOME=str(tmp_path))
     assert "bash completion installed" in done.stdout, done.stderr
     assert "completion" in (tmp_path / ".bashrc").read_text()
+
+
+# Options for programs.
+
+
+def test_quiet_prints_nothing_but_errors_and_writes_everything(cli, lsat):
+    assert cli.ok("fit lsat.csv -o loud")
+    assert cli.ok("fit lsat.csv -o quiet -q") == ""
+    assert Path("quiet/items.csv").read_bytes() == Path("loud/items.csv").read_bytes()
+    assert not Progress.shown
+    cli("check lsat.csv")  # quiet is its own command's
+    assert Progress.shown
+    cli.refused("fit nowhere.csv -q", "nowhere.csv")
+
+
+@pytest.mark.parametrize("output", ["", "-o results", "-o results.xlsx"])
+def test_the_record_on_standard_output_is_fit_json(cli, lsat, output):
+    found = json.loads(cli.ok("fit", lsat, "--json", *output.split()))
+    assert found["schema_version"] == 1
+    assert found["counts"]["responses"] == 5000
+    assert found["input"]["digests"] == {str(lsat): "sha256:" + hashlib.sha256(lsat.read_bytes()).hexdigest()}
+    if output == "-o results":
+        written = record("results")
+        assert sorted(written["outputs"]) == sorted(os.listdir("results"))
+        for one in (written, found):
+            one.pop("seconds")
+        assert found == written
+    else:
+        assert found["outputs"] == output.split()[1:]
+
+
+def test_the_record_of_ordered_answers(cli):
+    cli.ok("simulate -o scale.csv --model pcm --persons 200 --items 5 --seed 1")
+    found = json.loads(cli.ok("fit scale.csv --json -o results -q"))
+    assert found == record("results")
+    assert (found["schema_version"], found["model"]) == (1, "pcm")
+    assert sorted(found["outputs"]) == sorted(os.listdir("results"))
+
+
+@pytest.mark.parametrize("command", ["fit", "check"])
+def test_strict_ends_with_3_where_something_is_odd(cli, command):
+    Path("odd.csv").write_text(ODD)  # everybody has q4 right
+    plain = cli(f"{command} odd.csv")
+    assert (plain.code, "warning" in plain.out) == (0, True)
+    strict = cli(f"{command} odd.csv --strict")
+    assert (strict.code, strict.out.split("Read in")[0]) == (3, plain.out.split("Read in")[0])
+    assert strict.err.startswith("strict: 1 finding is of level warning")
+    silent = cli(f"{command} odd.csv --strict -q")
+    assert (silent.code, silent.out) == (3, "")
+    assert "'q4'" in silent.err.splitlines()[0]
+    told = cli(f"{command} odd.csv --strict --json")
+    assert told.code == 3
+    assert [one["code"] for one in json.loads(told.out)["findings"] if one["severity"] == "warning"]
+
+
+def test_strict_is_silent_where_nothing_is_odd(cli, lsat):
+    assert cli.ok("fit lsat.csv --strict -o results -q") == ""
+
+
+def test_an_update_with_nothing_new_is_no_failure(cli, bank):
+    before = contents()
+    cli.refused("update bank old.csv")
+    assert "Nothing is new" in cli.ok("update bank old.csv --repeats skip")
+    assert json.loads(cli.ok("update bank old.csv --repeats skip --json"))["bank"]["changed"] is False
+    assert contents() == before
+
+
+def test_score_and_update_have_records(cli, bank):
+    form("new.csv", 3, items=12)
+    scored = json.loads(cli.ok("score new.csv --bank bank --ignore-unknown --json -o scores.csv"))
+    assert (scored["schema_version"], scored["outputs"]) == (1, ["scores.csv"])
+    updated = json.loads(cli.ok("update bank new.csv --json"))
+    assert updated["bank"]["changed"] is True
+    assert updated["bank"]["after"] == {"items": 12, "persons": 800, "responses": 8800}
+    assert list(updated["input"]["digests"]) == ["new.csv"]
+
+
+def test_every_command_that_computes_is_quiet_or_gives_a_record(cli, bank):
+    """Short lists included: `score` with one ignored these options."""
+    cli.ok("simulate --persons 40 --items 60 --seed 3 -o models.csv")
+    lines = [
+        *("simulate -o s.csv --persons 60 --items 5 --seed 1", "pack s.csv -o s.packed", "check s.csv"),
+        *("compare s.csv --estimators spectral", "link bank bank", "export bank --to catsim -o c.csv"),
+        *("leaderboard models.csv", "shortlist models.csv --size 20 -o short", "score models.csv --bank short", "demo"),
+    ]
+    for line in lines:
+        assert cli.ok(f"{line} -q") == "", line
+        assert json.loads(cli(f"{line} --json").out)["schema_version"] == 1, line
+        assert cli(f"{line} --strict -q").code in (0, 3), line
+    assert len(json.loads(cli.ok("score models.csv --bank short --json"))["models"]) == 40
+    cli.refused("score models.csv --bank short --ability nonsense", "--ability is 'nonsense'")
+
+
+def test_warnings_of_python_are_as_before_after_a_command(cli, lsat):
+    before = warnings.showwarning
+    cli.ok("check lsat.csv")
+    assert warnings.showwarning is before
+
+
+def test_the_library_logs(caplog, tmp_path):
+    (tmp_path / "odd.csv").write_text(ODD)
+    with caplog.at_level(logging.DEBUG, logger="spectral_irt"):
+        si.SpectralRasch().fit(si.read(tmp_path / "odd.csv"))
+    levels = {level: [one.getMessage() for one in caplog.records if one.levelno == level] for level in (10, 20, 30)}
+    assert any("chain" in text for text in levels[logging.DEBUG])
+    assert any("60 people, 4 items, 240 responses" in text for text in levels[logging.INFO])
+    assert any(text.startswith("SpectralRasch: 4 items") for text in levels[logging.INFO])
+    assert any(text.startswith("extreme_items") and "'q4'" in text for text in levels[logging.WARNING])
+    assert {one.name for one in caplog.records} == {"spectral_irt"}

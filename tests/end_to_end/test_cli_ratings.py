@@ -1,8 +1,7 @@
-"""`fit --facet rater`: ratings through the command."""
-
-from __future__ import annotations
+"""`fit --facet rater` and `--item-covariates`: ratings and properties of items through the command."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,59 +9,49 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from end_to_end.tables import numbers, record
 from ratings import simulated
 from spectral_irt import datasets
 
 
 @pytest.fixture
-def file(tmp_path):
-    """Every fifth student, in a table with a row for each student and rater."""
+def file(cli):
+    """ratings.csv: every fifth student, a row for each student and rater."""
     table = pl.read_csv(datasets.writing_file())
     some = table["student"].unique(maintain_order=True).gather_every(5)
-    path = tmp_path / "ratings.csv"
-    table.filter(pl.col("student").is_in(some.implode())).write_csv(path)
-    return path
+    table.filter(pl.col("student").is_in(some.implode())).write_csv("ratings.csv")
 
 
-def test_raters_have_a_table_of_their_own(cli, file, tmp_path):
-    done = cli("fit", str(file), "--facet", "rater", "--group", "language", "-o", str(tmp_path / "out"))
-    assert done.code == 0, done.err
-    out = tmp_path / "out"
-    raters, items = pl.read_csv(out / "rater.csv"), pl.read_csv(out / "items.csv")
-    persons, found = pl.read_csv(out / "persons.csv"), pl.read_csv(out / "rater_interactions.csv")
-    record = json.loads((out / "fit.json").read_text())
-    assert (raters.height, items.height, persons.height, found.height) == (21, 4, 75, 84)
-    assert set(record["outputs"]) == {path.name for path in out.iterdir()}
+def test_raters_have_a_table_of_their_own(cli, file):
+    assert "exact agreement" in cli.ok("fit ratings.csv --facet rater --group language -o out")
+    tables = [pl.read_csv(f"out/{name}.csv") for name in ("rater", "items", "persons", "rater_interactions")]
+    assert [table.height for table in tables] == [21, 4, 75, 84]
+    raters, items, persons, _ = tables
+    assert set(record()["outputs"]) == set(os.listdir("out"))
     assert raters["severity"].sum() == pytest.approx(0, abs=1e-6)
-    fit = si.SpectralPartialCredit().fit(si.read(file, person="student", facets="rater", ignore="language"))
+    fit = si.SpectralPartialCredit().fit(si.read("ratings.csv", person="student", facets="rater", ignore="language"))
     measures = fit.calibration_.facets
     np.testing.assert_allclose(raters["severity"], measures.of["rater"].severity, atol=1e-9)
     np.testing.assert_allclose(items["difficulty"], measures.items.difficulty, atol=1e-9)
-    assert record["facets"]["rater"]["levels"] == 21
-    assert 0 < record["facets"]["rater"]["reliability"] < 1
-    assert "exact agreement" in done.out
-    assert pl.read_csv(out / "rater_language.csv").columns[:2] == ["rater", "group"]
+    assert record()["facets"]["rater"]["levels"] == 21
+    assert 0 < record()["facets"]["rater"]["reliability"] < 1
+    assert pl.read_csv("out/rater_language.csv").columns[:2] == ["rater", "group"]
     assert persons["fair_average"].is_between(0, 3).all()
-    again = cli("fit", str(file), "--facet", "rater", "--ignore", "language", "-o", str(out))
-    assert again.code == 0
-    assert not (out / "rater_language.csv").exists()  # of the earlier run
+    cli.ok("fit ratings.csv --facet rater --ignore language -o out")
+    assert not Path("out/rater_language.csv").exists()  # of the earlier run
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("options", "says"),
     [
-        (["--facet", "judge"], "no column 'judge' for --facet"),
-        (["--facet", "rater", "--estimator", "cml"], "--facet does not go with --estimator cml yet"),
-        (["--facet", "rater", "--bank", "bank"], "--facet does not go with --bank yet"),
-        (["--facet", "rater", "--rank", "5", "-o", "out"], "--facet does not go with --rank yet"),
+        ("--facet judge", "no column 'judge' for --facet"),
+        ("--facet rater --estimator cml", "--facet does not go with --estimator cml yet"),
+        ("--facet rater --bank bank", "--facet does not go with --bank yet"),
+        ("--facet rater --rank 5 -o out", "--facet does not go with --rank yet"),
     ],
 )
-def test_what_ratings_do_not_go_with_is_said_in_a_sentence(cli, file, tmp_path, monkeypatch, more, says):
-    monkeypatch.chdir(tmp_path)
-    done = cli("fit", str(file), *more)
-    assert done.code == 2
-    assert says in done.err.replace("\n", " ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.csv"]
+def test_what_ratings_do_not_go_with_is_said_in_a_sentence(cli, file, options, says):
+    cli.refused(f"fit ratings.csv {options}", says)
 
 
 @pytest.mark.parametrize(
@@ -73,29 +62,22 @@ def test_what_ratings_do_not_go_with_is_said_in_a_sentence(cli, file, tmp_path, 
         ("1,a,1,2\n1,a,1,1\n2,a,1,0\n2,b,2,1\n", "answered more than once: (1, 'a × 1')"),
     ],
 )
-def test_bad_ratings_are_named_by_row_and_column(cli, tmp_path, rows, says):
-    path = tmp_path / "bad.csv"
-    path.write_text("student,item,rater,x\n" + rows)
-    done = cli("fit", str(path), "--facet", "rater", "--response", "x", "-o", str(tmp_path / "out"))
-    assert done.code == 2
-    assert says in done.err
-    assert not (tmp_path / "out").exists()
+def test_bad_ratings_are_named_by_row_and_column(cli, rows, says):
+    Path("bad.csv").write_text("student,item,rater,x\n" + rows)
+    cli.refused("fit bad.csv --facet rater --response x -o out", says)
 
 
-def test_properties_of_items_have_effects_and_a_test(cli, tmp_path):
+def test_properties_of_items_have_effects_and_a_test(cli):
     reference = Path(__file__).parents[1] / "reference"
     gold, answers = json.loads((reference / "lltm12.json").read_text()), reference / "lltm12.csv"
     items = answers.read_text().splitlines()[0].replace('"', "").split(",")
-    pl.DataFrame({"item": items, **gold["design"]}).write_csv(tmp_path / "properties.csv")
-    done = cli("fit", str(answers), "--item-covariates", str(tmp_path / "properties.csv"), "-o", str(tmp_path / "out"))
-    assert done.code == 0, done.err
-    found = pl.read_csv(tmp_path / "out" / "covariates.csv")
-    np.testing.assert_allclose(found["effect"], gold["eta"], atol=1e-5)
-    assert json.loads((tmp_path / "out" / "fit.json").read_text())["covariates"]["df"] == gold["df"]
-    assert "likelihood ratio test against free items (chi2 = 8.9, df = 8" in " ".join(done.out.split())
-    again = cli("fit", str(answers), "-o", str(tmp_path / "out"))
-    assert again.code == 0
-    assert not (tmp_path / "out" / "covariates.csv").exists()  # of the earlier run
+    pl.DataFrame({"item": items, **gold["design"]}).write_csv("properties.csv")
+    said = cli.ok(f"fit {answers} --item-covariates properties.csv -o out")
+    np.testing.assert_allclose(numbers("out/covariates.csv", "effect"), gold["eta"], atol=1e-5)
+    assert record()["covariates"]["df"] == gold["df"]
+    assert "likelihood ratio test against free items (chi2 = 8.9, df = 8" in said
+    cli.ok(f"fit {answers} -o out")
+    assert not Path("out/covariates.csv").exists()  # of the earlier run
 
 
 def test_findings_about_ratings_name_items_and_count_people_with_one_rater():

@@ -1,62 +1,38 @@
-"""The tables people ask for, from files to files: scores, forms, unexpected answers, groups, cuts, equating."""
+"""The tables people ask for: scores, forms, unexpected answers, groups, cuts, ranks, options; scales and anchors."""
 
-from __future__ import annotations
-
-import csv
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from end_to_end.tables import read_csv
-from spectral_irt import equate, load
+from end_to_end.tables import column, drawn, numbers, read_csv, record, wide
+from spectral_irt import SpectralRasch, datasets, simulate
+from spectral_irt.bank import AnchoredRasch, Bank
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 
-Cli = Callable[..., Any]
-
-
-def table_of(path: Path, right: np.ndarray, items: list[str], **people: list[Any]) -> Path:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["student", *people, *items])
-        for k, row in enumerate(right.tolist()):
-            cells = ["" if x != x else int(x) for x in row]
-            writer.writerow([f"s{k}", *(column[k] for column in people.values()), *cells])
-    return path
-
-
-def drawn(theta: np.ndarray, beta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return (rng.random((len(theta), len(beta))) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
-
 
 @pytest.fixture
-def school(tmp_path: Path) -> Path:
-    """400 students of two sexes, some unknown; three who know the hard items only."""
+def school(cli):
+    """school.csv, 400 students of two sexes, some unknown; three who know the hard items only."""
     rng = np.random.default_rng(1)
     sex = rng.choice(["f", "m", ""], 400, p=[0.5, 0.45, 0.05])
     right = drawn(rng.normal(0.5 * (sex == "f"), 1), np.linspace(-2, 2, 12), rng)
     right[:3] = np.r_[np.zeros(6), np.ones(6)]
-    return table_of(tmp_path / "school.csv", right, [f"q{k + 1}" for k in range(12)], sex=sex.tolist())
+    wide("school.csv", right, student=[f"s{k}" for k in range(400)], sex=sex)
 
 
-def test_scores_groups_and_cuts_are_written_and_shown(cli: Cli, school: Path) -> None:
-    done = cli(
-        "fit", school, "--group", "sex", "--scale", "500,100", "--cut", "450,550", "-o", "out", "--all", "--parquet"
-    )
-    assert (done.code, done.err) == (0, "")
+def test_scores_groups_and_cuts_are_written_and_shown(cli, school):
+    said = cli.ok("fit school.csv --group sex --scale 500,100 --cut 450,550 -o out --all --parquet")
     for name in ("scores", "unexpected", "groups", "cuts"):
         assert pl.read_parquet(f"out/{name}.parquet").columns == list(read_csv(f"out/{name}.csv")[0])
     assert not Path("out/forms.csv").exists()  # everybody answered everything
-    people = {(row["score"], row["measure"]) for row in read_csv("out/persons.csv")}
     scores = read_csv("out/scores.csv")
     by_score = {row["score"]: float(row["measure"]) for row in scores}
-    assert all(float(measure) == pytest.approx(by_score[score], abs=1e-4) for score, measure in people)
+    for row in read_csv("out/persons.csv"):
+        assert float(row["measure"]) == pytest.approx(by_score[row["score"]], abs=1e-4)
     assert len(scores) == 13
     assert sum(int(row["n"]) for row in scores) == 400
     groups = read_csv("out/groups.csv")
@@ -65,108 +41,186 @@ def test_scores_groups_and_cuts_are_written_and_shown(cli: Cli, school: Path) ->
     classes = read_csv("out/cuts.csv")
     assert [row["class"] for row in classes] == ["1", "2", "3", "all"]
     assert sum(int(row["n"]) for row in classes[:3]) == int(classes[3]["n"]) == 400
-    assert {row["person"] for row in read_csv("out/unexpected.csv")[:9]} == {"s0", "s1", "s2"}
-    record = json.loads(Path("out/fit.json").read_text())
-    assert record["forms"] == {"forms": 1, "people_on_forms": 400, "sets_of_items": 1}
-    assert [row["n"] for row in record["cuts"]] == [int(row["n"]) for row in classes]
-    text = " ".join(done.out.split())
-    assert f"sex: f {groups[0]['n']} {float(groups[0]['measure_mean']):.1f}" in text
-    assert "class 2 450" in text
-    assert "all classes 400 1.00" in text
-
-    assert cli("fit", school, "--skip", "persons", "-o", "out").code == 0
-    left = ["fit.json", "items.csv"]  # the others are stale
-    assert sorted(os.listdir("out")) == left
+    assert set(column("out/unexpected.csv", "person")[:9]) == {"s0", "s1", "s2"}
+    assert record()["forms"] == {"forms": 1, "people_on_forms": 400, "sets_of_items": 1}
+    assert [row["n"] for row in record()["cuts"]] == [int(row["n"]) for row in classes]
+    assert f"sex: f {groups[0]['n']} {float(groups[0]['measure_mean']):.1f}" in said
+    assert "class 2 450" in said
+    assert "all classes 400 1.00" in said
+    cli.ok("fit school.csv --skip persons -o out")
+    assert sorted(os.listdir("out")) == ["fit.json", "items.csv"]  # the others are stale
 
 
-def test_raw_cuts_and_refusals(cli: Cli, school: Path) -> None:
-    done = cli("fit", school, "--cut", "raw:6", "-o", "out")
-    assert done.code == 0
-    scores = [int(row["score"]) for row in read_csv("out/persons.csv")]
-    low = sum(s < 6 for s in scores)
-    assert [int(row["n"]) for row in read_csv("out/cuts.csv")] == [low, 400 - low, 400]
-    for options, words in (
-        (["--cut", "9"], "the cut 9 is outside the scale"),
-        (["--scale", "500,100", "--cut", "4500"], "the cut 4500 is outside the scale"),
-        (["--cut", "raw:13"], "not a raw score from 1 to 12"),
-        (["--cut", "a,b"], "--cut is 'a,b'; it is numbers"),
-        (["--cut", "1", "--skip", "persons"], "leave out --skip persons"),
+def test_raw_cuts_and_refusals(cli, school):
+    cli.ok("fit school.csv --cut raw:6 -o out")
+    low = sum(score < 6 for score in numbers("out/persons.csv", "score"))
+    assert numbers("out/cuts.csv", "n") == [low, 400 - low, 400]
+    for options, says in (
+        ("--cut 9", "the cut 9 is outside the scale"),
+        ("--scale 500,100 --cut 4500", "the cut 4500 is outside the scale"),
+        ("--cut raw:13", "not a raw score from 1 to 12"),
+        ("--cut a,b", "--cut is 'a,b'; it is numbers"),
+        ("--cut 1 --skip persons", "leave out --skip persons"),
     ):
-        refused = cli("fit", school, *options, "-o", "nothing")
-        assert (refused.code, refused.out) == (2, ""), options
-        assert words in " ".join(refused.err.split())
-        assert not Path("nothing").exists()
+        cli.refused(f"fit school.csv {options} -o nothing", says)
 
 
-def test_booklets_have_a_table_each_and_adaptive_tests_none(cli: Cli, tmp_path: Path) -> None:
+def test_booklets_have_a_table_each_and_adaptive_tests_none(cli):
     rng = np.random.default_rng(2)
-    right = drawn(rng.normal(size=300), np.linspace(-2, 2, 16), rng)
-    items = [f"q{k + 1:02}" for k in range(16)]
+    right = drawn(rng.normal(size=300), np.linspace(-2, 2, 16), rng).astype(float)
     booklets = right.copy()
     booklets[:150, 10:], booklets[150:, :6] = np.nan, np.nan
-    done = cli("fit", table_of(tmp_path / "booklets.csv", booklets, items), "-o", "two", "--all", "--cut", "0.3")
-    assert done.code == 0
+    wide("booklets.csv", booklets)
+    cli.ok("fit booklets.csv -o two --all --cut 0.3")
+    items = [f"q{k + 1}" for k in range(16)]
     rows = read_csv("two/forms.csv")
     assert [row["item"] for row in rows if row["form"] == "form 1"] == items[:10]
     assert [row["item"] for row in rows if row["form"] == "form 2"] == items[6:]
-    assert [row["n_items"] for row in read_csv("two/scores.csv")] == ["10"] * 22
-    refused = cli("fit", tmp_path / "booklets.csv", "--cut", "raw:5")
-    assert refused.code == 2
-    assert "--cut instead of --cut raw:NUMBER" in " ".join(refused.err.split())
-
+    assert column("two/scores.csv", "n_items") == ["10"] * 22
+    cli.refused("fit booklets.csv --cut raw:5", "--cut instead of --cut raw:NUMBER")
     right[rng.random(right.shape) < 0.5] = np.nan
-    done = cli("fit", table_of(tmp_path / "own.csv", right, items), "-o", "none", "--cut", "0.3")
-    assert done.code == 0
+    wide("own.csv", right)
+    assert "There is no table from raw score to ability" in cli.ok("fit own.csv -o none --cut 0.3")
     assert not Path("none/scores.csv").exists()
-    assert "There is no table from raw score to ability" in " ".join(done.out.split())
-    assert 0.6 < float(read_csv("none/cuts.csv")[1]["accuracy"]) < 1
-    assert "forms" not in cli("fit", tmp_path / "own.csv").out  # said only of what is written
+    assert 0.6 < numbers("none/cuts.csv", "accuracy")[1] < 1
+    assert "forms" not in cli.ok("fit own.csv")  # said only of what is written
 
 
-def test_weights_anchors_and_populations(cli: Cli, school: Path, tmp_path: Path) -> None:
-    plain = cli("fit", school, "--ignore", "sex", "-o", "plain")
-    assert plain.code == 0
-    assert cli("fit", school, "--ignore", "sex", "--anchors", "plain/items.csv", "-o", "anchored").code == 0
-    for column in ("n", "percentile"):
-        before, after = ([row[column] for row in read_csv(f"{at}/scores.csv")] for at in ("plain", "anchored"))
-        assert before == after
-    ability = [[float(row["ability"]) for row in read_csv(f"{at}/scores.csv")] for at in ("plain", "anchored")]
-    np.testing.assert_allclose(*ability, atol=1e-6)
-    weights = "student,weight\n" + "".join(f"s{k},{1 + k % 3}\n" for k in range(400))
-    Path("weights.csv").write_text(weights)
-    done = cli(
-        "fit", school, "--ignore", "sex", "--survey-weight", "weight", "--group-file", "weights.csv", "-o", "weighted"
-    )
-    assert done.code == 0
-    assert [row["n"] for row in read_csv("weighted/scores.csv")] == [row["n"] for row in read_csv("plain/scores.csv")]
+def test_scores_with_weights_anchors_and_populations(cli, school):
+    Path("weights.csv").write_text("student,weight\n" + "".join(f"s{k},{1 + k % 3}\n" for k in range(400)))
+    cli.ok("fit school.csv --ignore sex -o plain")
+    cli.ok("fit school.csv --ignore sex --anchors plain/items.csv -o anchored")
+    cli.ok("fit school.csv --ignore sex --survey-weight weight --group-file weights.csv -o weighted")
+    for name in ("n", "percentile"):
+        assert column("plain/scores.csv", name) == column("anchored/scores.csv", name)
+    np.testing.assert_allclose(*(numbers(f"{at}/scores.csv", "ability") for at in ("plain", "anchored")), atol=1e-6)
+    assert column("weighted/scores.csv", "n") == column("plain/scores.csv", "n")
     assert not Path("weighted/groups.csv").exists()
-    done = cli("fit", school, "--estimator", "mml", "--population-by", "sex", "-o", "populations")
-    assert done.code == 0
+    cli.ok("fit school.csv --estimator mml --population-by sex -o populations")
     groups = {row["group"]: row for row in read_csv("populations/groups.csv")}
-    for found in json.loads(Path("populations/fit.json").read_text())["populations"]:
-        if found["group"] in groups:
-            mine = groups[found["group"]]
-            assert float(mine["latent_mean"]) == pytest.approx(found["mean"], abs=0.02)
-            assert float(mine["latent_sd"]) == pytest.approx(found["sd"], abs=0.05)
+    known = [found for found in record("populations")["populations"] if found["group"] in groups]
+    assert len(known) >= 2
+    for found in known:
+        mine = groups[found["group"]]
+        assert float(mine["latent_mean"]) == pytest.approx(found["mean"], abs=0.02)
+        assert float(mine["latent_sd"]) == pytest.approx(found["sd"], abs=0.05)
 
 
-def test_two_banks_are_equated(cli: Cli, tmp_path: Path) -> None:
+def test_with_a_key_every_option_is_written_and_a_wrong_key_is_said(cli):
     rng = np.random.default_rng(4)
-    for name, items, mean in (("a", range(12), 0.0), ("b", range(6, 20), 0.5)):
-        beta = np.linspace(-2, 2, 20)[list(items)]
-        right = drawn(rng.normal(mean, 1, 500), beta, rng)
-        path = table_of(tmp_path / f"{name}.csv", right, [f"q{k + 1}" for k in items])
-        assert cli("fit", path, "--bank", name).code == 0
-    done = cli("link", "a", "b", "--equate", "equating.csv", "--common-items", "common.parquet", "-o", "b_on_a")
-    assert (done.code, done.err) == (0, "")
-    rows = read_csv("equating.csv")
-    expected = equate(load("a"), load("b"))
-    assert [float(row["equated"]) for row in rows[:13]] == pytest.approx(expected.equated[0].tolist())
-    assert [row["from"] for row in rows] == ["A"] * 13 + ["B"] * 15
-    assert rows[0]["se"] == ""
-    text = " ".join(done.out.split())
-    assert f"6 of 12 on A is {expected.equated[0][6]:.1f} of 14 on B (se {expected.se[0][6]:.2f})" in text
-    assert "Written: b_on_a, common.parquet and equating.csv." in text
-    refused = cli("link", "a", "b", "--equate", "equating.txt")
-    assert refused.code == 2
-    assert "none of .csv, .parquet and .xlsx" in " ".join(refused.err.split())
+    right = drawn(rng.normal(size=400), np.linspace(-1, 1, 12), rng)
+    chosen = np.where(right, "A", np.array(list("BCD"))[rng.integers(0, 3, right.shape)]).astype(object)
+    chosen[::9, 10:] = ""
+    chosen[5, 3] = ""
+    names = [f"q{k + 1}" for k in range(12)]
+    pl.DataFrame({"id": np.arange(400), **dict(zip(names, chosen.T.tolist(), strict=True))}).write_csv("answers.csv")
+    pl.DataFrame({"item": names, "key": ["A"] * 7 + ["C"] + ["A"] * 4}).write_csv("key.csv")
+    said = cli.ok("fit answers.csv --key key.csv --blanks not-reached=wrong -o out --all")
+    assert "The key of 1 item is probably wrong. 'q8': the key is 'C', but the" in said
+    assert "Cells that count as wrong, as asked: 90 not-reached" in said
+    table = pl.read_csv("out/distractors.csv")
+    assert table.columns[:5] == ["item", "option", "key", "n", "share"]
+    assert table["n"].sum() == 400 * 12 - 1  # one omitted
+    assert table.filter(pl.col("option") == "(blank)")["n"].to_list() == [45, 45]
+    analysis = pl.read_csv("out/item_analysis.csv")
+    assert analysis["omitted"].sum() == 1
+    assert analysis["not_reached"].to_list() == [0] * 10 + [45, 45]
+    assert analysis["n"].to_list() == [400] * 3 + [399] + [400] * 8
+    assert record()["input"]["reading"]["not_reached"] == "wrong"
+    assert "distractors.csv" in record()["outputs"]
+    cli.ok("fit answers.csv --correct A -o out --all")  # no key: the table is stale
+    assert not Path("out/distractors.csv").exists()
+
+
+def test_rank_with_and_without_a_number(cli, lsat):
+    cli.ok("fit --rank lsat.csv -o ten")
+    cli.ok("fit lsat.csv --rank 2 -o two")
+    assert column("ten/ranking.csv", "item") == ["item3", "item2", "item4", "item5", "item1"]
+    assert numbers("ten/ranking.csv", "p_top") == [1] * 5
+    assert sum(numbers("two/ranking.csv", "p_top")) == pytest.approx(2)
+    cli.refused("fit lsat.csv --rank", "-o DIR")
+
+
+def test_rank_by_the_lower_end(cli):
+    """The first of twelve items, which six people answered, is the hardest by its estimate and not by its lower end."""
+    dense = simulate.rasch(400, 12, seed=3, difficulty_sd=0.3).responses.to_dense()
+    dense[6:, 0] = np.nan
+    dense[:6, :2] = [[0, 1]] * 5 + [[1, 0]]
+    wide("few.csv", dense)
+    cli.ok("fit few.csv --set regularization=0 --rank 1 -o hard")
+    cli.ok("fit few.csv --set regularization=0 --rank 1:lower -o safe")
+    hard, safe = read_csv("hard/ranking.csv"), read_csv("safe/ranking.csv")
+    assert hard[0]["item"] == "q1" != safe[0]["item"]
+    assert {row["item"]: row["p_top"] for row in hard} == {row["item"]: row["p_top"] for row in safe}
+
+
+def test_a_scale_for_reports(cli, lsat):
+    cli.ok("fit lsat.csv -o out --scale 500,100 --bank bank")
+    persons, items = read_csv("out/persons.csv"), read_csv("out/items.csv")
+    measure = np.array(numbers(persons, "measure"))
+    assert (measure.mean(), measure.std()) == (pytest.approx(500), pytest.approx(100))
+    scale = record()["scale"]
+    for rows, name in ((persons, "ability"), (items, "difficulty")):
+        expected = scale["mean"] + scale["unit"] * np.array(numbers(rows, name))
+        assert numbers(rows, "measure") == pytest.approx(expected.tolist())
+        assert numbers(rows, "measure_se") == pytest.approx([scale["unit"] * x for x in numbers(rows, "se")])
+    assert Bank.load("bank").scale.unit == scale["unit"]
+    cli.ok("fit lsat.csv -o same --scale 500,100 --skip persons")
+    assert record("same")["scale"] == scale
+    cli.ok("fit lsat.csv -o out --anchors bank")  # the scale comes with the anchors
+    assert record()["scale"]["unit"] == scale["unit"]
+    assert "measure" in read_csv("out/persons.csv")[0]
+
+
+def test_anchors_from_a_bank_and_from_a_file(cli, lsat):
+    cli.ok("fit lsat.csv -o old --bank bank")
+    Path("anchors.csv").write_text("\n".join(Path("old/items.csv").read_text().splitlines()[:3]))
+    assert "anchored to 2 items" in cli.ok("fit lsat.csv -o out --anchors anchors.csv")
+    rows = read_csv("out/items.csv")
+    assert [row["status"] for row in rows] == ["anchored", "anchored", "ok", "ok", "ok"]
+    assert {"anchored", "displacement", "displacement_se"} <= set(rows[0])
+    expected = AnchoredRasch("anchors.csv").fit(datasets.load_lsat())
+    assert numbers(rows, "difficulty") == expected.difficulty_.tolist()
+    assert record()["counts"]["items_anchored"] == 2
+    assert record()["settings"]["anchors"] == "anchors.csv"
+    cli.ok("export out --to ifile -o i.csv")
+    assert column("i.csv", "STATUS") == ["2", "2", "1", "1", "1"]
+    cli.ok("fit lsat.csv -o again --anchors bank")
+    assert record("again")["counts"]["items_anchored"] == 5
+    Path("anchors.csv").write_text("item,difficulty\nitem1,-1\nitem2,0.5\nx,1\n")
+    assert "1 anchor is not in the data and does nothing: 'x'" in cli.ok("fit lsat.csv --anchors anchors.csv")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "says"),
+    [
+        ("item,difficulty\nitem1,0\nitem1,1\n", "", ["'item1' more than once, with different difficulties"]),
+        ("item,difficulty\nx,0\ny,1\n", "", ["none of its items", "is among the anchors"]),
+        ("item,difficulty\nitem1,easy\n", "", ["line 2", "'easy', no number"]),
+        ("a,b\n1,2\n", "", ["needs a heading with the columns item and difficulty"]),
+        ("item,difficulty\nitem1,500\nitem2,550\n", "", ["beyond 20 logits"]),
+        ("item,difficulty\nitem1,0\n", "--estimator cml --set nu=1", ["leave out --estimator, --set nu"]),
+        ("", "--anchors none", ["there is no bank at 'none'"]),
+    ],
+)
+def test_bad_anchors(cli, lsat, rows, options, says):
+    Path("anchors.csv").write_text(rows)
+    cli.refused(f"fit lsat.csv -o out --anchors anchors.csv {options}", *says)
+
+
+def test_files_for_other_programs(cli, lsat):
+    cli.ok("fit lsat.csv -o out --scale 500,100")
+    for to, name in (("ifile", "i.csv"), ("pfile", "deep/p.txt"), ("catsim", "c.csv")):
+        assert cli.ok(f"export out --to {to} -o {name}") == f"Written: {name}."
+    fit = SpectralRasch().fit(datasets.load_lsat())
+    items = read_csv("i.csv")
+    heads = "ENTRY MEASURE STATUS COUNT SCORE ERROR IN.MSQ IN.ZSTD OUT.MSQ OUT.ZSTD DISPLACE PTME"
+    assert list(items[0])[:12] == heads.split()
+    assert [row["NAME"] for row in items] == fit.item_labels_.tolist()
+    assert all(row["IN.MSQ"] for row in items)
+    lines = Path("deep/p.txt").read_text().splitlines()
+    assert lines[0] == "; spectral-irt, out"
+    assert len(lines) == 1002
+    assert sum(line.startswith(";") for line in lines) == 2 + 301  # extreme scores are commented out
+    assert numbers("c.csv", "b") == fit.difficulty_.tolist()
+    assert {(row["a"], row["c"], row["d"]) for row in read_csv("c.csv")} == {("1.0", "0.0", "1.0")}

@@ -1,14 +1,11 @@
 """Whatever the program prints or writes has its paragraph: columns, fields, heads of tables, lines, findings."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from rich.table import Table
 
 from spectral_irt.analysis.folder import RESULTS
 
@@ -19,18 +16,14 @@ STATISTICS = (REFERENCE / "statistics.md").read_text(encoding="utf-8")
 NUMBERED = ("outfit_conditional_", "share_")  # columns of which the page shows the first
 LABELS = {"", "item", "person", "student", "model", "estimator", "group", "class"}  # heads of columns of names
 
-Cli = Callable[..., Any]
-
 
 @pytest.fixture
-def heads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def heads(monkeypatch):
     """The heads of all tables that are shown on the terminal from now on."""
-    from rich.table import Table
-
-    seen: set[str] = set()
+    seen = set()
     add = Table.add_column
 
-    def watched(self: Table, header: Any = "", *args: Any, **options: Any) -> None:
+    def watched(self, header="", *args, **options):
         seen.add(" ".join(str(header).split()))
         add(self, header, *args, **options)
 
@@ -38,62 +31,50 @@ def heads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return seen
 
 
-def run_all(cli: Cli, lsat: Path) -> None:
+def run_all(cli):
     """Every command that writes a table or shows one, in the current folder."""
-
-    def done(*args: object) -> None:
-        found = cli(*args)
-        assert found.code == 0, found.err
-
     halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))
     Path("people.csv").write_text(f"person,half\n{halves}")
-    options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
-    done("fit", lsat, "-o", "all", "--all", "--cut", "450", *options)
+    people = "--scale 500,100 --rank --bootstrap 40 --group-file people.csv --all"
     rows = [",".join(str((k >> j) % 2) for j in range(6)) for k in range(64)]
     booklets = "".join(f"{k},{'' if k % 3 else ','}{row}{',' if k % 3 else ''}\n" for k, row in enumerate(rows))
     Path("booklets.csv").write_text(f"person,q1,q2,q3,q4,q5,q6,q7\n{booklets}")
-    done("fit", "booklets.csv", "-o", "booklets", "--all")
-    done("fit", lsat, "-o", "plain", "--anchors", "bank")
     Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
     Path("properties.csv").write_text("item,length\n" + "".join(f"item{k},{k % 3}\n" for k in range(1, 6)))
-    done("fit", lsat, "-o", "keyed", "--all", "--key", "key.csv", "--item-covariates", "properties.csv")
-    done("score", lsat, "--bank", "bank", "-o", "scored")
-    done("link", "bank", "bank", "--common-items", "link.csv", "--equate", "equating.csv", "-o", "linked")
-    done("compare", lsat, "-o", "compared.csv", "--estimators", "cml,jml")
-    done("demo", "--files", ".")
-    done("leaderboard", "runs", "-o", "board")
-    done("simulate", "--persons", 40, "--items", 30, "--seed", 3, "-o", "models.csv", "--truth", "truth.csv")
-    done("fit", "models.csv", "-o", "models", "--bank", "pool")
-    done("shortlist", "models.csv", "--size", 10, "-o", "short")
-    done("score", "models.csv", "--bank", "short", "-o", "predicted.csv")
-    done("export", "pool", "--to", "catsim", "-o", "catsim.csv")
-    done("simulate", "--persons", 40, "--items", 30, "--seed", 1, "-o", "later.csv")
-    done("update", "pool", "later.csv", "-o", "pool2")
-    ordered = ["--model", "pcm", "--persons", 200, "--items", 5]
-    done("simulate", *ordered, "--seed", 2, "-o", "ordered.csv", "--truth", "steps.csv")
-    options = ["--scale", "500,100", "--rank", "--bank", "points", "--bootstrap", 40, "--group-file", "people.csv"]
-    done("fit", "ordered.csv", "-o", "ordered", "--all", *options)
-    done("fit", "ordered.csv", "-o", "held", "--anchors", "points")
-    done("score", "ordered.csv", "--bank", "points", "-o", "points.csv")
-    done("link", "points", "points", "--common-items", "link_ordered.csv")
-    done("compare", "ordered.csv", "-o", "compared_ordered.csv", "--estimators", "pcm-cml,rsm-cml")
-    done("simulate", *ordered, "--seed", 1, "-o", "later.csv")
-    done("update", "points", "later.csv", "-o", "points2")
+    ordered = "simulate --model pcm --persons 200 --items 5"
+    for line in (
+        f"fit lsat.csv -o all --cut 450 --bank bank {people}",
+        "fit booklets.csv -o booklets --all",
+        "fit lsat.csv -o plain --anchors bank",
+        "fit lsat.csv -o keyed --all --key key.csv --item-covariates properties.csv",
+        "score lsat.csv --bank bank -o scored",
+        "link bank bank --common-items link.csv --equate equating.csv -o linked",
+        "compare lsat.csv -o compared.csv --estimators cml,jml",
+        "demo --files .",
+        "leaderboard runs -o board",
+        "simulate --persons 40 --items 30 --seed 3 -o models.csv --truth truth.csv",
+        "fit models.csv -o models --bank pool",
+        "shortlist models.csv --size 10 -o short",
+        "score models.csv --bank short -o predicted.csv",
+        "export pool --to catsim -o catsim.csv",
+        "simulate --persons 40 --items 30 --seed 1 -o later.csv",
+        "update pool later.csv -o pool2",
+        f"{ordered} --seed 2 -o ordered.csv --truth steps.csv",
+        f"fit ordered.csv -o ordered --bank points {people}",
+        "fit ordered.csv -o held --anchors points",
+        "score ordered.csv --bank points -o points.csv",
+        "link points points --common-items link_ordered.csv",
+        "compare ordered.csv -o compared_ordered.csv --estimators pcm-cml,rsm-cml",
+        f"{ordered} --seed 1 -o later.csv",
+        "update points later.csv -o points2",
+    ):
+        cli.ok(line)
 
 
 @pytest.mark.slow
-def test_every_column_field_and_head_is_described(cli: Cli, lsat: Path, heads: set[str]) -> None:
-    run_all(cli, lsat)
-    given = {
-        "people.csv",
-        "booklets.csv",
-        "key.csv",
-        "quiz.csv",
-        "quiz_key.csv",
-        "lsat6.csv",
-        "properties.csv",
-        lsat.name,
-    }
+def test_every_column_field_and_head_is_described(cli, lsat, heads):
+    run_all(cli)
+    given = {"people.csv", "booklets.csv", "key.csv", "properties.csv", "quiz.csv", "quiz_key.csv", "lsat.csv"}
     tables = [path for path in Path().rglob("*.csv") if path.name not in given and "runs" not in path.parts]
     assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
     names = {name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")}
@@ -111,13 +92,13 @@ def test_every_column_field_and_head_is_described(cli: Cli, lsat: Path, heads: s
     assert not heads - LABELS - bold
 
 
-def _fields(value: dict[str, Any], own: set[str]) -> list[str]:
+def _fields(value, own):
     inner = [(name, one) for name, one in value.items() if isinstance(one, dict) and name not in own]
     return [found for _, one in inner for found in [*one, *_fields(one, own)]]
 
 
-def test_every_line_of_a_summary_is_explained() -> None:
-    said: set[str] = set()
+def test_every_line_of_a_summary_is_explained():
+    said = set()
     for name in ("analysis/summary.py", "cli/bank.py"):
         source = (ROOT / "src" / "spectral_irt" / name).read_text(encoding="utf-8")
         for place in re.findall(r"^ *lines\b.*?(?=^    \w|\Z)", source, re.MULTILINE | re.DOTALL):
@@ -126,7 +107,7 @@ def test_every_line_of_a_summary_is_explained() -> None:
     assert not {label for label in said if f"`{label}`" not in STATISTICS}
 
 
-def test_every_finding_is_described() -> None:
+def test_every_finding_is_described():
     page = (REFERENCE / "errors.md").read_text(encoding="utf-8")
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     codes = set(re.findall(r'\b(?:Finding|about)\(\s*"(\w+)"', source))
