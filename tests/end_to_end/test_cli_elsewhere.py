@@ -1,5 +1,6 @@
 """Answers in packed files and databases; estimators compared; simulated answers."""
 
+import json
 import os
 from pathlib import Path
 
@@ -97,30 +98,23 @@ def test_the_file_holds_what_python_draws(cli, suffix):
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    "options",
     [
-        ("--items 30 --design sampled --p 0.2", {"n_items": 30, "design": "sampled", "p": 0.2}),
-        (
-            "--items 60 --design popularity --responses 4000 --exponent 0.5 --activity-sd 0.3",
-            {"n_items": 60, "design": "popularity", "n_responses": 4000, "exponent": 0.5, "activity_sd": 0.3},
-        ),
-        (
-            "--items 24 --design booklets --booklets 4 --length 9",
-            {"n_items": 24, "design": "booklets", "booklets": 4, "length": 9},
-        ),
-        (
-            "--design linked --forms 5 --length 8 --anchors 2",
-            {"design": "linked", "forms": 5, "length": 8, "anchors": 2},
-        ),
-        (
-            "--items 6 --ability-mean 1 --ability-sd 0.5 --difficulty-sd 2",
-            {"n_items": 6, "ability_mean": 1.0, "ability_sd": 0.5, "difficulty_sd": 2.0},
-        ),
+        "--n-items 30 --design sampled --p 0.2",
+        "--n-items 60 --design popularity --n-responses 4000 --exponent 0.5 --activity-sd 0.3",
+        "--n-items 24 --design booklets --booklets 4 --length 9",
+        "--design linked --forms 5 --length 8 --anchors 2",
+        "--n-items 6 --ability-mean 1 --ability-sd 0.5 --difficulty-sd 2",
     ],
 )
-def test_designs(cli, options, expected):
-    cli.ok(f"simulate -o a.parquet --persons 300 --seed 1 {options}")
-    data = simulate.rasch(300, seed=1, **expected).responses
+def test_designs(cli, options):
+    cli.ok(f"simulate -o a.parquet --persons 300 --seed 1 {options.replace('--n-', '--')}")
+    words = options.removeprefix("--").replace("-", "_").replace(" __", " ").split()
+    named = {
+        name: value if value.isalpha() else json.loads(value)
+        for name, value in zip(words[::2], words[1::2], strict=True)
+    }
+    data = simulate.rasch(300, seed=1, **named).responses
     table = pl.read_parquet("a.parquet")
     assert len(table) == data.n_responses
     found = np.full((data.n_persons, data.n_items), np.nan)

@@ -1,4 +1,4 @@
-"""Help, completion by the shell, and options for programs: quiet, JSON, strict; what a program hears from the library."""
+"""Help, completion by the shell, and options for programs: quiet, JSON, strict; what the library logs."""
 
 import hashlib
 import json
