@@ -1,28 +1,35 @@
-"""Files that cannot be read: one sentence that says what is wrong, where, and what to do; never a polars error."""
+"""Files and tables that cannot be read: a sentence that says what is wrong, where, and what to do, in bounded time."""
 
 import contextlib
 import gzip
+import io
 import os
 import re
+import tracemalloc
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import zstandard
 
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
+from reading import complaint as sentence
+from reading import read_text, save
+from spectral_irt import SpectralRasch
+from spectral_irt.data import Responses
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError
+from spectral_irt.reading import csv as csv_text
 from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
+from spectral_irt.reading.text_pieces import ZstdStream, whole
 
 WIDE = "id,q1,q2\na,1,0\nb,0,1\n"
 LONG = "person,item,response\na,q1,1\na,q2,0\nb,q1,0\n"
-SIMPLE = pl.DataFrame({"person": ["a", "b"], "item": ["q", "q"], "response": [1, 0]})
 
 
 def complaint(path, **options):
-    with pytest.raises(ReadError) as error:
-        read(path, **options)
-    message = str(error.value)
+    message = sentence(path, **options)
     assert "\n" not in message
     assert message.endswith((".", "?"))
     return message
@@ -96,20 +103,35 @@ def test_files_that_are_no_table(tmp_path, name, data, says):
     assert re.search(says, message), message
 
 
-def test_files_that_are_not_there(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("answer.csv", "Did you mean 'answers.csv'?"),
+        ("empty", "is a directory"),
+        ("*.parquet", "no file matches"),
+        ("nowhere/a.csv", "there is no file"),
+        ("answers.csv/a.csv", "there is no file"),
+        ("a" * 5000 + ".csv", "cannot be opened"),
+    ],
+)
+def test_files_that_are_not_there(tmp_path, name, said):
     (tmp_path / "answers.csv").write_text(WIDE)
-    assert "Did you mean 'answers.csv'?" in complaint(tmp_path / "answer.csv")
     (tmp_path / "empty").mkdir()
-    assert "is a directory" in complaint(tmp_path / "empty")
-    assert "no file matches" in complaint(tmp_path / "*.parquet")
-    assert "there is no file" in complaint(tmp_path / "nowhere" / "a.csv")
-    assert "the list of paths is empty" in complaint([])
-    assert "an address of an unknown kind" in complaint("ftp://example.org/a.csv")
-    assert "expected a 2-D table" in complaint(5)
-    assert "there is no file" in complaint(tmp_path / "answers.csv" / "a.csv")
-    assert "cannot be opened" in complaint(tmp_path / ("a" * 5000 + ".csv"))
-    assert "is not the name of a file" in complaint("")
-    assert "is not the name of a file" in complaint("a\0b.csv")
+    assert said in complaint(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ([], "the list of paths is empty"),
+        ("ftp://example.org/a.csv", "an address of an unknown kind"),
+        (5, "expected a 2-D table"),
+        ("", "is not the name of a file"),
+        ("a\0b.csv", "is not the name of a file"),
+    ],
+)
+def test_what_is_no_file(source, said):
+    assert said in complaint(source)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -129,50 +151,26 @@ def test_files_of_different_kinds(tmp_path):
     (tmp_path / "wide.csv").write_text(WIDE)
     (tmp_path / "bare.csv").write_text("q1,q2\n1,0\n")
     (tmp_path / "long.csv").write_text(LONG)
-    SIMPLE.write_parquet(tmp_path / "a.parquet")
-    files = {file.name: file for file in tmp_path.iterdir()}
-    message = complaint([files["a.parquet"], files["long.csv"]])
-    assert "'long.csv' (csv) and 'a.parquet' (parquet)" in message
-    assert "long.csv is long" in complaint([files["wide.csv"], files["long.csv"]])
-    assert "bare.csv has no column of people's labels" in complaint([files["wide.csv"], files["bare.csv"]])
-
-
-def cut(path, keep):
-    data = path.read_bytes()
-    path.write_bytes(data[: int(keep * len(data))])
+    save(pl.read_csv(io.StringIO(LONG)), tmp_path / "a.parquet")
+    for one, other, said in (
+        ("a.parquet", "long.csv", "'long.csv' (csv) and 'a.parquet' (parquet)"),
+        ("wide.csv", "long.csv", "long.csv is long"),
+        ("wide.csv", "bare.csv", "bare.csv has no column of people's labels"),
+    ):
+        assert said in complaint([tmp_path / one, tmp_path / other])
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.9, 0.999])
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.csv.gz", "a.csv.zst", "a.jsonl.gz"])
 def test_files_cut_short(tmp_path, name, keep):
-    path = tmp_path / name
-    rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"person": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
-    if name.endswith("parquet"):
-        frame.write_parquet(path)
-    elif name.endswith("arrow"):
-        frame.write_ipc(path)
-    elif name.endswith("zst"):
-        with pa.CompressedOutputStream(str(path), "zstd") as file:
-            file.write(frame.write_csv().encode())
-    else:
-        text = frame.write_ndjson() if "json" in name else frame.write_csv()
-        path.write_bytes(gzip.compress(text.encode()))
-    cut(path, keep)
-    message = complaint(path)
-    assert name in message
-    assert "cannot be" in message
-
-
-def test_damage_inside_a_file(tmp_path):
-    rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"person": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
-    path = tmp_path / "a.parquet"
-    frame.write_parquet(path)
-    data = bytearray(path.read_bytes())
-    data[4:-1000] = b"\x07" * (len(data) - 1004)
-    path.write_bytes(bytes(data))
-    assert "a.parquet cannot be read" in complaint(path)
+    people = np.random.default_rng(1).integers(0, 10**9, 5000)
+    path = save(pl.DataFrame({"person": people, "item": range(5000), "response": 1}), tmp_path / name)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep * len(data))])
+    assert f"{name} cannot be" in complaint(path)
+    if name == "a.parquet":  # damage inside
+        path.write_bytes(data[:4] + b"\x07" * (len(data) - 1004) + data[-1000:])
+        assert "a.parquet cannot be read" in complaint(path)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -192,6 +190,58 @@ def test_a_quotation_mark_that_swallows_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(raw, "PIECE_BYTES", 100)
     (tmp_path / "a.csv").write_text('id,q1\na,1\n"b,1\n' + "c,0\n" * 1000)
     assert "line 3 or soon after is never closed" in complaint(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": "x", "id": "z", "a": 1, "b": 0}',
+        '{"id": "x", "a": 1, "a": 0, "b": 0}',
+        '{"id": "x", "responses": {"a": 1, "b": 0, "a": 0}}',
+        '{"person": "x", "item": "a", "response": 1, "response": 0}',
+    ],
+)
+def test_a_field_twice_in_a_line(line, tmp_path):
+    with pytest.raises(ReadError, match=r"line 2 has the field '(id|a|response)' more than once"):
+        read_text(tmp_path, f"\n{line}\n", "a.jsonl", duplicates="last")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonlines", "ndjson"])
+def test_json_lines_by_any_name(ending, tmp_path):
+    text = '{"id": "x", "a": 1, "b": 0}\n{"id": "y", "a": 0, "b": 1}\n'
+    assert read_text(tmp_path, text, f"a.{ending}").persons.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("line", "half"),
+    [
+        (r'{"subject_id": "a", "responses": {"xHALF": 1, "y": 0}}', r"\ud800"),
+        (r'{"person": "a", "item": "xHALF", "response": 1}', r"\uDC00"),
+        (r'{"person": "aHALF", "x": 1, "y": 0}', r"\ud83d"),
+    ],
+)
+def test_half_of_a_character_in_json(tmp_path, line, half):
+    said = f"a.jsonl: line 2 holds {half.lower()}, half of a pair"
+    with pytest.raises(ReadError, match=re.escape(said)):
+        read_text(tmp_path, f"{line.replace('HALF', '')}\n{line.replace('HALF', half)}\n", "a.jsonl")
+    text = r'{"subject_id": "a", "responses": {"\ud83d\ude00": 1, "y": 0}}' + "\n"
+    assert read_text(tmp_path, text, "b.jsonl").items.tolist() == ["y", "\U0001f600"]
+
+
+def test_a_number_of_401_digits(tmp_path):
+    huge = 10**400
+    text = f'{{"id": "x", "responses": {{"a": {huge}, "b": 1}}}}\n{{"id": "y", "responses": {{"a": 1}}}}\n'
+    for options, said in (
+        ({}, r"column 'a', row 1 holds 10{59}\.\.\. \(401 characters\)"),
+        ({"threshold": 0.5}, "not a finite number"),
+    ):
+        with pytest.raises(ResponseValueError, match=said):
+            read_text(tmp_path, text, "a.jsonl", **options)
+    text = f'{{"person": {huge}, "item": "a", "response": 1}}\n'
+    assert read_text(tmp_path, text, "a.jsonl").persons.tolist() == [str(huge)]
+    for table in ([[huge, 0], [1, 0]], pd.DataFrame({"a": pd.Series([huge, 0.5], dtype=object), "b": [0, 1]})):
+        with pytest.raises(ResponseValueError):
+            read(table)
 
 
 # ------------------------------------------------------------------ columns
@@ -260,3 +310,133 @@ def test_the_wrong_way_round(tmp_path, text):
 def test_the_right_way_round(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     assert read(tmp_path / "a.csv").n_persons == 2
+
+
+# ------------------------------------------------------------------ dataframes and Arrow
+
+
+def test_a_column_without_a_name_is_an_item():
+    table = pd.DataFrame([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
+    table.columns = pd.Index([None, "a", "b"], dtype=object)
+    for found in (Responses.from_wide(table).items, read(table).items, SpectralRasch().fit(table).item_labels_):
+        assert found.tolist() == ["None", "a", "b"]
+
+
+def test_columns_and_rows_of_several_levels():
+    levels = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")])
+    for way in (Responses.from_wide, read, SpectralRasch().fit):
+        with pytest.raises(
+            ReadError, match=r"several levels, as in \('x', 'a'\).* Join them.*for c in df\.columns\]\.$"
+        ):
+            way(pd.DataFrame([[1, 0], [0, 1]], columns=levels))
+    table = pd.DataFrame([[1, 0], [0, 1]], columns=["a", "b"], index=levels)
+    assert Responses.from_wide(table).persons.tolist() == ["('x', 'a')", "('x', 'b')"]  # as `fit` calls them
+
+
+RUNS = pa.RunEndEncodedArray.from_arrays([2, 4], ["a", "b"], pa.run_end_encoded(pa.int32(), pa.string()))
+
+
+@pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow_that_cannot_be_read(opened, tmp_path):
+    file = tmp_path / "a.arrow"
+
+    def written(table):
+        with opened(str(file), table.schema) as out:
+            out.write_table(table)
+        return file
+
+    twice = pa.table([["x", "y"], [1, 0], [0, 1], [1, 1]], names=["id", "é", "b", "é"])
+    with pytest.raises(ReadError, match=r"a\.arrow cannot be read.* several of one name"):
+        read(written(twice))
+    # columns that the reader panics at: a sentence that does not call a sound file damaged
+    with pytest.raises(ReadError, match=r"\.arrow cannot be read: .* It may be sound"):
+        read(written(pa.table({"person": RUNS, "item": ["x", "y", "x", "y"], "response": [1, 0, 0, 1]})))
+    assert read(written(pa.table({"id": ["x", "y"], "a": [1, 0], "b": [0, 1]}))).n_items == 2
+    data = file.read_bytes()
+    for size in (9, 12, 17, 40, 90, 200):
+        file.write_bytes(data[:size])
+        with pytest.raises(SpectralIrtError):
+            read(file)
+
+
+def test_a_record_batch_is_a_table_of_one_piece():
+    batch = pa.record_batch({"q1": [1, 0, 1, 0], "q2": [0, 1, 1, 0], "q3": [1, 1, 0, 0]})
+    assert read(batch).item_counts.tolist() == [4, 4, 4]
+
+
+def test_labels_that_are_no_labels():
+    with pytest.raises(ReadError, match=r"labels of items are numbers or texts, and one is \[1\] \(list\)"):
+        Responses.from_wide(np.eye(3), items=[[1], [2], [3]])
+
+
+# ------------------------------------------------------------------ blank lines, lines without end, packed streams
+
+
+@pytest.mark.slow  # some seconds each
+@pytest.mark.parametrize(
+    ("name", "start", "line", "said"),
+    [
+        ("a.csv", "", "\n", "a.csv.gz holds nothing but blank lines."),
+        ("a.csv", "", "\r\n", "a.csv.gz holds nothing but blank lines."),
+        ("a.csv", "", "  \n", "a.csv.gz holds nothing but blank lines."),
+        ("a.jsonl", "", "\n", "a.jsonl.gz holds nothing but blank lines."),
+        ("a.csv", "id,q1,q2\na,1,0\nb,0,1\n", "\n", "Responses(2 persons x 2 items, 4 responses, 50.0% right)"),
+        ("a.jsonl", '{"id":"a","q1":1,"q2":0}\n', "\n", "Responses(1 persons x 2 items, 2 responses, 50.0% right)"),
+    ],
+)
+def test_64_mb_of_blank_lines(name, start, line, said, tmp_path):
+    """They are never held together: Python allocates a small part of them."""
+    file = tmp_path / f"{name}.gz"
+    piece = line.encode() * ((1 << 20) // len(line))
+    with gzip.open(file, "wb", compresslevel=1) as out:
+        out.write(start.encode())
+        for _ in range(64):
+            out.write(piece)
+    tracemalloc.start()
+    try:
+        found = str(read(file))
+    except ReadError as error:
+        found = str(error)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.replace(str(tmp_path) + "/", "") == said
+    assert peak < 32e6
+
+
+def test_blank_lines_between_records(tmp_path):
+    found = read_text(tmp_path, "\n  \n\nid,q1,q2\n\na,1,0\n \n\r\nb,0,1\n\n")
+    np.testing.assert_array_equal(found.to_dense(), [[1, 0], [0, 1]])
+
+
+def test_zstd_is_unpacked_by_streams():
+    table = b"person,q1,q2\n" + b"".join(b"p%d,%d,%d\n" % (k, k % 2, k // 2 % 2) for k in range(2000))
+    packed = zstandard.ZstdCompressor().compress(table)
+    assert whole(ZstdStream(io.BytesIO(packed + packed)), "two frames") == 2 * table
+    with pytest.raises(EOFError):
+        whole(ZstdStream(io.BytesIO(packed[:-5])), "cut short")
+
+
+@pytest.mark.parametrize("fill", [b"a", b","])
+def test_a_line_without_end(tmp_path, fill, monkeypatch):
+    monkeypatch.setattr(raw, "LONGEST_RECORD", 1 << 20)
+    seen = 0
+
+    def cut(buffer):
+        nonlocal seen
+        seen += len(buffer)
+        return raw.end_of_last_record(buffer)
+
+    monkeypatch.setattr(csv_text, "end_of_last_record", cut)
+    (tmp_path / "line.csv.gz").write_bytes(gzip.compress(fill * (1 << 24)))
+    with pytest.raises(ReadError, match=r"line 1 has no end within 1 MB.* how the lines"):
+        read(tmp_path / "line.csv.gz")
+    assert seen < 1 << 23  # the same bytes are not looked at again and again
+    (tmp_path / "quote.csv").write_bytes(b'a,"' + fill * (1 << 21))
+    with pytest.raises(ReadError, match=r"a quotation mark on line 1.* is never closed"):
+        read(tmp_path / "quote.csv")
+
+
+def test_a_header_of_more_columns_than_are_read(tmp_path):
+    (tmp_path / "commas.csv.gz").write_bytes(gzip.compress(b"," * 3_000_000 + b"\n1,0\n"))
+    with pytest.raises(ReadError, match=r"the header has 3,000,001 columns, and at most 1,000,000 .* long table"):
+        read(tmp_path / "commas.csv.gz")

@@ -6,10 +6,14 @@ import pytest
 from scipy import sparse
 
 import spectral_irt as si
+from reading import notes, read_text, save
 from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError
+from spectral_irt.reading import wide_builder
 
 _ = None
+
+
 TABLE = [
     [1, _, 0, 1, _],  # omitted, and not reached
     [_, _, _, _, _],  # absent
@@ -17,7 +21,11 @@ TABLE = [
     [_, _, 0, _, _],
     [1, 9, 0, _, 9],  # 9: not on the form
 ]
+
+
+NAMES = [f"q{k}" for k in range(5)]
 OMITTED, REACHED = [1, 2, 0, 0, 0], [0, 0, 0, 2, 2]  # and with 9 missing: one more of each
+BOTH = {"omitted": "wrong", "not_reached": "wrong"}
 
 
 def dense(responses):
@@ -34,72 +42,55 @@ def filled(omitted, not_reached, nine):
     ]
 
 
+FRAME = pl.DataFrame(TABLE, schema=NAMES, orient="row")
+WAYS = {
+    "array": lambda at, **how: Responses.from_wide(np.array(TABLE, dtype=float), items=NAMES, **how),
+    "list": lambda at, **how: Responses.from_wide(TABLE, items=NAMES, **how),
+    "frame": lambda at, **how: si.read(FRAME, **how),
+    "csv": lambda at, **how: si.read(save(FRAME, at / "a.csv"), **how),
+    "parquet": lambda at, **how: si.read(save(FRAME, at / "a.parquet"), **how),
+}
+
+
 @pytest.mark.parametrize("omitted", ["missing", "wrong"])
 @pytest.mark.parametrize("not_reached", ["missing", "wrong"])
-@pytest.mark.parametrize("way", ["array", "list", "frame", "csv", "parquet"])
+@pytest.mark.parametrize("way", WAYS)
 def test_blanks_count_as_they_are_said_to(omitted, not_reached, way, tmp_path):
-    how = {"omitted": omitted, "not_reached": not_reached, "not_presented": 9}
-    names = [f"q{k}" for k in range(5)]
-    frame = pl.DataFrame(TABLE, schema=names, orient="row")
-    if way == "array":
-        found = Responses.from_wide(np.array(TABLE, dtype=float), items=names, **how)
-    elif way == "list":
-        found = Responses.from_wide(TABLE, items=names, **how)
-    elif way == "frame":
-        found = si.read(frame, **how)
-    else:
-        file = tmp_path / f"answers.{way}"
-        (frame.write_csv if way == "csv" else frame.write_parquet)(file)
-        found = si.read(file, **how)
+    found = WAYS[way](tmp_path, omitted=omitted, not_reached=not_reached, not_presented=9)
     value = {"missing": None, "wrong": 0}
     assert dense(found) == filled(value[omitted], value[not_reached], (None, None))
-    assert found.raw is not None
-    assert found.raw.blanks is not None
-    assert [found.raw.blanks[name] for name in names] == list(zip(OMITTED, REACHED, strict=True))
-    said = [note for note in found.notes if note.code == "blanks_count_as_wrong"]
-    assert len(said) == ("wrong" in (omitted, not_reached))
+    assert [found.raw.blanks[name] for name in NAMES] == list(zip(OMITTED, REACHED, strict=True))
+    assert ("blanks_count_as_wrong" in notes(found)) == ("wrong" in (omitted, not_reached))
 
 
 def test_codes_of_missing_are_blanks_and_the_empty_cell_may_be_another_form():
-    both = {"omitted": "wrong", "not_reached": "wrong"}
-    found = Responses.from_wide(TABLE, missing=9, **both)
-    assert dense(found) == filled(0, 0, (0, 0))
-    found = Responses.from_wide(TABLE, missing=9, not_presented="", **both)
+    assert dense(Responses.from_wide(TABLE, missing=9, **BOTH)) == filled(0, 0, (0, 0))
+    found = Responses.from_wide(TABLE, missing=9, not_presented="", **BOTH)
     assert dense(found) == [[1, _, 0, 1, _], [_] * 5, [0, 1, 1, 1, 1], [_, _, 0, _, _], [1, 0, 0, _, 0]]
     text = [["A", "x", "", "B", "-"], ["A", "B", "C", "D", "E"]]
     key = dict(zip("12345", "ABCDE", strict=True))
-    found = Responses.from_wide(text, items=list("12345"), key=key, missing="-", not_presented="x", **both)
+    found = Responses.from_wide(text, items=list("12345"), key=key, missing="-", not_presented="x", **BOTH)
     assert dense(found)[0] == [1, _, 0, 0, 0]
-    block = found.blocks[0]
-    assert block.options is not None
-    assert found.raw is not None
-    assert sorted(block.options[:4].tolist()) == [0, 0, 1, found.raw.options.index("B")]
+    assert sorted(found.blocks[0].options[:4].tolist()) == [0, 0, 1, found.raw.options.index("B")]
 
 
 def test_a_file_for_each_form_needs_no_code(tmp_path):
     (tmp_path / "a.csv").write_text("id,q1,q2,q3\nann,1,,0\nbob,1,0,\n")
     (tmp_path / "b.csv").write_text("id,q3,q4\ncy,1,\ndi,,1\n")
-    found = si.read([tmp_path / "a.csv", tmp_path / "b.csv"], omitted="wrong", not_reached="wrong")
+    found = si.read([tmp_path / "a.csv", tmp_path / "b.csv"], **BOTH)
     assert dense(found) == [[1, 0, 0, _], [1, 0, 0, _], [_, _, 1, 0], [_, _, 0, 1]]
 
 
 def test_pieces_of_a_large_table_are_counted_together(monkeypatch, tmp_path):
-    from spectral_irt.reading import frame as tabular
-    from spectral_irt.reading import wide_builder as sheets
-    from spectral_irt.reading import wide_builder as wide_tables
-
     rng = np.random.default_rng(0)
     table = rng.integers(0, 2, (300, 7)).astype(float)
     table[rng.random(table.shape) < 0.3] = np.nan
     table[:, 0] = 1
     names = [f"q{k}" for k in range(7)]
     frame = pl.DataFrame(table, schema=names).with_columns(pl.all().fill_nan(None).cast(pl.Int64))
-    frame.write_csv(tmp_path / "answers.csv")
-    whole = si.read(tmp_path / "answers.csv", omitted="wrong")
-    for module, name, value in ((wide_tables, "BLOCK_RESPONSES", 70), (sheets, "BLOCK_RESPONSES", 90)):
-        monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(wide_tables, "LEAST_ROWS", 4)
-    assert tabular
+    whole = si.read(save(frame, tmp_path / "answers.csv"), omitted="wrong")
+    monkeypatch.setattr(wide_builder, "BLOCK_RESPONSES", 90)
+    monkeypatch.setattr(wide_builder, "LEAST_ROWS", 4)
     parts = si.read(tmp_path / "answers.csv", omitted="wrong")
     assert len(parts.blocks) > 10
     np.testing.assert_array_equal(parts.to_dense(), whole.to_dense())
@@ -108,8 +99,6 @@ def test_pieces_of_a_large_table_are_counted_together(monkeypatch, tmp_path):
     for k, name in enumerate(names):
         blank = [person for person in range(300) if np.isnan(table[person, k])]
         want = sum(k < last[person] for person in blank), sum(k > last[person] for person in blank)
-        assert whole.raw is not None
-        assert whole.raw.blanks is not None
         assert whole.raw.blanks[name] == want
 
 
@@ -122,6 +111,11 @@ def test_a_form_taken_for_omission_is_said():
     assert "6 omitted (25.0% of all)" in notes[0].sentence
 
 
+LONG = "person,item,response\nann,q1,1\nann,q2,\n"
+WIDE = "id,q1,q2\nann,1,0\nbob,,1\n"
+LINES = '{"id": "ann", "responses": {"q1": 1, "q2": null}}\n'
+
+
 @pytest.mark.parametrize("name", ["omitted", "not_reached"])
 def test_where_blanks_have_no_place_it_is_an_error(name, tmp_path):
     how = {name: "wrong"}
@@ -129,48 +123,42 @@ def test_where_blanks_have_no_place_it_is_an_error(name, tmp_path):
         Responses.from_long(["a"], ["q"], [1], **how)
     with pytest.raises(OptionError, match="sparse"):
         Responses.from_wide(sparse.csr_array(np.array([[1, 0], [0, 1]])), **how)
-    (tmp_path / "long.csv").write_text("person,item,response\nann,q1,1\nann,q2,\n")
-    (tmp_path / "wide.csv").write_text("id,q1,q2\nann,1,0\nbob,,1\n")
-    (tmp_path / "lines.jsonl").write_text('{"id": "ann", "responses": {"q1": 1, "q2": null}}\n')
-    for file in ("long.csv", "lines.jsonl"):
-        with pytest.raises(OptionError, match="row for each answer"):
-            si.read(tmp_path / file, **how)
-    for more in ({"orient": "items"}, {"duplicates": "last"}):
-        with pytest.raises(OptionError, match="several rows, or a row is an item"):
-            si.read(tmp_path / "wide.csv", **how, **more)
-    with pytest.raises(OptionError, match=f"`{name}` is 'zero'; it can be 'missing', 'wrong'"):
-        si.read(tmp_path / "wide.csv", **{name: "zero"})
-    with pytest.raises(OptionError, match="is for tests, and `above_mean` for ratings"):
-        si.read(tmp_path / "wide.csv", above_mean="right", **how)
+    for file, text, options, said in (
+        ("long.csv", LONG, how, "row for each answer"),
+        ("lines.jsonl", LINES, how, "row for each answer"),
+        ("wide.csv", WIDE, how | {"orient": "items"}, "several rows, or a row is an item"),
+        ("wide.csv", WIDE, how | {"duplicates": "last"}, "several rows, or a row is an item"),
+        ("wide.csv", WIDE, {name: "zero"}, f"`{name}` is 'zero'; it can be 'missing', 'wrong'"),
+        ("wide.csv", WIDE, how | {"above_mean": "right"}, "is for tests, and `above_mean` for ratings"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            read_text(tmp_path, text, file, **options)
 
 
 # ------------------------------------------------------------------ keys
 
 
 def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path):
-    (tmp_path / "a.csv").write_text("id,q1,q2\nann, A ,b\nbob,a,B\ncy,9,A\ndi,A,  \n")
-    found = si.read(tmp_path / "a.csv", key={"q1": "A", "q2": " B", "q7": "C"})
-    by_code = {note.code: note for note in found.notes}
-    assert "2 answers are in the key except for upper or lower case: 'b', 'a' instead of 'B', 'A'" in by_code[
-        "spelled_unlike_key"
-    ].sentence  # fmt: skip
-    assert "1 answer is '9'" in by_code["options_like_codes"].sentence
-    assert "missing='9'" in by_code["options_like_codes"].remedy
-    assert by_code["key_items_not_there"].items == ("q7",)
-    assert by_code["key_items_not_there"].severity == "note"
+    text = "id,q1,q2\nann, A ,b\nbob,a,B\ncy,9,A\ndi,A,  \n"
+    found = read_text(tmp_path, text, key={"q1": "A", "q2": " B", "q7": "C"})
+    said = notes(found)
+    assert (
+        "2 answers are in the key except for upper or lower case: 'b', 'a' instead of"
+        in said["spelled_unlike_key"].sentence
+    )
+    assert "1 answer is '9'" in said["options_like_codes"].sentence
+    assert "missing='9'" in said["options_like_codes"].remedy
+    assert (said["key_items_not_there"].items, said["key_items_not_there"].severity) == (("q7",), "note")
     assert dense(found) == [[1, 0], [0, 1], [0, 0], [1, _]]
-    assert found.raw is not None
     assert found.raw.blanks == {"q1": (0, 0), "q2": (0, 1)}
-    plain = si.read(tmp_path / "a.csv", key={"q1": "A", "q2": "B"}, missing=["9", "a", "b"])
-    assert {note.code for note in plain.notes} == {"items_taken"}
+    plain = read_text(tmp_path, text, key={"q1": "A", "q2": "B"}, missing=["9", "a", "b"])
+    assert set(notes(plain)) == {"items_taken"}
 
 
 def test_without_a_key_answers_take_no_more_room():
     found = Responses.from_wide([[1, 0], [0, 1]])
     assert found.blocks[0].options is None
-    assert found.raw is not None
     assert not found.raw.options
     keyed = Responses.from_wide([["A", "B"], ["B", "B"]], key={0: "A", 1: "B"})
-    assert keyed.blocks[0].options is not None
     assert keyed.blocks[0].options.itemsize == 1
     assert keyed.digest() == Responses.from_wide([[1, 1], [0, 1]]).digest()

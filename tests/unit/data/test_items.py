@@ -1,40 +1,33 @@
 """What is an item and what is not: attributes of the people, total scores, columns that a key does not have."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
+from reading import complaint, notes, read_text, save
 from spectral_irt import SpectralRasch
 from spectral_irt.data import Responses
 from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError, SpectralIrtError, for_shell
 from spectral_irt.reading import read
 
 ITEMS = ["q1", "q2", "q3", "q4"]
+
+
 RNG = np.random.default_rng(11)
+
+
 ANSWERS = {name: (RNG.random(40) < 0.6).astype(int).tolist() for name in ITEMS}
+
+
 PEOPLE = [f"p{k}" for k in range(40)]
+
+
 BINARY = (RNG.random(40) < 0.5).astype(int).tolist()
 
 
 def table(**attributes):
     return pl.DataFrame({"student": PEOPLE, **attributes, **ANSWERS})
-
-
-def save(frame, path):
-    if path.suffix == ".csv":
-        frame.write_csv(path)
-    elif path.suffix == ".parquet":
-        frame.write_parquet(path)
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in frame.to_dicts()))
-    return path
-
-
-def said(responses):
-    return {finding.code: finding for finding in responses.notes}
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
@@ -44,16 +37,13 @@ def test_attributes_are_not_items(kind, tmp_path):
     assert found.items.tolist() == ITEMS
     assert found.persons.tolist() == PEOPLE
     np.testing.assert_array_equal(found.to_dense(), frame.select(ITEMS).to_numpy())
-    left = said(found)["attribute_columns"]
-    assert left.severity == "warning"
-    assert left.items == ("Gender", "school_id", "age")
+    left, taken = notes(found)["attribute_columns"], notes(found)["items_taken"]
+    assert (left.severity, left.items) == ("warning", ("Gender", "school_id", "age"))
     assert "3 columns 'Gender', 'school_id', 'age'" in left.sentence
     assert "items='q*,Gender'" in left.remedy
-    taken = said(found)["items_taken"]
     assert taken.items == tuple(ITEMS)
     assert taken.sentence.startswith("Items: 4 columns 'q1', 'q2', 'q3', 'q4'. People are labeled by")
-    assert found.findings()[:2] == found.notes
-    assert SpectralRasch().fit(found).findings_[:2] == found.notes
+    assert found.findings()[:2] == found.notes == SpectralRasch().fit(found).findings_[:2]
 
 
 @pytest.mark.parametrize("name", ["sex", "GROUP", "class", "School", "form", "grade", "student_sex", "testForm"])
@@ -67,15 +57,15 @@ def test_names_of_measures(name):
     assert read(table(**{name: list(range(40))})).items.tolist() == ITEMS
     kept = read(table(**{name: BINARY}))
     assert kept.items.tolist() == [name, *ITEMS]
-    assert said(kept)["suspect_items"].items == (name,)
-    assert f"ignore={name!r}" in said(kept)["suspect_items"].remedy
+    assert notes(kept)["suspect_items"].items == (name,)
+    assert f"ignore={name!r}" in notes(kept)["suspect_items"].remedy
 
 
 @pytest.mark.parametrize("name", ["score1", "form3_q2", "classic", "aged", "groups", "x", "identity"])
 def test_names_that_do_not(name):
     found = read(table(**{name: BINARY}))
     assert found.items.tolist() == [name, *ITEMS]
-    assert list(said(found)) == ["items_taken"]
+    assert list(notes(found)) == ["items_taken"]
 
 
 @pytest.mark.parametrize(
@@ -87,52 +77,44 @@ def test_names_that_do_not(name):
     ],
 )
 def test_where_all_items_are_called_so_they_are_items(names):
-    frame = table().select("student", **dict(zip(names, ITEMS, strict=True)))
-    found = read(frame)
+    found = read(table().select("student", **dict(zip(names, ITEMS, strict=True))))
     assert found.items.tolist() == names
-    assert list(said(found)) == ["items_taken"]
+    assert list(notes(found)) == ["items_taken"]
 
 
 def test_an_attribute_before_the_labels():
-    frame = table().select(pl.Series("school", BINARY), pl.all())
-    found = read(frame)
+    found = read(table().select(pl.Series("school", BINARY), pl.all()))
     assert found.persons.tolist() == PEOPLE
     assert found.items.tolist() == ITEMS
 
 
-def test_a_total_score_by_its_values(tmp_path):
+def test_a_total_score_by_its_values():
     frame = table().with_columns(raw=pl.sum_horizontal(ITEMS))
-    found = read(save(frame, tmp_path / "a.csv"))
+    found = read(frame)
     assert found.items.tolist() == ITEMS
-    assert said(found)["total_columns"].items == ("raw",)
-    rated = frame.select("student", **{name: pl.col(name) * 3 for name in ITEMS}).with_columns(
-        raw=pl.sum_horizontal(ITEMS)
-    )
-    assert read(rated, threshold=1).items.tolist() == ITEMS
+    assert notes(found)["total_columns"].items == ("raw",)
+    assert read(frame.with_columns(pl.col(*ITEMS, "raw") * 3), threshold=1).items.tolist() == ITEMS
     frame = frame.with_columns(raw=pl.when(pl.col("student") == "p7").then(0).otherwise(pl.col("raw")))
     with pytest.raises(ResponseValueError, match="column 'raw'"):  # not the sum
         read(frame)
 
 
-# ------------------------------------------------------------------------------------------ what is said
+# ------------------------------------------------------------------ items and columns to ignore, as asked
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
-@pytest.mark.parametrize("items", ["q*,gender", ["q?", "gender"], ["q1", "q2,q3", "q4", "gender"]])
-def test_items_by_name_and_pattern(items, kind, tmp_path):
-    frame = table(gender=BINARY, city=["x"] * 40)
-    found = read(save(frame, tmp_path / f"a.{kind}"), items=items)
-    assert found.items.tolist() == ["gender", *ITEMS]
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({"items": items} for items in ("q*,gender", ["q?", "gender"], ["q1", "q2,q3", "q4", "gender"])),
+        *({"ignore": ignore, "items": None} for ignore in ("city, hair", ["city,hair"], ["city", "hair"])),
+    ],
+)
+def test_items_by_name_and_pattern_and_columns_to_ignore(asked, kind, tmp_path):
+    found = read(save(table(gender=BINARY, city=["x"] * 40, hair=["y"] * 40), tmp_path / f"a.{kind}"), **asked)
+    assert found.items.tolist() == ([] if "ignore" in asked else ["gender"]) + ITEMS
     assert found.persons.tolist() == PEOPLE
-    assert list(said(found)) == ["items_taken"]
-
-
-def test_items_of_nested_answers(tmp_path):
-    file = tmp_path / "a.jsonl"
-    file.write_text('{"id": "x", "responses": {"q1": 1, "q2": 0}}\n{"id": "y", "responses": {}}\n')
-    assert read(file).counts.tolist() == [2, 0]
-    with pytest.raises(OptionError, match="has objects of answers"):
-        read(file, items="q*")
+    assert set(notes(found)) <= {"items_taken", "attribute_columns"}
 
 
 def test_a_name_with_a_comma():
@@ -141,28 +123,76 @@ def test_a_name_with_a_comma():
     assert read(frame, ignore=["a,b", "a"]).items.tolist() == ["q2", "q3", "q4"]
 
 
-def test_items_that_cannot_be(tmp_path):
-    with pytest.raises(OptionError, match=r"no column 'z\*' for `items`"):
-        read(table(), items="q1,z*")
-    long = pl.DataFrame({"person": ["a", "a"], "item": ["q1", "q2"], "response": [1, 0]})
-    with pytest.raises(OptionError, match="`items=` names columns of a wide table"):
-        read(long, items="q1")
-    with pytest.raises(OptionError, match="a column is a person"):
-        read(table(), items="q1", orient="items")
+def test_items_of_nested_answers(tmp_path):
+    text = '{"id": "x", "responses": {"q1": 1, "q2": 0}}\n{"id": "y", "responses": {}}\n'
+    assert read_text(tmp_path, text, "a.jsonl").counts.tolist() == [2, 0]
+    with pytest.raises(OptionError, match="has objects of answers"):
+        read(tmp_path / "a.jsonl", items="q*")
 
 
-def test_columns_to_ignore_in_one_word(tmp_path):
-    frame = table(city=["x"] * 40, hair=["y"] * 40)
-    for kind in ("csv", "jsonl"):
-        file = save(frame, tmp_path / f"a.{kind}")
-        assert read(file, ignore="city, hair").items.tolist() == ITEMS
-        assert read(file, ignore=["city,hair"]).items.tolist() == ITEMS
-        assert read(file, ignore=["city", "hair"]).items.tolist() == ITEMS
-        with pytest.raises(OptionError, match="'hat' for `ignore`"):
-            read(file, ignore="city,hat")
+LONG = pl.DataFrame({"person": ["a", "a"], "item": ["q1", "q2"], "response": [1, 0]})
+SEXES = table(sex=["f", "m"] * 20)
 
 
-# ------------------------------------------------------------------------------------------------ a key
+@pytest.mark.parametrize(
+    ("frame", "options", "said"),
+    [
+        (table(), {"items": "q1,z*"}, r"no column 'z\*' for `items`"),
+        (LONG, {"items": "q1"}, "`items=` names columns of a wide table"),
+        (table(), {"items": "q1", "orient": "items"}, "a column is a person"),
+        (SEXES, {"ignore": "sec"}, r"no column 'sec' for `ignore`; .* Did you mean 'sex'"),
+        (SEXES, {"person": "student", "ignore": ["student", "sex"]}, r"'student' of .* labels the rows"),
+        (table(), {"ignore": ITEMS}, "no answers beside the columns to ignore"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["frame", "csv", "jsonl"])
+def test_items_that_cannot_be(frame, options, said, kind, tmp_path):
+    with pytest.raises(OptionError, match=said):
+        read(frame if kind == "frame" else save(frame, tmp_path / f"a.{kind}"), **options)
+
+
+# ------------------------------------------------------------------ columns unlike the others
+
+
+def test_columns_unlike_the_others_are_left_out_and_named():
+    """The culprit is named, not the majority."""
+    rng = np.random.default_rng(1)
+    items = {f"R{k}": rng.integers(1, 6, 60).tolist() for k in range(8)}
+    odd = {
+        "zscore": rng.normal(size=60).round(3).tolist(),
+        "anger": rng.integers(20, 60, 60).tolist(),
+        "land": [36, 158, 752] * 20,
+        "comment": ["fine", "no idea", "long"] * 20,
+        "age group": [0, 1] * 30,
+        "education": [1, 2, 3, 4, 5] * 12,
+    }
+    found = read(pl.DataFrame({**items, **odd}))
+    assert found.items.tolist() == list(items)
+    left = notes(found)
+    assert set(left["unlike_columns"].items) | set(left["attribute_columns"].items) == set(odd)
+    for text in ("'zscore' holds fractions", "'anger' holds", "'land' holds the codes 36", "'comment' holds words"):
+        assert text in left["unlike_columns"].sentence
+    named = read(pl.DataFrame({**items, **odd}), items="R*,anger", threshold=3)
+    assert named.items.tolist() == [*items, "anger"]
+
+
+def test_too_few_columns_to_say_what_most_are_like():
+    answers = {f"q{k}": [1, 0, 1] for k in range(1, 4)}
+    said = complaint(
+        pl.DataFrame({"name": ["ann", "bob", "eve"], "eyes": list("fmf"), "height": [31, 44, 17], **answers})
+    )
+    assert for_shell(said).endswith("say --ignore eyes,height.")
+
+
+def test_stray_values_are_no_reason_to_leave_a_column_out():
+    rng = np.random.default_rng(2)
+    answers = {f"q{k}": rng.integers(0, 2, 40).tolist() for k in range(6)}
+    answers["q3"][5] = 9
+    assert "'q3'" in complaint(pl.DataFrame(answers))
+    assert read(pl.DataFrame(answers), missing=9).n_items == 6
+
+
+# ------------------------------------------------------------------ a key
 
 CHOICES = pl.DataFrame(
     {"student": list("abc"), "city": list("xyx"), "q1": list("ABA"), "sex": list("fmf"), "q2": list("BBC")}
@@ -174,50 +204,40 @@ def test_columns_that_are_not_in_the_key(kind, tmp_path):
     found = read(save(CHOICES, tmp_path / f"a.{kind}"), key={"q1": "A", "q2": "B", "q9": "C"})
     assert found.items.tolist() == ["q1", "q2"]
     assert found.to_dense().tolist() == [[1, 1], [0, 1], [1, 0]]
-    left = said(found)["not_in_key"]
+    left = notes(found)["not_in_key"]
     assert (left.items, left.severity) == (("city", "sex"), "warning")
     attribute = read(tmp_path / f"a.{kind}", key={"city": "x", "q1": "A", "q2": "B"})
     assert attribute.items.tolist() == ["city", "q1", "q2"]
-    assert said(attribute)["not_in_key"].severity == "note"  # sex is not an item by its name
+    assert notes(attribute)["not_in_key"].severity == "note"  # sex is not an item by its name
+    assert "the key has no answer for" in complaint(tmp_path / f"a.{kind}", key={"z1": "A"})
 
 
-def test_no_column_in_the_key():
-    with pytest.raises(OptionError, match="the key has no answer for"):
-        read(CHOICES, key={"z1": "A"})
-
-
-# ------------------------------------------------------------------------------------------ fit of a frame
+# ------------------------------------------------------------------ fit of a frame
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_fit_takes_what_the_readers_take(kind):
-    def native(frame):
-        return {"pandas": frame.to_pandas, "polars": lambda: frame, "pyarrow": frame.to_arrow}[kind]()
-
     wide = table(gender=BINARY)
-    expected = SpectralRasch().fit(wide.select(ITEMS).to_numpy()).difficulty_
-    fit = SpectralRasch().fit(native(wide))
-    assert fit.item_labels_.tolist() == ITEMS
-    np.testing.assert_allclose(fit.difficulty_, expected, atol=1e-9)
-    assert {finding.code for finding in fit.findings_} >= {"items_taken", "attribute_columns"}
     long = wide.select("student", *ITEMS).unpivot(index="student", variable_name="question", value_name="correct")
-    fit = SpectralRasch().fit(native(long))
-    assert fit.item_labels_.tolist() == ITEMS
-    np.testing.assert_allclose(fit.difficulty_, expected, atol=1e-9)
-    assert fit.analyse(native(long)).persons().shape[0] == 40
+    expected = SpectralRasch().fit(wide.select(ITEMS).to_numpy()).difficulty_
+    for frame in (wide, long):
+        native = {"pandas": frame.to_pandas, "polars": frame.clone, "pyarrow": frame.to_arrow}[kind]()
+        fit = SpectralRasch().fit(native)
+        assert fit.item_labels_.tolist() == ITEMS
+        np.testing.assert_allclose(fit.difficulty_, expected, atol=1e-9)
+        if frame is wide:
+            assert {finding.code for finding in fit.findings_} >= {"items_taken", "attribute_columns"}
+        assert fit.analyse(native).persons().shape[0] == 40
 
 
 def test_fit_keeps_a_wide_frame_as_it_was():
     frame = pd.DataFrame(ANSWERS, index=PEOPLE)
     frame.iloc[3, 1] = np.nan
-    responses = read(frame)
     explicit = Responses.from_wide(frame)
-    assert responses.digest() == explicit.digest()
-    np.testing.assert_array_equal(SpectralRasch().fit(frame).difficulty_, SpectralRasch().fit(explicit).difficulty_)
-    rated = frame * 4
-    np.testing.assert_array_equal(
-        SpectralRasch(threshold=2).fit(rated).difficulty_, SpectralRasch().fit(explicit).difficulty_
-    )
+    assert read(frame).digest() == explicit.digest()
+    expected = SpectralRasch().fit(explicit).difficulty_
+    np.testing.assert_array_equal(SpectralRasch().fit(frame).difficulty_, expected)
+    np.testing.assert_array_equal(SpectralRasch(threshold=2).fit(frame * 4).difficulty_, expected)
 
 
 def test_what_fit_cannot_be_told_goes_to_the_reader():
@@ -227,7 +247,7 @@ def test_what_fit_cannot_be_told_goes_to_the_reader():
     assert SpectralRasch().fit(read(frame, ignore="city")).n_features_in_ == 4
 
 
-# --------------------------------------------------------------------------------- as a spreadsheet saved it
+# ------------------------------------------------------------------ as a spreadsheet saved it
 
 
 def messy(*more):
@@ -250,43 +270,6 @@ def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path):
 
 def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_path):
     (tmp_path / "a.csv").write_bytes(messy())
-    with pytest.raises(ResponseValueError) as raised:
-        read(tmp_path / "a.csv")
-    assert "If - means 'not answered', say --missing '-'" in for_shell(str(raised.value))
-    assert "If the column is not an item, say --ignore Bemerkung" in for_shell(str(raised.value))
-
-
-def test_columns_unlike_the_others_are_left_out_and_named(tmp_path):
-    """The culprit is named, not the majority."""
-    rng = np.random.default_rng(1)
-    items = {f"R{k}": rng.integers(1, 6, 60).tolist() for k in range(8)}
-    odd = {
-        "zscore": rng.normal(size=60).round(3).tolist(),
-        "anger": rng.integers(20, 60, 60).tolist(),
-        "land": [[36, 158, 752][k % 3] for k in range(60)],
-        "comment": [["fine", "no idea", "long"][k % 3] for k in range(60)],
-        "age group": [k % 2 for k in range(60)],
-        "education": [1 + k % 5 for k in range(60)],
-    }
-    path = tmp_path / "survey.csv"
-    pl.DataFrame({**items, **odd}).write_csv(path)
-    found = read(path)
-    assert found.items.tolist() == list(items)
-    notes = {finding.code: finding for finding in found.notes}
-    assert set(notes["unlike_columns"].items) | set(notes["attribute_columns"].items) == set(odd)
-    said = notes["unlike_columns"].sentence
-    for text in ("'zscore' holds fractions", "'anger' holds", "'land' holds the codes 36", "'comment' holds words"):
-        assert text in said
-    named = read(path, items="R*,anger", threshold=3)
-    assert named.items.tolist() == [*items, "anger"]
-
-
-def test_stray_values_are_no_reason_to_leave_a_column_out(tmp_path):
-    rng = np.random.default_rng(2)
-    table = {f"q{k}": rng.integers(0, 2, 40).tolist() for k in range(6)}
-    table["q3"][5] = 9
-    path = tmp_path / "quiz.csv"
-    pl.DataFrame(table).write_csv(path)
-    with pytest.raises(ResponseValueError, match="'q3'"):
-        read(path)
-    assert read(path, missing=9).n_items == 6
+    said = for_shell(complaint(tmp_path / "a.csv"))
+    assert "If - means 'not answered', say --missing '-'" in said
+    assert "If the column is not an item, say --ignore Bemerkung" in said

@@ -11,46 +11,57 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
+from reading import read_text
 from spectral_irt.data import packed_file as packed
 from spectral_irt.data.block import Block
 from spectral_irt.data.packed_file import HEAD, PackedWriter, open_responses
-from spectral_irt.data.responses import Responses
 from spectral_irt.engine.memory import is_mapped
 from spectral_irt.errors import OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
 
 
 def same(a, b):
     assert a.digest() == b.digest()
-    assert (a.persons.tolist(), a.items.tolist(), a.source, a.words, a.raw) == (
-        *(b.persons.tolist(), b.items.tolist()),
-        *(b.source, b.words, b.raw),
-    )
-    assert a.frame_kind == b.frame_kind
-    assert a.notes == b.notes
+    for name in ("persons", "items"):
+        assert getattr(a, name).tolist() == getattr(b, name).tolist()
+    for name in ("source", "words", "raw", "frame_kind", "notes"):
+        assert getattr(a, name) == getattr(b, name)
     assert [for_shell(note.remedy) for note in a.notes] == [for_shell(note.remedy) for note in b.notes]
 
 
 @pytest.fixture
 def keyed(tmp_path):
     """Multiple choice with blanks that count as wrong, an option spelled unlike the key, and strange labels."""
-    rows = ["who,q1,q2,né", "ann,A,b,C", "bob,B,,C", 'ç"\n,A,B,', "dee,,,"]
-    (tmp_path / "choices.csv").write_text("\n".join(rows).replace('ç"\n', '"ç""\n"'), encoding="utf-8")
-    key = {"q1": "A", "q2": "B", "né": "C"}
-    return si.read(tmp_path / "choices.csv", key=key, omitted="wrong")
+    rows = ["who,q1,q2,né", "ann,A,b,C", "bob,B,,C", '"ç""\n",A,B,', "dee,,,"]
+    return read_text(tmp_path, "\n".join(rows), key={"q1": "A", "q2": "B", "né": "C"}, omitted="wrong")
 
 
-def test_everything_comes_back(keyed, tmp_path):
-    assert keyed.raw is not None
-    assert keyed.raw.options
-    assert keyed.notes
-    keyed.save(tmp_path / "a.packed")
-    back = open_responses(tmp_path / "a.packed")
-    same(keyed, back)
-    for old, new in zip(keyed.blocks, back.blocks, strict=True):
-        assert np.array_equal(old.options, new.options)
-        assert is_mapped(new.items)
-        assert is_mapped(new.indptr)
-    same(keyed, si.read(tmp_path / "a.packed"))
+@pytest.fixture
+def rated():
+    """Four items with four categories each: twelve thresholds."""
+    return si.Responses.from_wide(np.random.default_rng(1).integers(0, 4, (40, 4)), ordered=True)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "a.packed"
+
+
+@pytest.fixture(params=["keyed", "rated"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_everything_comes_back(either, file):
+    for given in (either, either.take_items(np.arange(either.n_items)[::-1])):
+        given.save(file)
+        back = open_responses(file)
+        same(given, back)
+        same(given, si.read(file))
+        np.testing.assert_array_equal(back.category_codes(), given.category_codes())
+        for old, new in zip(given.blocks, back.blocks, strict=True):
+            np.testing.assert_array_equal(old.options, new.options)
+            assert is_mapped(new.items)
+            assert is_mapped(new.indptr)
 
 
 @pytest.mark.parametrize(
@@ -58,33 +69,25 @@ def test_everything_comes_back(keyed, tmp_path):
     [["a", "b", "c"], [3, 1, 2**40], ["x", 1, 2.5], ["", "\ud800", "a\0b"], [True, "y", -1]],
     ids=["text", "numbers", "mixed", "odd text", "truth"],
 )
-def test_labels(labels, tmp_path):
-    given = Responses.from_wide([[1, 0, 1], [0, 1, None]], items=labels)
-    given.save(tmp_path / "a.packed")
-    back = open_responses(tmp_path / "a.packed").items
+def test_labels(labels, file):
+    given = si.Responses.from_wide([[1, 0, 1], [0, 1, None]], items=labels)
+    given.save(file)
+    back = open_responses(file).items
     assert [(type(one), one) for one in back.tolist()] == [(type(one), one) for one in given.items.tolist()]
 
 
-def test_ordered_answers(tmp_path):
-    given = si.Responses.from_wide([[0, 1, None], [2, 0, 1], [1, 1, 0], [2, 0, 1]], ordered=True)
-    given.save(tmp_path / "a.packed")
-    back = open_responses(tmp_path / "a.packed")
-    assert isinstance(back, si.Responses)
-    assert np.array_equal(back.to_dense(), given.to_dense(), equal_nan=True)
-    assert np.array_equal(back.category_codes(), given.category_codes(), equal_nan=True)
-    assert np.array_equal(si.read(tmp_path / "a.packed", ordered=True).to_dense(), given.to_dense(), equal_nan=True)
+def test_ordered_answers_are_no_right_and_wrong_ones(rated, file):
+    rated.save(file)
+    assert si.read(file, ordered=True).digest() == rated.digest()
     with pytest.raises(ResponseValueError, match="ordered categories"):
-        si.read(tmp_path / "a.packed", ordered=False)
-    assert np.array_equal(si.read(tmp_path / "a.packed").to_dense(), given.to_dense(), equal_nan=True)
+        si.read(file, ordered=False)
 
 
 @pytest.mark.slow
-def test_no_changed_byte_goes_unnoticed(keyed, tmp_path):
+def test_no_changed_byte_goes_unnoticed(keyed, file):
     """A flipped bit anywhere is an error in a sentence; only the padding between parts may be anything."""
-    file = tmp_path / "a.packed"
     keyed.save(file)
-    whole = bytearray(file.read_bytes())
-    unnoticed = 0
+    whole, unnoticed = bytearray(file.read_bytes()), 0
     for k in range(0, len(whole), 7):
         whole[k] ^= 0x10
         file.write_bytes(whole)
@@ -96,12 +99,10 @@ def test_no_changed_byte_goes_unnoticed(keyed, tmp_path):
             unnoticed += 1
             assert back.digest() == keyed.digest()
         whole[k] ^= 0x10
-    parts = 4 * len(keyed.blocks) + 2
-    assert unnoticed <= parts * packed.ALIGNED
+    assert unnoticed <= (4 * len(keyed.blocks) + 2) * packed.ALIGNED
 
 
-def test_a_newer_version(keyed, tmp_path):
-    file = tmp_path / "a.packed"
+def test_a_newer_version(keyed, file):
     keyed.save(file)
     whole = bytearray(file.read_bytes())
     whole[8:12] = struct.pack("<I", packed.VERSION + 1)
@@ -112,27 +113,26 @@ def test_a_newer_version(keyed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("block", "what"),
+    ("end", "split", "items", "what"),
     [
-        (Block(np.array([0, 2]), np.array([1]), np.array([0, 7], dtype=np.int32)), "items that it does not name"),
-        (Block(np.array([0, 2]), np.array([1]), np.array([-1, 0], dtype=np.int32)), "items that it does not name"),
-        (Block(np.array([0, 9]), np.array([1]), np.array([0, 1], dtype=np.int32)), "overlap"),
-        (Block(np.array([0, 2]), np.array([5]), np.array([0, 1], dtype=np.int32)), "overlap"),
+        (2, 1, [0, 7], "items that it does not name"),
+        (2, 1, [-1, 0], "items that it does not name"),
+        (9, 1, [0, 1], "overlap"),
+        (2, 5, [0, 1], "overlap"),
     ],
 )
-def test_numbers_that_would_lead_outside(block, what, tmp_path):
+def test_numbers_that_would_lead_outside(end, split, items, what, file):
     """Checksums protect from accidents; a file from somebody else may be wrong and agree with its own checksums."""
     target = io.BytesIO()
     writer = PackedWriter(target)
-    writer.add(block)
+    writer.add(Block(np.array([0, end]), np.array([split]), np.array(items, dtype=np.int32)))
     writer.finish(persons=np.arange(1), items=np.arange(2))
-    (tmp_path / "a.packed").write_bytes(target.getvalue())
+    file.write_bytes(target.getvalue())
     with pytest.raises(ReadError, match=what):
-        open_responses(tmp_path / "a.packed")
+        open_responses(file)
 
 
-def test_what_was_there_stays_when_the_disk_is_full(keyed, tmp_path, monkeypatch):
-    file = tmp_path / "a.packed"
+def test_what_was_there_stays_when_the_disk_is_full(keyed, file, monkeypatch):
     keyed.save(file)
     before = file.read_bytes()
 
@@ -143,7 +143,7 @@ def test_what_was_there_stays_when_the_disk_is_full(keyed, tmp_path, monkeypatch
     with pytest.raises(OutputError, match="the disk is full"):
         replace(keyed, source="other").save(file)
     assert file.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.packed", "choices.csv"]
+    assert sorted(path.name for path in file.parent.iterdir()) == ["a.packed", "answers.csv"]
 
 
 # ---------------------------------------------------- files of strangers, which agree with their own checksums
@@ -156,12 +156,9 @@ def written(whole, change):
     text = change(parts, record)
     if text is None:
         for place in places(record):
-            if (
-                isinstance(place[0], int)
-                and isinstance(place[1], int)
-                and 0 <= place[0] <= place[0] + place[1] <= start
-            ):
-                place[2] = zlib.crc32(parts[place[0] : place[0] + place[1]])
+            at, size = place[:2]
+            if isinstance(at, int) and isinstance(size, int) and 0 <= at <= at + size <= start:
+                place[2] = zlib.crc32(parts[at : at + size])
         text = json.dumps(record).encode()
     head = HEAD.pack(packed.MAGIC, packed.VERSION, 0, b"9", len(parts), len(text), zlib.crc32(text), 0)[:-4]
     return head + struct.pack("<I", zlib.crc32(head)) + bytes(parts[HEAD.size :]) + text
@@ -202,10 +199,7 @@ def of_record(path, value):
     return change
 
 
-@pytest.fixture
-def rated():
-    """Four items with four categories each: twelve thresholds."""
-    return si.Responses.from_wide(np.random.default_rng(1).integers(0, 4, (40, 4)), ordered=True)
+NOTE = {"code": "a", "severity": "deadly", "sentence": "", "remedy": "", "items": []}
 
 
 @pytest.mark.parametrize(
@@ -221,10 +215,7 @@ def rated():
         (lambda parts, record: b"[1]", "not the JSON of a packed file"),
         (of_record("counts", [float("inf"), 4, 160]), "makes no sense"),
         (of_record("counts", [40, 10**30, 160]), "makes no sense"),
-        (
-            of_record("notes", [{"code": "a", "severity": "deadly", "sentence": "", "remedy": "", "items": []}]),
-            "'deadly'",
-        ),
+        (of_record("notes", [NOTE]), "'deadly'"),
         (of_record("items", {"labels": "abcd"}), "makes no sense"),
         (of_record("items", {"labels": [1, 2]}), "makes no sense"),
         (of_record("frame_kind", "os"), "a kind of table that there is not"),
@@ -232,26 +223,24 @@ def rated():
         (of_record("blocks.0.items", [64, 1e300, 0]), "a part of it is nowhere"),
     ],
 )
-def test_a_crafted_file_of_ordered_answers(change, what, rated, tmp_path):
+def test_a_crafted_file_of_ordered_answers(change, what, rated, file):
     """Sums and sizes are checked before anything is allocated by them."""
-    file = tmp_path / "a.packed"
     rated.save(file)
     file.write_bytes(written(file.read_bytes(), change))
     with pytest.raises(ReadError, match=rf"a\.packed.*{what}"):
         si.open_responses(file)
 
 
-def test_an_option_without_a_name_and_an_item_twice(keyed, tmp_path):
-    file = tmp_path / "a.packed"
+def test_an_option_without_a_name_and_an_item_twice(keyed, file):
     keyed.save(file)
     whole, block = file.read_bytes(), keyed.blocks[0]
-    assert block.options is not None
-    file.write_bytes(written(whole, replaced("options", "u1", [200, *block.options[1:].tolist()])))
-    with pytest.raises(ReadError, match="has options that it does not name"):
-        open_responses(file)
-    file.write_bytes(written(whole, replaced("items", "<i4", [block.items[1], *block.items[1:].tolist()])))
-    with pytest.raises(ReadError, match="answered an item twice"):
-        open_responses(file)
+    for change, what in (
+        (replaced("options", "u1", [200, *block.options[1:].tolist()]), "has options that it does not name"),
+        (replaced("items", "<i4", [block.items[1], *block.items[1:].tolist()]), "answered an item twice"),
+    ):
+        file.write_bytes(written(whole, change))
+        with pytest.raises(ReadError, match=what):
+            open_responses(file)
 
 
 HOSTILE = [
@@ -292,10 +281,9 @@ def mutated(rng, parts, record):
         at = inner
 
 
-@pytest.mark.parametrize("which", ["keyed", "rated"])
-def test_whatever_is_changed_is_an_error_in_a_sentence(which, request, tmp_path):
-    file = tmp_path / "a.packed"
-    request.getfixturevalue(which).save(file)
+@pytest.mark.slow
+def test_whatever_is_changed_is_an_error_in_a_sentence(either, file):
+    either.save(file)
     whole, refused = file.read_bytes(), 0
     for seed in range(400):
         rng = np.random.default_rng(seed)
@@ -311,23 +299,13 @@ def test_whatever_is_changed_is_an_error_in_a_sentence(which, request, tmp_path)
     assert refused > 100
 
 
-def test_entries_that_are_no_answers(rated, tmp_path):
-    file = tmp_path / "a.packed"
+def test_entries_that_are_no_answers(rated, file):
     rated.save(file)
     whole, items = file.read_bytes(), np.concatenate([block.items for block in rated.blocks])
-    for k in range(len(rated.blocks[0].items[:12])):
-        for code in range(12):
-            if code != items[k]:  # another threshold of the item, or another item that was answered already
-                changed = items.copy()
-                changed[k] = code
-                file.write_bytes(written(whole, replaced("items", "<i4", changed.tolist())))
-                with pytest.raises(ReadError, match="answered an item twice, or in two categories"):
-                    open_responses(file)
-
-
-@pytest.mark.parametrize("answers", ["keyed", "rated"])
-def test_items_in_another_order_come_back(answers, request, tmp_path):
-    responses = request.getfixturevalue(answers)
-    turned = responses.take_items(np.arange(responses.n_items)[::-1])
-    turned.save(tmp_path / "a.packed")
-    assert open_responses(tmp_path / "a.packed").digest() == turned.digest()
+    for k in range(12):
+        for code in set(range(12)) - {items[k]}:  # another threshold of the item, or another item answered already
+            changed = items.copy()
+            changed[k] = code
+            file.write_bytes(written(whole, replaced("items", "<i4", changed.tolist())))
+            with pytest.raises(ReadError, match="answered an item twice, or in two categories"):
+                open_responses(file)

@@ -2,6 +2,9 @@
 
 import os
 import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -286,3 +289,21 @@ def test_texts_of_one_hash_are_told_apart_by_the_other(monkeypatch):
 
     monkeypatch.setattr(long_builder, "_keys_of", alike)
     check(pl.Series([f"{k}" for k in range(200)]), pl.Series([f"{7 * k}" for k in range(100)]))
+
+
+def test_threads_share_a_block():
+    answers = (np.random.default_rng(5).random((400, 6)) < 0.5).astype(float)
+    barrier = threading.Barrier(8)
+
+    def nnz(block):
+        barrier.wait()
+        return sum(half.nnz for half in block.halves(6))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(30):
+                assert set(pool.map(nnz, [Responses.from_wide(answers).blocks[0]] * 8)) == {answers.size}
+    finally:
+        sys.setswitchinterval(interval)

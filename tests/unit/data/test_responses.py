@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dense import AWKWARD
-from spectral_irt import simulate
+from spectral_irt import SpectralRasch, simulate
 from spectral_irt.data import Responses, as_responses, builder
 from spectral_irt.data.block import person_chunks
 from spectral_irt.data.same_items import distinct_rows
@@ -236,3 +236,28 @@ def test_as_responses():
     assert as_responses([[1.5, 2.5]], threshold=2).to_dense().tolist() == [[0, 1]]
     with pytest.raises(ReadError, match=r"spectral_irt\.read"):
         as_responses("answers.csv")
+
+
+# ------------------------------------------------------------------ what is handed out
+
+
+def test_what_was_learned_cannot_be_changed():
+    responses = Responses.from_wide([[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]])
+    fit = SpectralRasch().fit(responses)
+    names = [name for name in dir(fit) if name.endswith("_") and not name.startswith("_") and hasattr(fit, name)]
+    learned = {name: getattr(fit, name) for name in names if isinstance(getattr(fit, name), np.ndarray)}
+    assert {"item_counts_", "item_scores_", "item_labels_", "difficulty_", "se_", "status_"} <= set(learned)
+    for array in (*learned.values(), responses.counts, responses.item_counts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[0]
+
+
+def test_probabilities_of_a_table_of_answers():
+    answers = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
+    fit = SpectralRasch().fit(answers)
+    assert fit.predict_proba([0.0, 1.0]).shape == (2, 3)
+    assert fit.predict_proba(0.5).shape == (1, 3)
+    for table in (answers, np.array(answers), pd.DataFrame(answers), Responses.from_wide(answers)):
+        wanted = r"takes abilities, one number per person.* fit\.analyse\(answers\)\.persons\(\)"
+        with pytest.raises(OptionError, match=wanted):
+            fit.predict_proba(table)

@@ -1,6 +1,5 @@
 """Answers from folders, addresses, standard input and databases; and which of two answers came first."""
 
-import gzip
 import io
 import json
 import os
@@ -15,8 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from reading import PACKED, complaint, read_text, save
 from spectral_irt import read
-from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
+from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import formats as expanding
 from spectral_irt.reading.formats import find_files, open_table
 
@@ -25,30 +25,26 @@ pytestmark = pytest.mark.slow  # many short runs of whole jobs
 LONG = pl.DataFrame(
     {"person": ["ann", "ann", "bob", "bob", "cy"], "item": ["q1", "q2", "q1", "q2", "q1"], "response": [1, 0, 0, 1, 1]}
 )
-DENSE = [[1, 0], [0, 1], [1, np.nan]]
 
 
 def check(path=None, **options):
     responses = read(path, **options)
-    np.testing.assert_array_equal(responses.to_dense(), DENSE)
+    np.testing.assert_array_equal(responses.to_dense(), [[1, 0], [0, 1], [1, np.nan]])
     assert responses.persons.tolist() == ["ann", "bob", "cy"]
     assert responses.items.tolist() == ["q1", "q2"]
-
-
-def complaint(path=None, **options):
-    with pytest.raises(SpectralIrtError) as error:
-        read(path, **options)
-    return str(error.value)
 
 
 # ------------------------------------------------------------------ folders
 
 
+def in_folder(frame, folder, name="a.parquet"):
+    folder.mkdir(exist_ok=True)
+    return save(frame, folder / name)
+
+
 def test_a_folder_with_partitions(tmp_path):
     for item, part in LONG.group_by("item"):
-        folder = tmp_path / f"item={item[0]}"
-        folder.mkdir()
-        part.drop("item").write_parquet(folder / "part-0.parquet")
+        in_folder(part.drop("item"), tmp_path / f"item={item[0]}")
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / "item=q1" / ".part-0.parquet.crc").write_bytes(b"x")
     check(tmp_path)
@@ -58,25 +54,18 @@ def test_a_folder_with_partitions(tmp_path):
 
 def test_partitions_do_not_depend_on_how_a_path_is_written(tmp_path, monkeypatch):
     folder = tmp_path / "year=2024"
-    folder.mkdir()
-    LONG.write_parquet(folder / "a.parquet")
+    file = in_folder(LONG, folder)
     monkeypatch.chdir(folder)
-    for path in (folder / "a.parquet", folder, str(folder / "*.parquet"), "a.parquet", "."):
+    for path in (file, folder, str(folder / "*.parquet"), "a.parquet", "."):
         assert [open_table(file).columns[-1] for file in find_files(path)] == ["year"]
-
-
-def test_a_partition_without_rows_does_no_harm(tmp_path):
-    for year, part in (("2023", LONG), ("2024", LONG.clear())):
-        (tmp_path / f"year={year}").mkdir()
-        part.write_parquet(tmp_path / f"year={year}" / "a.parquet")
+    in_folder(LONG.clear(), tmp_path / "year=2023")  # a partition without rows does no harm
     check(tmp_path)
 
 
 def test_folders_name_people_and_are_never_items(tmp_path):
     for form in ("a", "b"):
-        (tmp_path / f"form={form}").mkdir()
         table = pl.DataFrame({"who": [f"{form}1", f"{form}2"], "q1": [1, 0], "q2": [0, 1]})
-        table.write_parquet(tmp_path / f"form={form}" / "x.parquet")
+        in_folder(table, tmp_path / f"form={form}")
     wide = read(tmp_path)
     assert wide.items.tolist() == ["q1", "q2"]
     assert wide.persons.tolist() == ["a1", "a2", "b1", "b2"]
@@ -84,23 +73,24 @@ def test_folders_name_people_and_are_never_items(tmp_path):
     assert by_form.persons.tolist() == ["a", "b"]
 
 
-def test_files_that_do_not_agree(tmp_path):
-    LONG.write_parquet(tmp_path / "a.parquet")
-    LONG.rename({"response": "foo"}).write_parquet(tmp_path / "b.parquet")
-    said = complaint(tmp_path)
-    assert "b.parquet" in said
-    assert "'foo'" in said
-    LONG.with_columns(pl.lit("x").alias("response")).write_parquet(tmp_path / "b.parquet")
-    assert "b.parquet: column 'response', row 1 holds 'x'" in complaint(tmp_path)
-
-
-@pytest.mark.parametrize("damage", ["cut", "changed"])
-def test_a_damaged_file_in_the_middle_of_a_set(tmp_path, damage):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda path: save(LONG.rename({"response": "foo"}), path), ["b.parquet", "'foo'"]),
+        (
+            lambda path: save(LONG.with_columns(response=pl.lit("x")), path),
+            ["b.parquet: column 'response', row 1 holds 'x'"],
+        ),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), ["b.parquet cannot be read"]),
+        (lambda path: path.write_bytes(b"PAR1" + bytes(60) + path.read_bytes()[64:]), ["b.parquet cannot be read"]),
+    ],
+)
+def test_one_file_of_a_set_is_odd(tmp_path, change, said):
     for name in "abc":
-        LONG.with_columns(pl.col("person") + name).write_parquet(tmp_path / f"{name}.parquet")
-    whole = (tmp_path / "b.parquet").read_bytes()
-    (tmp_path / "b.parquet").write_bytes(whole[:-9] if damage == "cut" else whole[:4] + bytes(60) + whole[64:])
-    assert "b.parquet cannot be read" in complaint(tmp_path)
+        save(LONG.with_columns(pl.col("person") + name), tmp_path / f"{name}.parquet")
+    change(tmp_path / "b.parquet")
+    message = complaint(tmp_path)
+    assert all(words in message for words in said)
 
 
 # ------------------------------------------------------------------ addresses
@@ -111,12 +101,15 @@ class Store(BaseHTTPRequestHandler):
 
     content = b""
 
-    def do_HEAD(self):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.content)))
-        self.send_header("Last-Modified", "Mon, 16 Nov 2026 10:00:00 GMT")
-        self.send_header("ETag", '"x"')
+    def answer(self, status, part, **headers):
+        self.send_response(status)
+        stamp = {"Last-Modified": "Mon, 16 Nov 2026 10:00:00 GMT", "ETag": '"x"'}
+        for name, value in {"Content-Length": str(len(part)), **headers, **stamp}.items():
+            self.send_header(name, value)
         self.end_headers()
+
+    def do_HEAD(self):
+        self.answer(200, self.content)
 
     def do_GET(self):
         if "/bucket/a.parquet" not in self.path:
@@ -129,12 +122,8 @@ class Store(BaseHTTPRequestHandler):
             start = int(first) if first else max(stop - int(last), 0)
             stop = int(last) + 1 if first and last else stop
         part = self.content[start:stop]
-        self.send_response(206 if asked else 200)
-        self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(self.content)}")
-        self.send_header("Content-Length", str(len(part)))
-        self.send_header("Last-Modified", "Mon, 16 Nov 2026 10:00:00 GMT")
-        self.send_header("ETag", '"x"')
-        self.end_headers()
+        covered = {"Content-Range": f"bytes {start}-{stop - 1}/{len(self.content)}"}
+        self.answer(206 if asked else 200, part, **covered)
         self.wfile.write(part)
 
     def log_message(self, *arguments):
@@ -161,18 +150,13 @@ def site(tmp_path):
 
 
 def test_a_file_from_a_site(tmp_path, site):
-    LONG.write_csv(tmp_path / "a.csv")
-    LONG.write_parquet(tmp_path / "a.parquet")
-    check(f"{site}/a.csv")
-    check([f"{site}/a.parquet"])
+    check(f"{site}/{save(LONG, tmp_path / 'a.csv').name}")
+    check([f"{site}/{save(LONG, tmp_path / 'a.parquet').name}"])
     said = complaint(f"{site}/b.csv?token=secret")
     assert "the server says 404" in said
     assert "secret" not in said
     assert "cannot be fetched" in complaint("http://127.0.0.1:1/a.csv")
-
-
-def test_a_file_from_a_site_is_fetched_again(tmp_path, site):
-    for right in (0, 1):
+    for right in (0, 1):  # it is fetched again
         (tmp_path / "a.csv").write_text(f"who,q1,q2\nann,1,0\nbob,{right},1\n")
         assert read(f"{site}/a.csv").to_dense()[1, 0] == right
 
@@ -202,17 +186,11 @@ def test_addresses_of_no_known_kind():
 
 def written(kind):
     out = io.BytesIO()
-    if kind == "parquet":
-        LONG.write_parquet(out)
-    elif kind == "arrow":
-        LONG.write_ipc(out)
-    elif kind == "stream":
-        LONG.write_ipc_stream(out)
-    elif kind == "json":
-        out.write("\n".join(map(json.dumps, LONG.to_dicts())).encode())
-    else:
-        LONG.write_csv(out)
-    return gzip.compress(out.getvalue()) if kind == "gz" else out.getvalue()
+    if kind == "json":
+        return "\n".join(map(json.dumps, LONG.to_dicts())).encode()
+    writers = {"parquet": LONG.write_parquet, "arrow": LONG.write_ipc, "stream": LONG.write_ipc_stream}
+    writers.get(kind, LONG.write_csv)(out)
+    return PACKED.get(f".{kind}", bytes)(out.getvalue())
 
 
 @pytest.fixture
@@ -287,30 +265,40 @@ def test_a_query_of_duckdb(tmp_path):
     check(sql='SELECT "person", item, response FROM answers', database=f"duckdb:{file}")
 
 
-def test_queries_that_do_not_give_answers(sqlite, tmp_path):
-    assert "no column seems to hold the response; the columns are 'person', 'item'" in complaint(
-        sql="SELECT person, item FROM answers", database=sqlite, format="long"
-    )
-    assert "gives no rows" in complaint(sql=QUERY + " WHERE item = 'q9'", database=sqlite)
-    assert "the query failed" in complaint(sql="SELECT nonsense FROM answers", database=sqlite)
-    assert "the query: column 'response', row 2 holds 2" in complaint(
-        sql=f"SELECT person, item, 2 * (item = 'q2') AS response FROM ({QUERY})", database=sqlite
-    )
-    assert "there is no database" in complaint(sql=QUERY, database=f"sqlite:{tmp_path / 'other.db'}")
-    assert not (tmp_path / "other.db").exists()
-    assert "needs `database=" in complaint(sql=QUERY)
-    assert "needs `sql=" in complaint(database=sqlite)
-    assert "instead of a file" in complaint("a.csv", sql=QUERY, database=sqlite)
-    assert "there is nothing to read" in complaint()
-    with pytest.raises(OptionError, match="'oracle://me@host/db'; the address of a database is"):
-        read(sql=QUERY, database="oracle://me:secret@host/db")
-
-
-def test_a_server_that_is_not_there():
-    pytest.importorskip("adbc_driver_postgresql")
-    with pytest.raises(DatabaseError, match=r"postgresql://me@127\.0\.0\.1:1/db: cannot connect") as error:
-        read(sql=QUERY, database="postgresql://me:secret@127.0.0.1:1/db")
-    assert "secret" not in str(error.value)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"sql": "SELECT person, item FROM answers", "format": "long"},
+            "no column seems to hold the response; the columns are 'person', 'item'",
+        ),
+        ({"sql": QUERY + " WHERE item = 'q9'"}, "gives no rows"),
+        ({"sql": "SELECT nonsense FROM answers"}, "the query failed"),
+        (
+            {"sql": f"SELECT person, item, 2 * (item = 'q2') AS response FROM ({QUERY})"},
+            "the query: column 'response', row 2 holds 2",
+        ),
+        ({"database": "sqlite:nowhere.db", "sql": QUERY}, "there is no database"),
+        ({"sql": QUERY, "database": None}, "needs `database="),
+        ({}, "needs `sql="),
+        ({"source": "a.csv", "sql": QUERY}, "instead of a file"),
+        ({"database": None}, "there is nothing to read"),
+        (
+            {"sql": QUERY, "database": "oracle://me:secret@host/db"},
+            "'oracle://me@host/db'; the address of a database is",
+        ),
+        (
+            {"sql": QUERY, "database": "postgresql://me:secret@127.0.0.1:1/db"},
+            "postgresql://me@127.0.0.1:1/db: cannot connect",
+        ),
+    ],
+)
+def test_queries_that_do_not_give_answers(sqlite, options, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = complaint(**{"database": sqlite} | options)
+    assert said in message
+    assert "secret" not in message
+    assert not (tmp_path / "nowhere.db").exists()
 
 
 def test_a_driver_that_is_not_there(sqlite, monkeypatch):
@@ -349,12 +337,10 @@ def repeated(when):
 @pytest.mark.parametrize("kind", TIMES)
 def test_the_first_answer_by_time(tmp_path, kind):
     frame = repeated(TIMES[kind])
-    frame.write_csv(tmp_path / "a.csv")
     for duplicates, rows in (("first", (2,)), ("last", (0,))):
         for order in ([0, 1, 2, 3], [1, 0, 2, 3], [2, 3, 1, 0]):
             shuffled = frame[order].with_columns(response=pl.Series([int(k in rows) for k in order]))
-            shuffled.write_csv(tmp_path / "a.csv")
-            found = read(tmp_path / "a.csv", duplicates=duplicates, order_by="when")
+            found = read(save(shuffled, tmp_path / "a.csv"), duplicates=duplicates, order_by="when")
             assert found.to_dense()[0, 0] == 1
 
 
@@ -370,17 +356,19 @@ def test_typed_times_in_several_files_and_equal_ones(tmp_path):
     assert backwards.to_dense()[0, 0] == 1
 
 
-def test_orders_that_make_no_sense(tmp_path):
-    file = tmp_path / "a.csv"
-    repeated(["2024-05-02", "", "2024-05-01"]).write_csv(file)
-    assert "column 'when', row 2 is empty" in complaint(file, duplicates="first", order_by="when")
-    repeated(["2024-05-02", "2024-05-01", "soon"]).write_csv(file)
-    assert "row 3 holds 'soon', which is neither" in complaint(file, duplicates="first", order_by="when")
-    assert "no column 'time' for `order_by`" in complaint(file, duplicates="first", order_by="time")
-    assert "say `duplicates=" in complaint(file, order_by="when")
-    wide = tmp_path / "wide.csv"
-    wide.write_text("who,q1,q2,when\na,1,0,3\na,0,1,4\n")
+@pytest.mark.parametrize(
+    ("when", "options", "said"),
+    [
+        (["2024-05-02", "", "2024-05-01"], {}, "column 'when', row 2 is empty"),
+        (["2024-05-02", "2024-05-01", "soon"], {}, "row 3 holds 'soon', which is neither"),
+        (TIMES["dates"], {"order_by": "time"}, "no column 'time' for `order_by`"),
+        (TIMES["dates"], {"duplicates": "error"}, "say `duplicates="),
+    ],
+)
+def test_orders_that_make_no_sense(tmp_path, when, options, said):
+    how = {"duplicates": "first", "order_by": "when"}
+    assert said in complaint(save(repeated(when), tmp_path / "a.csv"), **how | options)
     with pytest.raises(OptionError, match="is for long tables"):
-        read(wide, duplicates="first", order_by="when")
+        read_text(tmp_path, "who,q1,q2,when\na,1,0,3\na,0,1,4\n", **how)
     with pytest.raises(ReadError):
-        read(tmp_path / "nothing.csv", duplicates="first", order_by="when")
+        read(tmp_path / "nothing.csv", **how)
