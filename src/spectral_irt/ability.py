@@ -21,6 +21,7 @@ from spectral_irt.model import prox
 from spectral_irt.numerics import fill_scaled
 
 STEP = 1e-7  # logits; steps square, so the error left after one of this size is beyond the last digit
+FAR = 600.0  # exponents up to here neither overflow nor vanish
 MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket needs more
 
 
@@ -129,9 +130,16 @@ def log_likelihood(rows: Rows, layout: Thresholds, beta: Floats) -> Callable[[Fl
     first = rows.indptr[:-1]
     if not layout.binary:
         passed = np.ascontiguousarray(layout.cumulated(beta)[rows.items].T)
-        k = np.arange(len(passed), dtype=float)
+        k, weight = np.arange(len(passed), dtype=float), np.exp(-passed)
+        reach = float(np.max(np.abs(passed), initial=0.0, where=np.isfinite(passed)))
 
         def of_categories(theta: Floats) -> Floats:
+            if k[-1] * float(np.abs(theta).max(initial=0.0)) + reach < FAR:  # sum_k weight_k e^(k theta), by Horner
+                odds, total = np.repeat(np.exp(theta), rows.counts), weight[-1].copy()
+                for each in weight[-2::-1]:
+                    total *= odds
+                    total += each
+                return rows.scores * theta - np.add.reduceat(np.log(total, out=total), first)
             x = k[:, None] * np.repeat(theta, rows.counts) - passed
             top = x.max(axis=0)
             x -= top

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from spectral_irt.errors import OptionError
@@ -81,3 +83,63 @@ def in_bytes(text: str | int, name: str) -> int:
     if found is None or unit is None or float(found[1]) * unit < 1:
         raise OptionError(f"`{name}` is {str(text)!r}; it is a size such as 500MB, 4GB or 1.5GiB.")
     return int(float(found[1]) * unit)
+
+
+# Words of a test, and those for another trait ({}): about people, and about items. A longer one comes before its parts.
+ABILITY, NEUTRAL = "ability", "person measure"
+OF_PEOPLE = {
+    "about as hard as the people are able": "near these people",
+    "the less or the more able": "low or high scorers",
+    "weak and able people": "low and high scorers",
+    "abler people": "people with a higher {}",
+    "able people": "people with a high {}",
+    "less able": "lower",
+    "more able": "higher",
+    "least able": "lowest",
+    "ablest": "highest",
+    "abler": "higher",
+    "an ability": "a measure",
+    "abilities": "measures",
+    "ability": "{}",
+}
+OF_ITEMS = {"harder": "higher", "hardest": "highest", "hard": "high", "easier": "lower", "easiest": "lowest"}
+OF_ITEMS |= {"easy": "low", "difficulty": "location", "difficulties": "locations"}
+# Names of items and options of the program, which stay.
+QUOTED = r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`|--[\w-]+"""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is measured, and so how people and items are called: abler people and harder items, or higher ones.
+
+    `trait` is "ability", or a word for what a questionnaire measures; `items`: whether items are higher and lower too,
+    rather than harder and easier. Names of columns are the same for all.
+
+    >>> Words("anxiety")("Abler people met harder items such as 'hard work': mean ability 0.5")
+    "People with a higher anxiety met higher items such as 'hard work': mean anxiety 0.5"
+    """
+
+    trait: str = ABILITY
+    items: bool = True
+
+    def __call__(self, text: str) -> str:
+        """A text of ours, written for tests, in these words; what stands in quotes stays."""
+        if self.trait == ABILITY:
+            return text
+        return self._pattern.sub(self._other, text)
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        people = {word: other.format(self.trait) for word, other in OF_PEOPLE.items()}
+        return people | OF_ITEMS if self.items else people
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(rf"{QUOTED}|(?<![\w-])(?:{'|'.join(self._known)})(?!\w|\.\w)", re.IGNORECASE)
+
+    def _other(self, found: re.Match[str]) -> str:
+        other = self._known.get(found[0].lower(), found[0])
+        return other[0].upper() + other[1:] if found[0][0].isupper() else other
+
+
+TEST = Words()

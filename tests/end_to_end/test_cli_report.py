@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
@@ -142,6 +143,33 @@ def test_the_command_and_the_python_of_a_report_do_it_again(cli: Cli, lsat: Path
     again = names["study"].tables()["items"]
     for name in ("difficulty", "se", *(["measure"] if "scale 500" in line else [])):
         assert np.allclose(again[name], items[name].to_numpy(), atol=1e-9), name
+
+
+WORDS_OF_TESTS = re.compile(r"\b(abilit\w*|able|abler|ablest|hard\w*|eas(?:y|ier|iest)|difficult\w*)\b", re.IGNORECASE)
+SCALE = Path(__file__).parents[1] / "reference" / "scale8.csv"
+
+
+def test_a_trait_has_its_name_everywhere(cli: Cli) -> None:
+    done = cli("fit", SCALE, "--trait", "anxiety", "--report", "r.html", "-o", "results", "--all", "--list-persons")
+    plain = cli("fit", SCALE, "-o", "plain", "--all")
+    assert done.code == plain.code == 0
+    assert "mean anxiety" in " ".join(done.out.split())
+    assert not WORDS_OF_TESTS.findall(done.out)
+    page = Page("r.html")
+    assert [text for text in page.texts if WORDS_OF_TESTS.search(text) and "Psychometrika" not in text] == []
+    heads = [column["head"] for table in page.data.values() for column in table["columns"]]
+    assert {"Anxiety", "Mean anxiety", "Location"} <= set(heads)
+    assert not [head for head in heads if WORDS_OF_TESTS.search(head)]
+    assert "study = fit.analyse(answers, trait='anxiety')" in page.lines
+    drawn = "".join(base64.b64decode(one).decode() for one in re.findall(r"base64,([\w+/=]+)", page.source))
+    assert "anxiety (logits)" in drawn
+    assert not WORDS_OF_TESTS.search("".join(re.findall(r"<text[^>]*>.*?</text>", drawn)))
+    for path in Path("plain").glob("*.csv"):  # columns and numbers are the same
+        assert path.read_bytes() == Path("results", path.name).read_bytes(), path.name
+    assert json.loads(Path("results/fit.json").read_text())["trait"] == "anxiety"
+    # Nobody said what is measured: ordered answers have no ability, and right and wrong ones do.
+    assert "mean person measure" in " ".join(plain.out.split())
+    assert json.loads(Path("plain/fit.json").read_text())["trait"] is None
 
 
 # ------------------------------------------------------------------------------------------ hostile labels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -68,6 +69,10 @@ class Analysis(AnalysisOfRatings):
         Told in a few words what is being computed.
     estimator : optional
         The fitted estimator, which may have kept the covariance of many items.
+    trait : str, optional
+        What is measured, such as "anxiety": texts and pictures then say so instead of "ability", and higher and lower
+        instead of harder and easier. By default "ability", and "person measure" of ordered answers. Columns of tables
+        keep their names.
 
     Notes
     -----
@@ -397,12 +402,13 @@ class Analysis(AnalysisOfRatings):
             found += self.checks(parts).findings
             test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
-        found += self._facet_findings()
         for one in self._grouped(parts).values():
             found += one.findings
         if parts.covariates is not None:
             found += self._explained(parts.covariates).findings
-        return tuple(found)
+        words = self._words
+        told = [replace(one, sentence=words(one.sentence), remedy=words(one.remedy)) for one in found]
+        return (*told, *self._facet_findings())  # which name raters without quotes
 
     def tables(self, parts: Parts | None = None, *, every: bool = True) -> dict[str, Columns]:
         """The tables by the names of their files: every one, or those that `write` writes by default."""

@@ -37,6 +37,7 @@ from spectral_irt.persons.residuals import (
 )
 from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns, score_columns
 from spectral_irt.tables import Columns
+from spectral_irt.text import NEUTRAL, Words
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
@@ -61,10 +62,12 @@ class AnalysisOfPeople:
         ignore_unknown: bool = False,
         progress: Tell | None = None,
         estimator: RaschEstimator | None = None,
+        trait: str | None = None,
     ) -> None:
         self.calibration, self.responses = calibration, _aligned(calibration, responses, ignore_unknown)
         self.ability, self.population = ability, population
         self._estimator = estimator
+        self.trait = trait
         self._asked_scale: dict[str, float] = {}  # what these people have on the scale of report, where that was asked
         self._tell: Tell = progress or (lambda text: None)
         self._cache = Cache(self._tell)
@@ -76,6 +79,13 @@ class AnalysisOfPeople:
     def _layout(self) -> Thresholds:
         """Which thresholds belong to which item."""
         return self.responses.thresholds
+
+    @property
+    def _words(self) -> Words:
+        """How texts call what is measured: as asked, or an ability where answers are right or wrong."""
+        if self.trait is not None:
+            return Words(self.trait)
+        return Words() if self._layout.binary else Words(NEUTRAL, items=False)
 
     def _estimate(self, method: str | None) -> str:
         """The one estimate for each person that goes with a method: the posterior mean with plausible values."""

@@ -72,6 +72,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "model": model,
         "estimator": estimator,
         "settings": dict(made.settings),
+        "trait": study.trait,
         "design": ADAPTIVE if is_adaptive(calibration) else FIXED,
         "input": {"source": responses.source},
         "counts": {

@@ -59,9 +59,10 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
     """Items (and people, where they are the fewer), a line for each part, how it was done, and the findings."""
     show_source(out, study.responses)
     if parts.persons and study.responses.n_persons < min(study.responses.n_items, RANKED):
-        say(out, Text(PEOPLE, style="dim"))
+        say(out, Text(study._words(PEOPLE), style="dim"))
         word = one(study.responses.words[0])
-        say(out, person_table(columns_of(study.person_ranking), out.width, name=word, whole=out.whole))
+        given: dict[str, Any] = {"name": word, "whole": out.whole, "words": study._words}
+        say(out, person_table(columns_of(study.person_ranking), out.width, **given))
         say(out)
     _show_items(out, study, parts)
     lines = part_lines(study, parts)
@@ -85,9 +86,10 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     columns = made.item_columns() if facets is None else study._rated_items()
     fit = study.checks(parts).columns if parts.fit else None
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
+    how["words"] = words = study._words
     if not made.layout.binary:
         how["thresholds"] = [each.tolist() for each in np.split(made.thresholds, made.layout.first[1:])]
-    say(out, Text(DIRECTION if fit is None else f"{DIRECTION}; {FIT}", style="dim"))
+    say(out, Text(words(DIRECTION) if fit is None else f"{words(DIRECTION)}; {FIT}", style="dim"))
     word = "item" if facets is not None else one(study.responses.words[1])
     say(out, item_table(columns, out.width, fit, name=word, **how))
     say(out)
@@ -116,17 +118,17 @@ def one(words: str) -> str:
 
 def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     """What there is to say, under the name of each part."""
-    lines = []
+    lines, words = [], study._words
     if parts.persons:
-        lines.append(("people", people(study.reliability())))
+        lines.append(("people", words(people(study.reliability()))))
     if parts.fit:
-        lines.append(("fit", study.checks(parts).sentence()))
+        lines.append(("fit", words(study.checks(parts).sentence())))
     lines += facet_lines(study)
     if parts.covariates is not None:
-        lines.append(("covariates", study._explained(parts.covariates).sentence))
+        lines.append(("covariates", words(study._explained(parts.covariates).sentence)))
     for column, dif in study._grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
-        lines.append(("groups", f"{column}: {' '.join(sentences)}"))
+        lines.append(("groups", f"{column}: {words(' '.join(sentences))}"))
     return lines
 
 

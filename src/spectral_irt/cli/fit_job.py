@@ -233,7 +233,7 @@ class FitJob:
                 responses, design["anchors"] = anchored_to(responses, results.anchors)
             with warnings.catch_warnings(record=True) as heard:
                 estimator.fit(responses, progress=progress.say, **design)
-            study = estimator.analyse(responses, ability=ability, progress=progress.say)
+            study = estimator.analyse(responses, ability=ability, trait=results.trait, progress=progress.say)
             if method.clustered_by is not None:
                 progress.say("standard errors")
                 study = study.clustered(method.clustered_by, method.population_by)

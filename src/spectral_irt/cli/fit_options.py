@@ -191,6 +191,11 @@ class Results(Abilities):
         "Classify people at these points of the --scale (without one, of the logits), such as 450,550, or of the raw "
         "score on the whole test, raw:20,25: cuts.csv, with accuracy and consistency.",
     )
+    trait: str | None = people(
+        "WORD",
+        "What is measured, such as anxiety: texts and figures say so instead of ability, and higher and lower instead "
+        "of harder and easier. Columns keep their names.",
+    )
     anchors: str | None = method(
         "DIR|FILE",
         "Fix items at the difficulties of a bank or file. Columns: item, difficulty (or category, threshold).",

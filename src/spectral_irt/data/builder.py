@@ -95,6 +95,7 @@ class ResponsesBuilder:
         # Person, slot, option and time; where the person's mean decides later, the item instead, and the value.
         self._pile = SpillColumns()
         self.n_waiting = 0  # answers that are not packed
+        self.turned = 0  # see `Settled`
 
     def add(self, piece: Piece) -> None:
         answers = self.check.answers(piece.values, piece.place)
@@ -175,7 +176,7 @@ class ResponsesBuilder:
             if used is not None:
                 table = used.of_items(item_at) if of is None else used_by_group(used.of_items(item_at), of[1])
                 settled = settle(table, items, self.scoring, self.source, None if of is None else of[0][of[1]])
-                final = used.renaming(settled, item_at)
+                final, self.turned = used.renaming(settled, item_at), settled.turned
             pieces = self._final_rows(person_at, item_at, sums, final)
             made = self._packed(pieces, sums[0], persons, items, settled, report)
         self.check.check_scored(made)

@@ -98,12 +98,13 @@ class Used:
 @dataclass(frozen=True, eq=False)
 class Settled:
     """The category, from 0 without gaps, of each item and value; the thresholds of each item; what stood in the data
-    for each category; and findings."""
+    for each category; findings; and the sum of a code and what it became in an item that was turned round."""
 
     category: NDArray[np.uint8]
     thresholds: Thresholds
     codes: Floats | None
     notes: tuple[Finding, ...]
+    turned: int = 0
 
 
 def settle(
@@ -117,7 +118,7 @@ def settle(
     """
     if scoring.undecided and not used[:, 2:].any():
         return Settled(np.tile(np.arange(2, dtype=np.uint8), (len(items), 1)), Thresholds.ones(len(items)), None, ())
-    used, value = _turned(used, items, scoring)
+    used, value, turned = _turned(used, items, scoring)
     width = used.shape[1]
     low = int(used.any(axis=0).argmax())
     names = np.array((items if names is None else names).tolist(), dtype=object)
@@ -155,14 +156,15 @@ def settle(
     codes = np.full((len(items), thresholds.widest + 1), np.nan)
     row, column = np.nonzero(used)
     codes[row, rank[row, column]] = column
-    return Settled(np.take_along_axis(rank, value, axis=1).astype(np.uint8), thresholds, codes, found)
+    return Settled(np.take_along_axis(rank, value, axis=1).astype(np.uint8), thresholds, codes, found, turned)
 
 
-def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[NDArray[np.bool_], Ints]:
-    """Items x values that somebody used after some items were turned round; and what each value is then."""
+def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[NDArray[np.bool_], Ints, int]:
+    """Items x values that somebody used after some items were turned round; what each value is then; and the sum of
+    both."""
     value = np.broadcast_to(np.arange(used.shape[1]), used.shape)
     if not scoring.reverse:
-        return used, value
+        return used, value, 0
     place = positions(scoring.reverse, items)
     unknown = [one for one, k in zip(scoring.reverse, place.tolist(), strict=True) if k < 0]
     if unknown:
@@ -181,7 +183,7 @@ def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[N
     value[place] = np.abs(low + high - value[place])  # of values beyond there is none
     wide[place] = np.take_along_axis(wide, value, axis=1)[place]
     wide[place, low + high + 1 :] = False
-    return wide, value
+    return wide, value, low + high
 
 
 def _items(chosen: Sequence[Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -58,7 +58,8 @@ class Responses:
     how many cells were blank; what reading has to say. engine : Engine How sums over people are done: threads of this
     process by default. thresholds, codes : Thresholds, float array How many thresholds each item has; what stood in the
     data for each category, items x categories. people, facets : optional Columns about the people,
-    `responses.people["sex"]`; of ratings, the item and rater of each of `items`.
+    `responses.people["sex"]`; of ratings, the item and rater of each of `items`. answer_labels : mapping What the codes
+    of each item mean, where the file says so (SPSS, Stata).
 
     Examples
     --------
@@ -79,6 +80,7 @@ class Responses:
     codes: Floats | None = None
     people: People | None = None
     facets: Facets | None = None
+    answer_labels: Mapping[Any, Mapping[float, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.blocks:  # so that a sum over nobody is made of zeros
@@ -295,6 +297,11 @@ class Responses:
         answers, passed = self.entries.sum(kernels.item_counts, layout.n_entries)
         lowest = (answers - passed)[layout.first]
         return np.concatenate([lowest[:, None], layout.table(passed.astype(float), np.nan)], axis=1)
+
+    def answer_names(self, item: Any, codes: Iterable[float]) -> list[str]:
+        """Codes of an item as they are shown: "1", or "1 = never" where the file labels them."""
+        known = self.answer_labels.get(item, {})
+        return [f"{code:g} = {known[code]}" if code in known else f"{code:g}" for code in codes]
 
     def category_codes(self) -> Floats:
         if self.codes is not None:

@@ -105,7 +105,7 @@ class Plots:
             Of `study.dif`.
         """
         found = groups if isinstance(groups, Differential) else self.study.dif(groups, **options)
-        return DifferentialPlot.of(found, group)
+        return DifferentialPlot.of(found, group, self.study._words)
 
     def against(self, other: Any, *, method: str = "robust") -> Agreement:
         """The difficulties of another calibration (or bank, fit, analysis) against these, over the common items.
@@ -156,7 +156,7 @@ class Pictures:
             displays["distractors"] = lambda: distractor_sheet(study)
         if parts is not None:
             displays |= {
-                name: partial(DifferentialPlot.of, *pair)
+                name: partial(DifferentialPlot.of, *pair, study._words)
                 for name, pair in zip(DIF, compared(study, parts), strict=False)
             }
         displays |= {name: partial(plot.facet, facet) for name, facet in zip(FACETS, study.facets, strict=False)}
@@ -188,13 +188,14 @@ def curve_sheet(study: Analysis) -> Figure:
     """Curves of all items that have a fit, or of the thirty that fit worst, and what was observed."""
     labels, which = worth_a_look(study)
     what = "share of right answers" if study.calibration.layout.binary else "mean answer"
-    return sheet_of(curves(study, labels), f"{which}: curves, and what was observed", "ability", what)
+    return sheet_of(curves(study, labels), f"{which}: curves, and what was observed", study._words("ability"), what)
 
 
 def category_sheet(study: Analysis) -> Figure:
     """Category curves of the same items."""
     labels, which = worth_a_look(study)
-    return sheet_of(category_curves(study, labels), f"{which}: probability of each answer", "ability", "probability")
+    title, x = f"{which}: probability of each answer", study._words("ability")
+    return sheet_of(category_curves(study, labels), title, x, "probability")
 
 
 def compared(study: Analysis, parts: Parts) -> list[tuple[Differential, Any]]:

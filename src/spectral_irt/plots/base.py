@@ -15,8 +15,9 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, did_you_mean, listed
 from spectral_irt.files import write_each
-from spectral_irt.plots.style import new_axes
+from spectral_irt.plots.style import new_axes, unit
 from spectral_irt.tables import Columns, make_table
+from spectral_irt.text import ABILITY, TEST, Words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,16 +35,24 @@ PROGRAM = "spectral-irt"  # written into every picture, so that it is known agai
 class Display(ABC):
     """What every display offers: `frame()`, `plot()`, `save()`; a notebook shows the picture.
 
-    `scale` is how measures are reported, `frame_kind` the library that the data came in.
+    `scale` is how measures are reported, `frame_kind` the library that the data came in, `words` how what is measured
+    is called.
     """
 
     scale: Scale = LOGITS
     frame_kind: str | None = None
+    words: Words = TEST
 
     @classmethod
     def about(cls, study: Analysis, **fields: Any) -> Self:
         """A display of an analysis, on its scale."""
-        return cls(scale=study.calibration.scale, frame_kind=study.responses.frame_kind, **fields)
+        own: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
+        return cls(scale=study.calibration.scale, **own, **fields)
+
+    @property
+    def axis(self) -> str:
+        """What an axis of people is called, such as "ability (logits)"."""
+        return f"{self.words(ABILITY)} ({unit(self.scale)})"
 
     @abstractmethod
     def columns(self) -> Columns:

@@ -99,13 +99,13 @@ class ItemCurve(Display):
             dress_small(ax, shares=highest == 1)
             return
         what = "share of right answers" if highest == 1 else "mean answer, 0 = lowest category"
-        dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", what, grid="both" if highest == 1 else "y")
+        dress(ax, item_title(self.label), self.axis, what, grid="both" if highest == 1 else "y")
         if highest == 1:
             ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         mark_thresholds(ax, self.scale.measure(self.thresholds))
         people, groups = count(int(table["n"].sum()), "person"), count(len(table["n"]), "group")
         dotted = "" if highest == 1 else "; dotted: thresholds"
-        note(ax, f"line: the model; marks: {people} in {groups} by ability, with 95% intervals{dotted}")
+        note(ax, self.words(f"line: the model; marks: {people} in {groups} by ability, with 95% intervals{dotted}"))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -119,6 +119,7 @@ class CategoryCurves(Display):
     label: Any
     thresholds: Floats
     codes: Floats  # what stood in the data for each category
+    names: Sequence[str] = ()  # how the codes are shown
 
     @property
     def span(self) -> tuple[float, float]:
@@ -156,15 +157,18 @@ class CategoryCurves(Display):
         size = p.shape[1]
         colors = colormaps["viridis"](np.linspace(0, 0.75, size))  # from low to high; yellow is too pale on white
         named = {0, *np.linspace(0, size - 1, min(size, NAMED)).round().astype(int).tolist()}
-        for k, code in enumerate(self.codes.tolist()):
+        names = [f"{code:g}" for code in self.codes]
+        if not small:  # a sheet has one legend for all items, of codes alone
+            names = [shown(name, 28) for name in self.names or names]
+        for k, name in enumerate(names):
             look: dict[str, Any] = {"linestyle": LINES[k % len(LINES)], "linewidth": 1.0 if small else 1.8}
-            ax.plot(x, p[:, k], color=colors[k], label=f"{code:g}" if k in named else None, **look)
+            ax.plot(x, p[:, k], color=colors[k], label=name if k in named else None, **look)
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(x[0], x[-1])
         if small:
             dress_small(ax)
             return
-        dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "probability of the answer", grid="y")
+        dress(ax, item_title(self.label), self.axis, "probability of the answer", grid="y")
         mark_thresholds(ax, self.scale.measure(self.thresholds))
         ax.legend(title="answer", loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=SMALL, frameon=False)
         hidden = self.codes[~self.modal]
@@ -226,7 +230,8 @@ def category_curves(study: Analysis, items: Sequence[Any]) -> list[CategoryCurve
             study,
             label=calibration.labels[k],
             thresholds=calibration.thresholds_of(np.array([k]))[1],
-            codes=calibration.codes[k, : calibration.layout.max_score[k] + 1],
+            codes=(codes := calibration.codes[k, : calibration.layout.max_score[k] + 1]),
+            names=study.responses.answer_names(calibration.labels[k], codes.tolist()),
         )
         for k in items_with_curves(calibration, items).tolist()
     ]

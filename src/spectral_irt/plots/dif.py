@@ -15,6 +15,7 @@ from spectral_irt.plots.labels import NAMED, interval_rows, name_points, shown
 from spectral_irt.plots.style import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
 from spectral_irt.plots.style import SMALL as SMALL_PRINT
 from spectral_irt.tables import Columns
+from spectral_irt.text import TEST, Words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,7 @@ class DifferentialPlot(Display):
     reference: str
 
     @classmethod
-    def of(cls, found: Differential, group: Any = None) -> DifferentialPlot:
+    def of(cls, found: Differential, group: Any = None, words: Words = TEST) -> DifferentialPlot:
         rows = found.contrasts
         names = list(dict.fromkeys(rows["group"].tolist()))
         chosen = names[0] if group is None else str(group)
@@ -52,7 +53,7 @@ class DifferentialPlot(Display):
         table = {name: rows[name][mine] for name in ("item", "contrast", "se")} | ends
         table |= {name: rows[name][mine] for name in ("p_bh", "class", "flagged")}
         kind = found.groups.everyone.frame_kind
-        return cls(table=table, group=chosen, reference=found.reference, frame_kind=kind)
+        return cls(table=table, group=chosen, reference=found.reference, frame_kind=kind, words=words)
 
     def columns(self) -> Columns:
         """`item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, in logits; the largest contrast first."""
@@ -66,8 +67,8 @@ class DifferentialPlot(Display):
         table, m = self.table, len(self.table["item"])
         contrast, classes = table["contrast"], table["class"]
         who = (shown(self.group, 30), shown(self.reference, 30))
-        title = f"Harder for {who[0]} than for {who[1]} of the same ability?"
-        text = f"contrast (logits): right of 0, harder for {who[0]}"
+        title = f"{self.words('Harder')} for {who[0]} than for {who[1]} of the same {self.words('ability')}?"
+        text = f"contrast (logits): right of 0, {self.words('harder')} for {who[0]}"
         for limit in (SMALL / DELTA, LARGE / DELTA):
             for sign in (-1, 1):
                 ax.axvline(sign * limit, color=GRAY, linewidth=0.7, linestyle=":" if limit < LARGE / DELTA else "--")

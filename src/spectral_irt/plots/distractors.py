@@ -79,11 +79,12 @@ class DistractorCurves(Display):
         if small:
             dress_small(ax)
             return
-        dress(ax, item_title(self.label), f"ability on the other items ({unit(self.scale)})", "share who choose it")
+        others = self.words(f"ability on the other items ({unit(self.scale)})")
+        dress(ax, item_title(self.label), others, "share who choose it")
         n, strata = int(table["n"][rows[drawn[0]]].sum()), len(rows[drawn[0]])
         text = f"{count(n, 'person')} in {count(strata, 'group')} by ability, with 95% intervals; thick: the key"
         text += f"; {count(len(rarer) - len(LOOKS), 'rarer option')} left out" if len(rarer) > len(LOOKS) else ""
-        note(ax, text)
+        note(ax, self.words(text))
 
     def _name(
         self, ax: Axes, drawn: Sequence[tuple[str, NDArray[np.int64]]], colors: list[str], *, small: bool
@@ -101,7 +102,7 @@ class DistractorCurves(Display):
             text = shown(option, 4 if small else 20)
             if not small:
                 key = ", the key" if table["key"][where[0]] else ""
-                text += f"{key} ({share:.0%})" + (": abler than the key" if option in self.suspects else "")
+                text += f"{key} ({share:.0%})" + (self.words(": abler than the key") if option in self.suspects else "")
             style: dict[str, Any] = {"color": colors[k] if colors[k] != SKY else GRAY, "fontsize": size, **as_is()}
             style["fontweight"] = "bold" if table["key"][where[0]] else "normal"
             ax.text(1.01, places[k], text, transform=ax.get_yaxis_transform(), va="center", **style)
@@ -140,4 +141,5 @@ def distractor_sheet(study: Analysis) -> Figure:
         known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
         title = f"Options by ability of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
     every = distractor_curves(study, labels[known].tolist())
-    return sheet_of(every, title, "ability on the other items", "share who choose it", names=0.2)
+    words = study._words
+    return sheet_of(every, words(title), words("ability on the other items"), "share who choose it", names=0.2)

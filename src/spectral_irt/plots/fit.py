@@ -45,10 +45,11 @@ class FitMap(Display):
     def of(cls, study: Analysis) -> FitMap:
         conditional = affordable(study.responses, writing=True).fit
         found = study._rated_items() if study.facets else columns_of(study.item_fit, conditional=conditional)
-        return cls.of_columns(found, conditional=conditional, frame_kind=study.responses.frame_kind)
+        own: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
+        return cls.of_columns(found, conditional=conditional, **own)
 
     @classmethod
-    def of_columns(cls, found: Columns, *, conditional: bool, frame_kind: str | None = None) -> FitMap:
+    def of_columns(cls, found: Columns, *, conditional: bool, **own: Any) -> FitMap:
         """From the columns of `item_fit`."""
         kind = "_conditional" if conditional else ""
         infit, outfit = found[f"infit{kind}"], found[f"outfit{kind}"]
@@ -62,7 +63,7 @@ class FitMap(Display):
         named = ("item", "n", "infit", "outfit", "infit_z", "misfit")
         values = (found["item"], found["n"], infit, outfit, found[f"infit{kind}_z"], misfit)
         table = {name: each[some] for name, each in zip(named, values, strict=True)}
-        return cls(table=table, conditional=conditional, frame_kind=frame_kind)
+        return cls(table=table, conditional=conditional, **own)
 
     def columns(self) -> Columns:
         """`item, n, infit, outfit, infit_z, misfit`."""
@@ -93,7 +94,7 @@ class FitMap(Display):
                     infit[chosen], outfit[chosen], mark, color=color, markersize=size, alpha=alpha, mew=0, label=name
                 )
         _plain_ticks(ax)
-        kind = "given the scores" if self.conditional else "at estimated abilities"
+        kind = "given the scores" if self.conditional else self.words("at estimated abilities")
         dress(ax, f"Fit of {count(len(infit), 'item')}, {kind}", "infit mean square", "outfit mean square")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")

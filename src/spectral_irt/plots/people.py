@@ -11,7 +11,7 @@ from spectral_irt.calibration import form_information
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.plots.base import Display, items_of, on_scale
-from spectral_irt.plots.style import BLUE, INK, PALE, RED, SMALL, ability_edges, dress, note, unit, whole_ticks
+from spectral_irt.plots.style import BLUE, INK, PALE, RED, SMALL, ability_edges, dress, note, whole_ticks
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -60,7 +60,7 @@ class TestInformation(Display):
     def draw(self, ax: Axes) -> None:
         table = self.columns()
         at, found, se = table["ability"], table["information"], table["se"]
-        dress(ax, "Test information and standard error", f"ability ({unit(self.scale)})", "information (solid)")
+        dress(ax, "Test information and standard error", self.axis, "information (solid)")
         if len(self.ability):
             shown = np.clip(self.scale.measure(self.ability), at[0], at[-1])
             heights, edges = np.histogram(shown, ability_edges(shown, at[0], at[-1]))
@@ -72,7 +72,7 @@ class TestInformation(Display):
         other = ax.twinx()
         other.plot(at, se, "--", color=RED, linewidth=1.6)
         other.set_ylim(0, min(se.max(), 4 * se.min()) * 1.08)  # far off the test it grows without limit
-        other.set_ylabel("standard error of ability (dashed)", color=RED)
+        other.set_ylabel(self.words("standard error of ability (dashed)"), color=RED)
         other.spines["top"].set_visible(False)
         people = f"; gray: {count(len(self.ability), 'person')}" if len(self.ability) else ""
         note(ax, f"to somebody who answers all {count(self.layout.n_items, 'item')}{people}")

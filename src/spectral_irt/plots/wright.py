@@ -126,8 +126,8 @@ class WrightMap(Display):
         height = "severity" if self.facets else "difficulty" if self.what == "item" else self.what
         others = [f"{self.what}s", *(f"{name}s" for name in self.facets)]
         named = f"{', '.join(['People', *others[:-1]])} and {others[-1]} on one scale"
-        dress(ax, named, "", f"ability, {height} ({unit(self.scale)})", grid="y")
-        left = f", {self.left_out:,} without a finite ability left out" if self.left_out else ""
+        dress(ax, named, "", f"{self.words(f'ability, {height}')} ({unit(self.scale)})", grid="y")
+        left = self.words(f", {self.left_out:,} without a finite ability left out") if self.left_out else ""
         ticks = [f"{count(len(self.ability), 'person')}{left}"]
         ticks += [count(len(labels), name) for name, (labels, _) in columns.items()]
         ax.set_xticks([-0.5, *(0.6 + COLUMN * np.arange(len(columns)))], ticks, color=INK)

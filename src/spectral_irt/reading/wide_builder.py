@@ -7,7 +7,7 @@ as they arrive; otherwise the answers are gathered first, because a later row ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -188,19 +188,37 @@ class WideBuilder:
         else:
             packed = self._builder.responses(items, persons, None, of_row)
         chosen = [layout.chosen for _, layout in self._tables if layout.chosen is not None]
-        notes = [*(together(chosen).findings() if chosen else ()), *self._category_labels()]
+        meaning, said = self._category_labels(dict(zip(self._code, items, strict=True)) if self._people_down else {})
+        notes = [*(together(chosen).findings() if chosen else ()), *said]
         if self._totals:
             sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
             notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
-        return replace(packed, frame_kind=options.frame_kind, notes=(*notes, *packed.notes))
+        found: dict[str, Any] = {
+            "answer_labels": meaning if packed.codes is not None else {},
+            "notes": (*notes, *packed.notes),
+        }
+        return replace(packed, frame_kind=options.frame_kind, **found)
 
-    def _category_labels(self) -> list[Finding]:
-        """What the categories mean, where the file labels those of most items alike."""
-        every = [table.value_labels.get(k, {}) for table, layout in self._tables for k in layout.columns]
-        labels, n = Counter(tuple(one.items()) for one in every).most_common(1)[0]
+    def _category_labels(self, items: Mapping[Any, Any]) -> tuple[dict[Any, dict[float, str]], list[Finding]]:
+        """What the codes of each item mean, by its label; and a note where the file labels those of most alike."""
+        every = [
+            (item_label(table.columns[k]), table.value_labels.get(k, {}))
+            for table, layout in self._tables
+            for k in layout.columns
+        ]
+        labels, n = Counter(tuple(one.items()) for _, one in every).most_common(1)[0]
         shown = ", ".join(f"{code} {text}" for code, text in labels)
         sentence = f"The file labels the categories: {shown}."
-        return [Finding("category_labels", "note", sentence)] if labels and 2 * n > len(every) else []
+        notes = [Finding("category_labels", "note", sentence)] if labels and 2 * n > len(every) else []
+        known = {}
+        if self._builder.scoring.recode is None:
+            turned, reverse = self._builder.turned, set(self._builder.scoring.reverse)
+            for name, own in every:
+                if name in items and own:
+                    item = items[name]
+                    codes = {float(code): text for code, text in own.items() if code.isdecimal()}
+                    known[item] = {turned - c: text for c, text in codes.items()} if item in reverse else codes
+        return known, notes
 
     def _read(self, table: Table, layout: Wide, number: int, index: int) -> int:
         """Add the rows of a table; those without labels are numbered from `number`, and the next number is returned."""

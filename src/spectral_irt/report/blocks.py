@@ -7,7 +7,7 @@ import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import printable
 from spectral_irt.plots.base import Display, items_of
 from spectral_irt.tables import Columns, guarded, plain
-from spectral_irt.text import number
+from spectral_irt.text import Words, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -196,6 +196,15 @@ class ReportData:
     def scale(self) -> Scale:
         """How measures are reported."""
         return self.study.calibration.scale
+
+    @property
+    def words(self) -> Words:
+        """How what is measured is called."""
+        return self.study._words
+
+    def heads(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns under heads in these words."""
+        return tuple(replace(column, head=self.words(column.head)) for column in columns)
 
     @property
     def items(self) -> Calibration:

@@ -23,7 +23,7 @@ from spectral_irt.report.blocks import (
     short,
     within,
 )
-from spectral_irt.text import count, number, p_value
+from spectral_irt.text import TEST, Words, count, number, p_value
 
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
 CONTRASTS = (
@@ -54,11 +54,11 @@ def fit(data: ReportData) -> Section:
         "that fit the model. In large data small departures are found too: look at how large they are."
     )
     heads = ("Check", "Result", "Chance of that under the model")
-    table = Table("What was checked, and what came of it", heads, tuple(check_rows(record)))
+    table = Table("What was checked, and what came of it", heads, tuple(check_rows(record, data.words)))
     return Section((Text(said), table, _map(data)))
 
 
-def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def check_rows(record: Mapping[str, Any], words: Words = TEST) -> list[tuple[str, str, str]]:
     """A row for each check that was made."""
     found, shared = record["item_fit"], within(record, "fit_checks", "shared")
     people = within(record, "fit_checks", "erratic_people")
@@ -73,7 +73,7 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             said = f"χ²({test['df']}) = {number(test['statistic'], 1)}"
             rows.append((name, said, p_value(test.get("p"))))
 
-    chi_squared("Items harder for the less or the more able", record.get("model_test"))
+    chi_squared(words("Items harder for the less or the more able"), record.get("model_test"))
     if shared:
         pairs = f"{shared.get('dependent_pairs') or 0:,} of {count(shared.get('n_pairs') or 0, 'pair')}"
         strength = f"contrast of the strength of {number(shared.get('strength'), 1)} items"
@@ -122,7 +122,7 @@ def dimensions(data: ReportData) -> Section:
         ("Chance of such a pair under the model", p_value(shared.get("pairs_p"))),
         ("Residual correlation that would be found, with probability 80%", number(shared.get("detectable"))),
     )
-    table = Table("What items share beyond the ability", ("", "Value"), rows)
+    table = Table(data.words("What items share beyond the ability"), ("", "Value"), rows)
     return Section((Text(short(said, 2_000)), table))
 
 
@@ -135,13 +135,13 @@ def differential(data: ReportData) -> Section:
     pairs = compared(data.study, data.parts)
     for found, group in pairs[:COMPARED]:
         with suppress(OptionError):  # no item has a finite contrast
-            blocks.append(_contrasts(DifferentialPlot.of(found, group)))
+            blocks.append(_contrasts(DifferentialPlot.of(found, group, data.words)))
     if len(pairs) > COMPARED:
         blocks.append(Text(f"The first {COMPARED} of {len(pairs)} comparisons are drawn; the appendix has all."))
     tables = []
     for name, columns, what in (("dif", CONTRASTS, "items"), ("dif_thresholds", BY_THRESHOLD, "thresholds")):
         if name in data.tables:
-            caption = f"Contrasts of {what} between groups; positive = harder for the group"
+            caption = data.words(f"Contrasts of {what} between groups; positive = harder for the group")
             filters = ("class", "grouping", "group")
             table = DataTable(name, caption, columns, data.tables[name], filters=filters, noun="comparisons")
             tables += cut_short(table, f"{name}.csv")

@@ -84,7 +84,7 @@ def wright(data: ReportData) -> Section:
     known, labels, difficulty = display.ability, display.labels, display.difficulty
     hardest, easiest = short(labels[np.argmax(difficulty)], 40), short(labels[np.argmin(difficulty)], 40)
     alt = (
-        f"Wright map. Abilities of {count(len(known), 'person')} to the left: mean {number(known.mean())}, "
+        f"Wright map, {count(len(known), 'person')} to the left: mean {number(known.mean())}, "
         f"middle half from {number(np.quantile(known, 0.25))} to {number(np.quantile(known, 0.75))} logits. "
         f"{count(len(labels), display.what)} to the right: from {number(difficulty.min())} ({easiest}) to "
         f"{number(difficulty.max())} ({hardest}). The table below the picture has the numbers."
@@ -98,7 +98,7 @@ def wright(data: ReportData) -> Section:
             "Able people and high thresholds are on top. A person beside the second threshold of an item, (2), is as "
             "likely to answer in its second category above the lowest as in the one below it."
         )
-    said += "".join(f" A {name} high up is severe." for name in display.facets)
+    said = data.words(said) + "".join(f" A {name} high up is severe." for name in display.facets)
     digits, table = 2 if display.scale.is_logits else 1, display.columns()
     rows = tuple(
         (f"{number(low, digits)} to {number(high, digits)}", f"{n:,}", f"{k:,}", *(short(one, 200) for one in which))
@@ -117,13 +117,13 @@ def item_table(data: ReportData) -> Section:
     unknown = np.isnan(values["difficulty"])
     order = np.lexsort((-np.where(unknown, 0.0, values["difficulty"]), unknown))
     values = {name: column[order] for name, column in values.items()}
-    columns = [closed_if_alike(column, values) for column in COLUMNS]
+    columns = [closed_if_alike(column, values) for column in data.heads(COLUMNS)]
     if not data.binary:
         columns = [replace(column, head=OF_CATEGORIES.get(column.name, column.head)) for column in columns]
     meaning = "larger difficulty = harder" if data.binary else "location: mean of the thresholds"
     table = DataTable(
         "items",
-        f"{count(len(order), 'item')}, the hardest first; {meaning}, in logits",
+        data.words(f"{count(len(order), 'item')}, the hardest first; {meaning}, in logits"),
         tuple(columns),
         values,
         filters=("misfit", "status"),
@@ -139,6 +139,7 @@ def item_table(data: ReportData) -> Section:
         ) + ("" if data.study.facets else " Which items misfit is decided by infit given the scores (conditional).")
     else:
         said = "The fit of the items was left out of the analysis, and with it what was observed by ability."
+        said = data.words(said)
     blocks = (Text(how, screen=True), Text(said), *cut_short(table, "items.csv"))
     return Section(blocks, tuple(categories(data)))
 
@@ -153,7 +154,7 @@ def details(data: ReportData, order: Ints) -> dict[str, Any]:
     """What an opened row shows besides its columns; `order` has the items (positions) of the rows."""
     row = np.empty(len(order), dtype=np.int64)
     row[order] = np.arange(len(order))
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"trait": data.words.trait}
     if data.strata is not None:
         found["strata"] = strata(data, data.strata, row)
     if not data.binary:
@@ -166,10 +167,10 @@ def details(data: ReportData, order: Ints) -> dict[str, Any]:
     if not data.binary and not data.study.facets:
         values = category_values(data)
         shown = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
-        head = ["Answer", "People", "Mean ability", "Infit", "Threshold", "s.e."]
+        head = ["Answer", "People", data.words("Mean ability"), "Infit", "Threshold", "s.e."]
         found["tables"] = [_inner("Categories", head, row[np.repeat(np.arange(len(row)), layout.max_score + 1)], shown)]
     elif "distractors" in data.tables:
-        found["tables"] = [options(data.tables["distractors"], data.tables["items"]["item"], row)]
+        found["tables"] = [options(data, row)]
     return found
 
 
@@ -187,15 +188,16 @@ def strata(data: ReportData, curves: Columns, row: Ints) -> dict[int, list[int]]
     return found
 
 
-def options(chosen: Columns, items: Any, row: Ints) -> dict[str, Any]:
+def options(data: ReportData, row: Ints) -> dict[str, Any]:
     """Who chose which option, by row; the right one has a mark."""
+    chosen, items = data.tables["distractors"], data.tables["items"]["item"]
     names = [
         f"{short(option, 40)}{' (key)' if key else ''}"
         for option, key in zip(chosen["option"].tolist(), chosen["key"].tolist(), strict=True)
     ]
     shares = [f"{100 * share:.1f}%" for share in chosen["share"].tolist()]
     n, ability, r = _numbers_of(chosen, n=0, mean_ability=2, point_biserial=2)
-    head = ["Option", "People", "Share", "Mean ability", "r with the rest"]
+    head = ["Option", "People", "Share", data.words("Mean ability"), "r with the rest"]
     return _inner("Options", head, row[positions(chosen["item"].tolist(), items)], [names, n, shares, ability, r])
 
 
@@ -229,18 +231,30 @@ def curves(data: ReportData) -> Section:
             "thresholds. Where a threshold lies below the one before it, the category between them is nowhere the most "
             "likely answer."
         )
+        named = {tuple(data.study.responses.answer_names(*one)) for one in _codes(data)}
+        if data.study.responses.answer_labels and len(named) == 1:
+            sheets[category_sheet] += f" The answers: {', '.join(*named)}."
     elif "distractors" in data.tables:
         sheets[distractor_sheet] = (
             "The share of people who choose each option, by ability on the other items: the curve of the key, which is "
             "thick, should rise."
         )
     blocks: list[Any] = []
-    for draw, said in sheets.items():
+    for draw, text in sheets.items():
+        said = data.words(text)
         try:
             blocks += [picture(draw(data.study), f"Small curves of items. {said}"), Text(said)]
         except OptionError as error:
             blocks.append(Text(for_shell(str(error))))
     return Section(tuple(blocks))
+
+
+def _codes(data: ReportData) -> list[tuple[Any, list[float]]]:
+    """Every item with the codes of its categories."""
+    return [
+        (item, [code for code in codes if code == code])
+        for item, codes in zip(data.items.labels.tolist(), data.items.codes.tolist(), strict=True)
+    ]
 
 
 def category_values(data: ReportData) -> Columns:
@@ -250,7 +264,8 @@ def category_values(data: ReportData) -> Columns:
     for name in ("threshold", "se", "ci_low", "ci_high"):
         values[name] = np.full(len(above), np.nan)
         values[name][above] = data.tables["thresholds"][name]
-    values["answer"] = np.array([f"{code:g}" for code in values["code"].tolist()], dtype=object)
+    named = zip(values["item"].tolist(), values["code"].tolist(), strict=True)
+    values["answer"] = np.array([data.study.responses.answer_names(item, [c])[0] for item, c in named], dtype=object)
     return values
 
 
@@ -264,5 +279,5 @@ def categories(data: ReportData) -> list[Any]:
     )
     values = category_values(data)
     caption = f"{count(len(values['item']), 'category', 'categories')} of the items"
-    table = DataTable("categories", caption, CATEGORIES, values, noun="categories")
-    return [Text(said), *cut_short(table, "thresholds.csv")]
+    table = DataTable("categories", caption, data.heads(CATEGORIES), values, noun="categories")
+    return [Text(data.words(said)), *cut_short(table, "thresholds.csv")]

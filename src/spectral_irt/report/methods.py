@@ -18,7 +18,7 @@ from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
 from spectral_irt.estimators.marginal import FREE_SHAPE
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text, within
 from spectral_irt.report.fit import groupings
-from spectral_irt.text import count, number
+from spectral_irt.text import TEST, Words, count, number
 
 ANSWERS = "answers.csv"  # where the files are not known
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
@@ -40,7 +40,7 @@ OF_GROUPS = (
 def methods(data: ReportData) -> Section:
     """The paragraph and its references; how the calibration was made, and how to do it again."""
     record = data.record
-    sentences, cited = paragraph(record)
+    sentences, cited = paragraph(record, data.words)
     known = tomllib.loads((Path(__file__).parent / "references.toml").read_text(encoding="utf-8"))
     said = fit_command(record)
     command = (Lines((said,), "The same on the command line", program=True),) if said else ()
@@ -64,11 +64,11 @@ def made_rows(data: ReportData) -> list[tuple[str, str]]:
     scale = f"{number(data.scale.mean, 3)} + {number(data.scale.unit, 3)} × logits, beside logits"
     return [
         ("Model", MODELS[record.get("model") or "rasch"].long),
-        ("Difficulties" if data.binary else "Thresholds", _method(record)),
+        (data.words("Difficulties") if data.binary else "Thresholds", _method(record)),
         ("Standard errors", f"sandwich ({se})" if se in SANDWICH else se),
         ("Prior", said[0].removeprefix("Prior: ").removeprefix("Regularization: ").rstrip(".") if said else "none"),
         *([] if data.scale.is_logits else [("Scale", scale)]),
-        ("Abilities", ABILITIES[ability].long if ability in ABILITIES else "not computed"),
+        (data.words("Abilities"), ABILITIES[ability].long if ability in ABILITIES else "not computed"),
         *[("Groups compared", printable(str(one.get("column")))) for one in groupings(record)],
         ("Program", f"spectral-irt {record['versions'].get('spectral_irt', '')}"),
         ("Fingerprint of the data", str(record.get("data_digest", "–"))),
@@ -91,7 +91,7 @@ def _method(record: Mapping[str, Any]) -> str:
     return f"{text}; {count(record.get('iterations') or 0, 'pass', 'passes')} over the data"
 
 
-def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
+def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str], set[str]]:
     """Sentences on what was done, and the keys of the references that they cite."""
     counts = record["counts"]
     name, model = str(record.get("estimator")), MODELS[record.get("model") or "rasch"]
@@ -99,7 +99,7 @@ def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
     how, cites = called.paper, called.cites
     if in_categories(record) and name == "spectral":
         how, cites = OF_THRESHOLDS
-    what = "Thresholds" if in_categories(record) else "Difficulties"
+    what = "Thresholds" if in_categories(record) else words("Difficulties")
     cited = {*model.cites, *cites}
     people, items = count(counts.get("persons") or 0, "person", "people"), count(counts.get("items") or 0, "item")
     first = f"Answers of {people} to {items} were calibrated under the {model.paper}"
@@ -114,21 +114,21 @@ def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
         cited.add("andersen")
     first += _prior(record)
     anchored = counts.get("items_anchored")
-    first += f", with {count(anchored, 'item')} anchored at known difficulties" if anchored else ""
+    first += words(f", with {count(anchored, 'item')} anchored at known difficulties") if anchored else ""
     sentences = [first + "."]
     if record.get("design") == "adaptive":
         said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_CODE)
-        shape = "came from a distribution of free shape" if FREE_SHAPE in said else "were taken as normal"
+        shape = "came from a distribution of free shape" if words(FREE_SHAPE) in said else "were taken as normal"
         shape += " in each group" if "in each group" in said else ""
         sentences.append(
             "Marginal likelihood was chosen because earlier answers decided which items came next (Eggen & Verhelst, "
-            f"2011); abilities {shape}."
+            f"2011); {words('abilities')} {shape}."
         )
         cited.add("eggen")
     if any(one.get("code") == "weights" for one in record["findings"]):
         sentences.append("People counted by survey weights.")
     sentences += _errors(record, cited)
-    sentences += _people(record, cited)
+    sentences += [words(one) for one in _people(record, cited)]
     sentences += _fit(record, cited)
     sentences += _groups(record, cited)
     sentences.append(f"The computations were done with spectral-irt {record['versions'].get('spectral_irt', '')}.")
@@ -253,8 +253,9 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     fitted = [f"{name}={column!r}" for name, column in design.items() if column is not None]
     fitted += ["design='adaptive'"] if record.get("design") == "adaptive" else []
     ability = within(record, "persons", "ability")
-    analysed = "answers" if ability in (None, "wle") else f"answers, ability={ability!r}"
-    study = f"fit.analyse({analysed})"
+    asked = {"ability": None if ability == "wle" else ability, "trait": record.get("trait")}
+    analysed = ["answers", *(f"{name}={value!r}" for name, value in asked.items() if value is not None)]
+    study = f"fit.analyse({', '.join(analysed)})"
     if said.get("clustered_by") is not None:
         by = [said["clustered_by"], *([design["groups"]] if design["groups"] is not None else [])]
         study += f".clustered({', '.join(map(repr, by))})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from spectral_irt.errors import printable
 from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text, short, within
-from spectral_irt.text import count, number
+from spectral_irt.text import Words, count, number
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed
@@ -83,7 +83,7 @@ def summary(data: ReportData) -> Section:
         )
         said = f"people with {ends[0]}: {number(highest, 0)}; with {ends[1]}: {number(lowest, 0)}"
         kinds = ("persons",) if data.study.facets else ("persons", "items")  # facets have sections of their own
-        rows += [*reliability_rows(found, kinds), ("Extreme scores", number(lowest + highest, 0), said)]
+        rows += [*reliability_rows(found, kinds, data.words), ("Extreme scores", number(lowest + highest, 0), said)]
     blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))]
     if not found:
         blocks.append(Text("Reliability and targeting are not here: people were left out of the analysis."))
@@ -101,7 +101,7 @@ def share_missing(counts: Mapping[str, Any]) -> str:
     return "everybody answered every item" if share == 1 else f"{100 * share:.3g}% of people times items"
 
 
-def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str]) -> list[tuple[str, str, str]]:
+def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str], words: Words) -> list[tuple[str, str, str]]:
     """The reliabilities, each under its name with what it says."""
     rows = []
     eap, kr20 = found.get("eap_reliability"), found.get("kr20")
@@ -109,7 +109,7 @@ def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str]) -> list[tup
         said = (
             f"of the variance of abilities, {100 * eap:.0f}% is seen by the test and the rest is error; quote this one"
         )
-        rows.append(("EAP reliability", number(eap), said))
+        rows.append(("EAP reliability", number(eap), words(said)))
     if kr20 is not None:
         rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
     if found.get("alpha") is not None:
@@ -122,7 +122,7 @@ def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str]) -> list[tup
             rows.append((f"{name} separation reliability", number(one.get("reliability")), f"{said}; {more}"))
     target = found.get("targeting")
     if target is not None:
-        rows.append(("Targeting", f"{target:+z.2f}", targeting(target)))
+        rows.append(("Targeting", f"{target:+z.2f}", words(targeting(target))))
     return rows
 
 

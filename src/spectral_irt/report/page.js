@@ -67,7 +67,7 @@
   };
 
   /* The model's curve, and the mean answers (or shares right) of groups by ability with 95% intervals. */
-  const curve = (thresholds, strata, label) => {
+  const curve = (thresholds, strata, label, trait) => {
     const W = 420, H = 250, left = 40, bottom = 36, top = 8, right = 8, K = thresholds.length;
     const marks = [];
     for (let k = 0; k < strata.length; k += 5) {
@@ -80,10 +80,10 @@
     const y = (p) => H - bottom - p * (H - bottom - top);
     const svg = draw("svg", { viewBox: `0 0 ${W} ${H}`, class: "curve", role: "img" });
     const places = thresholds.map((t) => t.toFixed(2)).join(", ");
-    const what = K === 1 ? `an even chance at ability ${places}` : `thresholds at ${places}`;
+    const what = K === 1 ? `an even chance at ${trait} ${places}` : `thresholds at ${places}`;
     const seen = marks.map((m) => `${K === 1 ? `${Math.round(100 * m.mean)}%` : (K * m.mean).toFixed(2)} of ${m.n}`);
     svg.setAttribute("aria-label", `Curve of ${label}: ${what}. ` + (marks.length
-      ? `${K === 1 ? "Right" : "Mean"} answers in groups from the least to the most able: ${seen.join(", ")}.` : ""));
+      ? `${K === 1 ? "Right" : "Mean"} answers in groups from the lowest to the highest ${trait}: ${seen.join(", ")}.` : ""));
     for (let k = 0; k <= K; k += K === 1 ? 0.25 : Math.ceil(K / 5)) {
       svg.append(draw("line", { class: "axis", x1: left, x2: W - right, y1: y(k / K), y2: y(k / K) }));
       svg.append(draw("text", { x: left - 5, y: y(k / K) + 4, "text-anchor": "end" }, K === 1 ? `${100 * k}%` : k));
@@ -93,7 +93,7 @@
       svg.append(draw("line", { class: "axis", x1: x(t), x2: x(t), y1: y(0), y2: y(0) + 4 }));
       svg.append(draw("text", { x: x(t), y: y(0) + 16, "text-anchor": "middle" }, t));
     }
-    svg.append(draw("text", { x: (left + W - right) / 2, y: H - 4, "text-anchor": "middle" }, "ability (logits)"));
+    svg.append(draw("text", { x: (left + W - right) / 2, y: H - 4, "text-anchor": "middle" }, `${trait} (logits)`));
     const points = Array.from({ length: 81 }, (_, k) => {
       const t = low + (k / 80) * (high - low);
       return `${x(t).toFixed(1)},${y(expected(thresholds, t)).toFixed(1)}`;
@@ -123,12 +123,12 @@
   const sheet = (table, row) => {
     const box = make("div", undefined, "sheet"), details = table.details, first = table.columns[0];
     const difficulty = table.columns.find((column) => column.name === "difficulty")?.values[row];
-    const strata = details.strata?.[row];
+    const strata = details.strata?.[row], trait = details.trait ?? "ability";
     if (typeof difficulty === "number" && (strata || !details.strata)) {
       const figure = make("div");
-      figure.append(curve(details.thresholds?.[row] ?? [difficulty], strata ?? [], cell(first, row)));
+      figure.append(curve(details.thresholds?.[row] ?? [difficulty], strata ?? [], cell(first, row), trait));
       figure.append(make("p", strata
-        ? "Line: the model. Marks: people in groups by ability, with 95% intervals." : "Line: the model.", "status"));
+        ? `Line: the model. Marks: people in groups by ${trait}, with 95% intervals.` : "Line: the model.", "status"));
       box.append(figure);
     }
     const list = make("dl");

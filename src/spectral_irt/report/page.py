@@ -97,9 +97,9 @@ def sections_of(data: ReportData) -> list[Section]:
     for name, (title, section) in SECTIONS.items():
         try:
             found = section(data)
-            shown.append(replace(found, name=name, title=found.title or title))
+            shown.append(replace(found, name=name, title=found.title or data.words(title)))
         except OptionError as error:
-            missing.append(f"{title}: {for_shell(str(error))}")
+            missing.append(data.words(f"{title}: {for_shell(str(error))}"))
     shown.append(Section((Lines(tuple(missing)),) if missing else (), (), "Not in this report", "missing"))
     appendix = tuple(block for one in shown for block in one.appendix)
     return [one for one in (*shown, Section(appendix, (), "Appendix: long tables", "appendix")) if one.content]

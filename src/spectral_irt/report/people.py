@@ -63,8 +63,10 @@ def people(data: ReportData) -> Section:
     blocks: list[Any] = [Text(_sentence(data)), _abilities(data, persons), picture(display, alt)]
     if not data.list_persons:
         return Section((*blocks, Text("Single people are not listed in this report; --list-persons would list them.")))
-    columns = tuple(one if data.binary else replace(one, head=one.head.replace("Right", "Score")) for one in PERSONS)
-    caption = f"{count(len(persons['person']), 'person')}; ability in logits"
+    columns = data.heads(PERSONS)
+    if not data.binary:
+        columns = tuple(replace(one, head=one.head.replace("Right", "Score")) for one in columns)
+    caption = f"{count(len(persons['person']), 'person')}; {data.words('ability')} in logits"
     table = DataTable("persons", caption, columns, persons, noun="people")
     return Section(tuple(blocks), cut_short(table, "persons.csv"))
 
@@ -72,7 +74,7 @@ def people(data: ReportData) -> Section:
 def _sentence(data: ReportData) -> str:
     found = within(data.record, "persons") or {}
     erratic = within(data.record, "fit_checks", "erratic_people")
-    text = f"{count(found.get('with_ability') or 0, 'person')} with an ability."
+    text = data.words(f"{count(found.get('with_ability') or 0, 'person')} with an ability.")
     without = found.get("without_answers")
     if without:
         text += f" {count(without, 'person')} without answers."
@@ -92,10 +94,10 @@ def _abilities(data: ReportData, persons: Columns) -> Table:
         (name, number(value), number(None if value is None else as_reported(value), 1))
         for name, value, as_reported in rows
     ]
-    head: tuple[str, ...] = ("", "Ability (logits)", "On the scale of report")
+    head: tuple[str, ...] = ("", data.words("Ability (logits)"), "On the scale of report")
     if data.scale.is_logits:
         head, cells = head[:2], [row[:2] for row in cells]  # type: ignore[misc]
-    return Table("Abilities", head, tuple(cells))
+    return Table(data.words("Abilities"), head, tuple(cells))
 
 
 SCORES = (
@@ -126,13 +128,14 @@ def scores(data: ReportData) -> Section:
         if len(beta) > LONGEST_FORM:
             why = f"nobody answers {len(beta):,} items" if data.binary else f"{len(beta):,} scores are too many"
             raise OptionError(f"There is no form that many people answered, and {why}.")
-        said = f"For a person who answers all of the {count(layout.n_items, 'item')} with a difficulty."
+        said = data.words(f"For a person who answers all of the {count(layout.n_items, 'item')} with a difficulty.")
         ability, se = score_abilities(beta, layout)
         values = {"score": np.arange(len(ability)), "ability": ability, "se": se}
         if not data.scale.is_logits:
             values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
-    table = DataTable("scores", "From score to ability", SCORES, values, filters=("form",), noun="scores")
+    caption = data.words("From score to ability")
+    table = DataTable("scores", caption, data.heads(SCORES), values, filters=("form",), noun="scores")
     if table.n_rows <= LONG:
         return Section((Text(said), table))
     return Section((Text(f"{said} The table is in the appendix."),), (table,))
@@ -147,7 +150,7 @@ def groups_and_classes(data: ReportData) -> Section:
         columns = [groups[name] for name in ("n", f"{unit}mean", f"{unit}se", f"{unit}sd")]
         labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
         rows = _rows(labels, columns, (0, digits, digits, digits))
-        blocks.append(Table("Mean ability of groups", ("Group", "People", "Mean", "s.e.", "s.d."), rows))
+        blocks.append(Table(data.words("Mean ability of groups"), ("Group", "People", "Mean", "s.e.", "s.d."), rows))
     if cuts is not None:
         labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]
         columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]

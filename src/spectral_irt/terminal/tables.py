@@ -17,7 +17,7 @@ from spectral_irt.errors import printable
 from spectral_irt.model import ALIKE
 from spectral_irt.tables import Columns
 from spectral_irt.terminal.labels import LEAST, MOST, in_its_place, room_for, shortened
-from spectral_irt.text import number
+from spectral_irt.text import TEST, Words, number
 
 BETWEEN = 2  # blanks between columns
 
@@ -35,7 +35,6 @@ FIT = "infit, outfit: 1 expected, above 1 underfit, below 1 overfit"
 PEOPLE = "larger = abler; 95% intervals of each ability, and of the ranks of all at once"
 INTERVAL, MEASURE = "95% interval", "point\nmeasure"
 BAR_WIDTH = 24
-BAR_HEAD = "easier" + " " * (BAR_WIDTH - 12) + "harder"
 
 Groups = Sequence[tuple[str, Sequence[int]]]  # headings, and the rows below each
 
@@ -123,7 +122,7 @@ def intervals(low: Floats, high: Floats) -> list[str]:
     return [f"{a:z.2f} to {b:z.2f}" if np.isfinite(a) else "" for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
 
-def choose(columns: Columns, fit: Columns | None = None) -> Groups:
+def choose(columns: Columns, fit: Columns | None = None, words: Words = TEST) -> Groups:
     """Which items to show, under which heading."""
     difficulty, se = columns["difficulty"], columns["se"]
     known = np.flatnonzero(np.isfinite(difficulty))
@@ -132,7 +131,7 @@ def choose(columns: Columns, fit: Columns | None = None) -> Groups:
     if len(difficulty) <= SHOW_ALL:
         return [("", [*hardest_first.tolist(), *np.flatnonzero(~np.isfinite(difficulty)).tolist()])]
     ends = hardest_first[:SHOW_EACH].tolist(), hardest_first[::-1][:SHOW_EACH].tolist()
-    groups = [("hardest", ends[0]), ("easiest", ends[1])]
+    groups = [(words("hardest"), ends[0]), (words("easiest"), ends[1])]
     if fit is not None and "misfit" in fit:
         misfits = np.flatnonzero(fit["misfit"] != "")
         worst = misfits[np.argsort(fit["misfit_p"][misfits], kind="stable")][:SHOW_MISFITS].tolist()
@@ -153,17 +152,20 @@ def item_table(
     thresholds: Sequence[Sequence[float]] = (),
     unicode: bool = True,
     whole: bool = False,
+    words: Words = TEST,
 ) -> Table:
     """The items that say most, with how they fit where that is known; `thresholds` of each, where it has several."""
-    groups = choose(columns, fit)
+    groups = choose(columns, fit, words)
+    easier, harder = words("easier"), words("harder")
+    bar_head = f"{easier}{harder:>{BAR_WIDTH - len(easier)}}"
     rows = [row for _, chosen in groups for row in chosen]
     shown = {key: values[rows] for key, values in columns.items()}
     low, middle, high = shown["ci_low"], shown["difficulty"], shown["ci_high"]
     table = [
-        Column("difficulty", numbers(middle, 3)),
+        Column(words("difficulty"), numbers(middle, 3)),
         Column("se", numbers(shown["se"], 3)),
         Column(INTERVAL, intervals(low, high), spare=COMFORT),
-        Column(BAR_HEAD, bars(low, middle, high, "─●" if unicode else "-o"), left=True, style="blue", spare=WHOLE),
+        Column(bar_head, bars(low, middle, high, "─●" if unicode else "-o"), left=True, style="blue", spare=WHOLE),
         Column("n", [f"{n:,}" for n in shown["n"].tolist()], spare=COMFORT),
     ]
     if thresholds:
@@ -181,7 +183,7 @@ def item_table(
     marks = [str(misfit[row] if columns["status"][row] == "ok" else columns["status"][row]) for row in rows]
     table += [Column("", marks, left=True, style="yellow")] if any(marks) else []
     same_n = len(set(shown["n"].tolist())) == 1
-    spared = [BAR_HEAD, *(["n", INTERVAL] if same_n else [INTERVAL, "n"])]
+    spared = [bar_head, *(["n", INTERVAL] if same_n else [INTERVAL, "n"])]
     spared += ["right", "mean", MEASURE, "outfit", "infit", "thresholds", "se"]
     return labelled(name, shown["item"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
 
@@ -210,7 +212,7 @@ def bars(low: Floats, middle: Floats, high: Floats, signs: str) -> list[str]:
     return out
 
 
-def choose_people(persons: Columns) -> Groups:
+def choose_people(persons: Columns, words: Words = TEST) -> Groups:
     """Which people to show, under which heading; those on different scales never in one order."""
     scales = sorted({str(scale) for scale in persons.get("scale", np.empty(0)) if scale}, key=int)
     if len(scales) > 1:
@@ -218,7 +220,7 @@ def choose_people(persons: Columns) -> Groups:
         for scale in scales[:SHOW_SCALES]:
             there = np.flatnonzero(persons["scale"] == scale)
             some = {name: values[there] for name, values in persons.items() if name != "scale"}
-            for name, rows in choose_people(some):
+            for name, rows in choose_people(some, words):
                 groups.append((f"scale {scale}" + (f": {name}" if name else ""), there[rows].tolist()))
         return groups
     ability, z = persons["ability"], persons["outfit_z"]
@@ -227,15 +229,21 @@ def choose_people(persons: Columns) -> Groups:
     if len(ability) <= (SHOW_RANKED if "rank" in persons else SHOW_PEOPLE):
         return [("", [*ablest.tolist(), *np.flatnonzero(np.isnan(ability)).tolist()])]
     ends = {"ablest": ablest, "least able": ablest[::-1], "largest outfit": odd[np.argsort(-z[odd], kind="stable")]}
-    return [(name, rows[:SHOW_EACH].tolist()) for name, rows in ends.items() if len(rows)]
+    return [(words(name), rows[:SHOW_EACH].tolist()) for name, rows in ends.items() if len(rows)]
 
 
 def person_table(
-    persons: Columns, width: int, *, name: str = "person", whole: bool = False, points: bool = False
+    persons: Columns,
+    width: int,
+    *,
+    name: str = "person",
+    whole: bool = False,
+    points: bool = False,
+    words: Words = TEST,
 ) -> Table:
     """Ability with its error, score, and how regular the answers are; ranks where they were computed. `points`: scores
     add categories, rather than count right answers."""
-    groups = choose_people(persons)
+    groups = choose_people(persons, words)
     shown = {key: values[[k for _, chosen in groups for k in chosen]] for key, values in persons.items()}
     table = []
     if "rank" in shown:
@@ -245,7 +253,7 @@ def person_table(
             for rank, low, high in ranks
         ]
         table += [Column("rank", [one for one, _ in texts]), Column("rank\ninterval", [one for _, one in texts])]
-    table += [Column("ability", numbers(shown["ability"], 2)), Column("se", numbers(shown["se"], 2))]
+    table += [Column(words("ability"), numbers(shown["ability"], 2)), Column("se", numbers(shown["se"], 2))]
     if "ci_low" in shown:
         table.append(Column(INTERVAL, intervals(shown["ci_low"], shown["ci_high"])))
     if "measure" in shown:

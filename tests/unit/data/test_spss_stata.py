@@ -2,11 +2,15 @@
 
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import spectral_irt as si
 from reading import complaint
 from spectral_irt.reading import read
+from spectral_irt.report.blocks import ReportData
+from spectral_irt.report.items import category_values
 
 pyreadstat = pytest.importorskip("pyreadstat")
 
@@ -72,3 +76,19 @@ def test_what_to_install(tmp_path, monkeypatch):
     said = complaint(path)
     assert "a.sav: what reads files of SPSS" in said
     assert 'pip install "spectral-irt[formats]"' in said
+
+
+def test_labels_of_categories_go_with_their_codes(tmp_path):
+    labels = {1: "never", 2: "sometimes", 3: "always"}
+    table = pd.DataFrame(np.random.default_rng(0).integers(1, 4, (60, 3)), columns=["q1", "q2", "q3"])
+    path = saved(tmp_path, table, variable_value_labels={"q1": labels, "q2": labels})
+    found = read(path, reverse=["q2"])
+    assert found.answer_names("q1", [1.0, 3.0]) == ["1 = never", "3 = always"]
+    assert found.answer_names("q2", [1.0, 3.0]) == ["1 = always", "3 = never"]  # turned round
+    assert found.answer_names("q3", [1.0, 3.0]) == ["1", "3"]
+    study = si.SpectralPartialCredit().fit(found).analyse(found)
+    legend = study.plot.categories("q2").plot().get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["1 = always", "2 = sometimes", "3 = never"]
+    shown = category_values(ReportData.of(study, study.parts(writing=True)))
+    assert shown["answer"].tolist()[:3] == ["1 = never", "2 = sometimes", "3 = always"]
+    assert not read(path, threshold=1).answer_labels  # right and wrong have no categories
