@@ -1,4 +1,4 @@
-"""The same answers are the same responses, whichever way they come in."""
+"""The same answers are the same responses, whichever way they come in: scored or as categories, by every door."""
 
 import sqlite3
 from collections.abc import Callable
@@ -32,17 +32,11 @@ def survey() -> pl.DataFrame:
 
 @pytest.mark.parametrize("estimator", ORDERED, ids=lambda estimator: type(estimator).__name__)
 def test_a_frame_means_the_same_to_estimators_of_ordered_answers(estimator: Any, survey: pl.DataFrame) -> None:
-    long = survey.unpivot(index=["student", "sex"], variable_name="item", value_name="response").sample(
-        fraction=1, shuffle=True, seed=2
-    )
+    long = survey.unpivot(index=["student", "sex"], variable_name="item", value_name="response")
+    long = long.sample(fraction=1, shuffle=True, seed=2)
     plain = estimator.fit(survey.select(pl.selectors.starts_with("q")).to_numpy()).calibration_.thresholds
-    for frame in (
-        survey,
-        survey.to_pandas(),
-        long,
-        long.to_pandas(),
-        pd.DataFrame(survey.to_pandas().set_index("student")),
-    ):
+    indexed = pd.DataFrame(survey.to_pandas().set_index("student"))
+    for frame in (survey, survey.to_pandas(), long, long.to_pandas(), indexed):
         found = estimator.fit(frame).calibration_
         assert found.labels.tolist() == [f"q{k}" for k in range(5)]
         np.testing.assert_allclose(found.thresholds, plain, atol=1e-6)
@@ -95,15 +89,14 @@ KINDS = {
 def tables(kind: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     answers = KINDS[kind]
     cells = [[None if np.isnan(x) else int(x) for x in column] for column in answers.T]
-    wide = pl.DataFrame(
-        {"student": [f"s{k:03}" for k in range(len(answers))]} | {f"q{k}": c for k, c in enumerate(cells)}
-    )
+    named = {"student": [f"s{k:03}" for k in range(len(answers))]}
+    wide = pl.DataFrame(named | {f"q{k}": c for k, c in enumerate(cells)})
     long = wide.unpivot(index="student", variable_name="item", value_name="response").drop_nulls()
     return wide, long.sample(fraction=1, shuffle=True, seed=4)
 
 
 def same(a: si.Responses, b: si.Responses) -> None:
-    """The same people, items and blocks, to the bit."""
+    """The same items and blocks, to the bit."""
     assert a.items.tolist() == b.items.tolist()
     assert a.thresholds.max_score.tolist() == b.thresholds.max_score.tolist()
     assert len(a.blocks) == len(b.blocks)
@@ -136,17 +129,14 @@ def test_every_door_gives_the_same_blocks_and_findings(kind: str, tmp_path: Path
         doors |= {f"{shape} query": stored(table, at), f"{shape} packed": packed(table, at)}
     for name, door in doors.items():
         labels = {"items": plain.items.tolist()} if name == "array" else {}
-        for how in (
-            ({}, {"ordered": ordered}, {"ordered": True}) if "packed" not in name else ({}, {"ordered": ordered})
-        ):
-            how = {**how, **labels}
+        ways = [{}, {"ordered": ordered}] + ([] if "packed" in name else [{"ordered": True}])
+        for how in (way | labels for way in ways):
             found = si.read(**door, **how) if isinstance(door, dict) else si.read(door, **how)
             same(found, plain)
             assert about_the_data(found) == about_the_data(plain), name
             if name != "array":
                 assert found.persons.tolist() == wide["student"].to_list(), name
-    rows = long.rows()
-    same(si.Responses.from_long(*zip(*rows, strict=True), ordered=True), plain)
+    same(si.Responses.from_long(*zip(*long.rows(), strict=True), ordered=True), plain)
 
 
 def test_codes_for_missing_answers_are_no_categories() -> None:
@@ -155,3 +145,38 @@ def test_codes_for_missing_answers_are_no_categories() -> None:
         si.read(table)
     assert si.read(table, missing=9).thresholds.binary
     assert si.read(pl.DataFrame(table, schema=["a", "b", "c"]), missing=9).thresholds.binary
+
+
+def test_scored_or_as_categories_answers_0_and_1_are_the_same_data() -> None:
+    table = np.random.default_rng(20).choice([0.0, 1.0, np.nan], (60, 9), p=[0.35, 0.45, 0.2])
+    one, other = (si.read(table, ordered=ordered) for ordered in (False, True))
+    same(one, other)
+    assert one.persons.tolist() == other.persons.tolist()
+    assert all(each.thresholds.binary and each.entries is each for each in (one, other))
+    assert (one.digest(), repr(one)) == (other.digest(), repr(other))
+    for name in ("n_responses", "n_persons", "n_items"):
+        assert getattr(one, name) == getattr(other, name)
+    counts = ("counts", "scores", "max_scores", "informative", "kinds_of_people", "item_counts", "item_scores")
+    for name in (*counts, "category_counts"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert np.array_equal(one.category_codes(), other.category_codes())
+    assert np.array_equal(one.to_dense(), other.to_dense(), equal_nan=True)
+    assert [f.code for f in one.findings()] == [f.code for f in other.findings()]
+    for part in (
+        lambda each: each.take_items([6, 1, 3]),
+        lambda each: each.take_persons(np.arange(0, 60, 3)),
+        lambda each: each.in_one_block(),
+        lambda each: each.largest_component(),
+    ):
+        same(part(one), part(other))
+    for mine, theirs in zip(one.answers(), other.answers(), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def test_what_knows_right_and_wrong_only_refuses_more_categories() -> None:
+    answers = si.read([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+    for ask in (answers.sum, answers.map, answers.gather, answers.prepare, answers.transform):
+        with pytest.raises(ResponseValueError, match="right and wrong answers only"):
+            ask(len)
+    assert not answers.thresholds.binary
+    assert answers.entries.thresholds.binary

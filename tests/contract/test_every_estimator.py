@@ -275,6 +275,7 @@ COUNTERPARTS = {
     "adaptive": (si.SpectralPartialCredit(), si.SpectralRasch(), {"design": "adaptive", "groups": GROUPS}),
     "conditional": (si.ConditionalPartialCredit(), si.ConditionalRasch(), {}),
     "marginal": (si.MarginalPartialCredit(), si.MarginalRasch(), {"groups": GROUPS, "weights": WEIGHTS}),
+    "marginal, adaptive": (si.MarginalPartialCredit(), si.MarginalRasch(), {"design": "adaptive"}),
     "prior": (si.SpectralPartialCredit(regularization=2.0), si.SpectralRasch(regularization=2.0), {}),
     "no prior": (si.SpectralPartialCredit(regularization=0), si.SpectralRasch(regularization=0), {}),
 }
@@ -288,6 +289,8 @@ def test_partial_credit_on_right_and_wrong_is_rasch(pair):
         np.testing.assert_allclose(getattr(a, one), getattr(b, one), rtol=1e-6, atol=1e-8, err_msg=one)
     assert a.status.tolist() == b.status.tolist()
     assert [one.code for one in a.findings] == [one.code for one in b.findings]
+    for one, column in getattr(rasch, "population_", {}).items():
+        np.testing.assert_array_equal(credit.population_[one], column)
     np.testing.assert_allclose(credit.covariance(), rasch.covariance(), rtol=1e-5, atol=1e-8)
     for table in ("items", "threshold_table", "score_table", "information"):
         mine, theirs = getattr(a, table)(), getattr(b, table)()
@@ -295,21 +298,3 @@ def test_partial_credit_on_right_and_wrong_is_rasch(pair):
         for column in mine.select("^(difficulty|se|ability|information|threshold)$").columns:
             np.testing.assert_allclose(mine[column], theirs[column], rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(a.probability([0.3]), b.expected_score([0.3]), atol=1e-8)
-
-
-def test_anchored_partial_credit_on_right_and_wrong_is_anchored_rasch():
-    anchors = {0: -0.7, 5: 0.4}
-    credit = si.SpectralPartialCredit().fit(THIN, anchors={item: [value] for item, value in anchors.items()})
-    rasch = si.AnchoredRasch(anchors).fit(THIN)
-    np.testing.assert_allclose(credit.difficulty_, rasch.difficulty_, atol=1e-8)
-    np.testing.assert_allclose(credit.se_, rasch.se_, rtol=1e-6)
-    assert credit.status_.tolist() == rasch.status_.tolist()
-
-
-def test_weak_links_are_found_whatever_the_model():
-    first, second = (simulate.rasch(406, 8, seed=seed).responses.to_dense() for seed in (1, 2))
-    table = np.full((806, 16), np.nan)
-    table[:403, :8], table[403:, 8:] = first[:403], second[:403]
-    table[400:406, :] = np.hstack([first[400:], second[400:]])
-    for model in (si.SpectralRasch(), si.SpectralPartialCredit()):
-        assert "weak_links" in {one.code for one in model.fit(table).findings_}

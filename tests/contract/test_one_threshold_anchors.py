@@ -65,9 +65,8 @@ def test_a_displaced_anchor_is_found_in_categories(credit):
     assert fit.displacement_[2] == pytest.approx(-1.0, abs=0.3)
     assert np.max(np.abs(fit.displacement_[[0, 1, 3]])) < 0.5
     free = SpectralPartialCredit().fit(credit.responses, anchors={k: anchors[k] for k in (0, 1, 3)})
-    assert fit.displacement_[2] == pytest.approx(
-        free.difficulty_[2] - np.mean(anchors[2]), abs=0.1
-    )  # its thresholds move alike
+    moved = free.difficulty_[2] - np.mean(anchors[2])
+    assert fit.displacement_[2] == pytest.approx(moved, abs=0.1)  # its thresholds move alike
     assert fit.displacement_se_[2] == pytest.approx(free.se_[2], rel=0.15)
     assert next(one for one in fit.findings_ if one.code == "displaced_anchors").items == (2,)
 
@@ -134,9 +133,10 @@ def test_anchors_from_a_calibration_and_bad_ones():
     again = Responses.from_wide(table, items=[2, 3, 4, 5], ordered=True)
     fit = SpectralPartialCredit().fit(again, anchors=made)
     np.testing.assert_allclose(fit.thresholds_, made.thresholds[4:], atol=1e-12)
-    with pytest.raises(OptionError, match="has 1 thresholds"):
-        SpectralPartialCredit().fit(again, anchors={2: [0.5]})
-    with pytest.raises(OptionError, match="is among the anchors"):
-        SpectralPartialCredit().fit(again, anchors={"x": [0.5, 1.0]})
-    with pytest.raises(OptionError, match="weight by ability"):
-        SpectralPartialCredit(weighting="persons").fit(again, anchors={2: [0.5, 1.0]})
+    for weighting, anchors, message in (
+        ("ability", {2: [0.5]}, "has 1 thresholds"),
+        ("ability", {"x": [0.5, 1.0]}, "is among the anchors"),
+        ("persons", {2: [0.5, 1.0]}, "weight by ability"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            SpectralPartialCredit(weighting=weighting).fit(again, anchors=anchors)

@@ -1,7 +1,6 @@
 """The fast branches for right and wrong answers give what the lines for any number of categories give."""
 
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from spectral_irt.persons.residuals import person_mean_squares, residuals
 
 
 @pytest.fixture(scope="module")
-def kinds() -> tuple[Responses, Responses, np.ndarray]:
+def kinds():
     """The same answers, right and wrong as they are and made to take the general lines; and difficulties."""
     table = simulate.rasch(400, 9, seed=3).responses.to_dense()
     table[np.random.default_rng(1).random(table.shape) < 0.2] = np.nan
@@ -32,7 +31,7 @@ def kinds() -> tuple[Responses, Responses, np.ndarray]:
     return answers, replace(answers, thresholds=general), beta
 
 
-def same(one: Any, other: Any, atol: float = 1e-9) -> None:
+def same(one, other, atol=1e-9):
     if is_dataclass(one):
         for name in (field.name for field in fields(one)):
             same(getattr(one, name), getattr(other, name), atol)
@@ -44,7 +43,7 @@ def same(one: Any, other: Any, atol: float = 1e-9) -> None:
         np.testing.assert_allclose(one, other, atol=atol)
 
 
-def test_fit_of_items_and_people(kinds: tuple[Responses, Responses, np.ndarray]) -> None:
+def test_fit_of_items_and_people(kinds):
     *answers, beta = kinds
     theta = abilities(answers[0], beta, "ml").ability
     same(*(item_statistics(each, beta, theta) for each in answers))
@@ -55,7 +54,7 @@ def test_fit_of_items_and_people(kinds: tuple[Responses, Responses, np.ndarray])
     same(*(items_met(each, beta) for each in answers))
 
 
-def test_strata_classical_statistics_and_pairs(kinds: tuple[Responses, Responses, np.ndarray]) -> None:
+def test_strata_classical_statistics_and_pairs(kinds):
     *answers, beta = kinds
     theta, items = abilities(answers[0], beta).ability, np.array([0, 7])
     given = [GivenScore.of(each, beta, series_from=np.inf) for each in answers]

@@ -1,11 +1,9 @@
 """The same 0/1 answers calibrated as right and wrong and as categories: every test between groups says the same."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from spectral_irt import ConditionalPartialCredit, ConditionalRasch, ConditionalRatingScale, Responses, simulate
+from spectral_irt import ConditionalPartialCredit, ConditionalRasch, ConditionalRatingScale, simulate
 from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data.design import estimable
 from spectral_irt.estimators.conditional import conditional_thresholds
@@ -14,20 +12,19 @@ from spectral_irt.inference.groups.dif import differential
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.hausman import hausman
 from spectral_irt.inference.groups.model_tests import ability_split, andersen, score_split
-from spectral_irt.inference.results import Result
 
 
 @pytest.fixture(scope="module")
-def answers() -> Responses:
+def answers():
     return simulate.rasch(600, 12, design="sampled", p=0.7, seed=8).responses
 
 
 @pytest.fixture(scope="module", params=[ConditionalPartialCredit, ConditionalRatingScale])
-def calibrations(request: pytest.FixtureRequest, answers: Responses) -> tuple[Any, Any]:
+def calibrations(request, answers):
     return ConditionalRasch().fit(answers).calibration_, request.param().fit(answers).calibration_
 
 
-def same(one: Result, other: Result) -> None:
+def same(one, other):
     assert one.df == other.df
     assert one.columns.keys() == other.columns.keys()
     np.testing.assert_allclose([one.statistic, one.p], [other.statistic, other.p], rtol=1e-6)
@@ -40,29 +37,23 @@ def same(one: Result, other: Result) -> None:
 
 
 @pytest.mark.parametrize("split", ["ability", np.arange(600) % 2, np.arange(600) % 3], ids=["ability", "two", "three"])
-def test_wald(answers: Responses, calibrations: tuple[Any, Any], split: Any) -> None:
-    one, other = (score_split(each, answers, split) for each in calibrations)
-    same(one, other)
+def test_wald(answers, calibrations, split):
+    same(*(score_split(each, answers, split) for each in calibrations))
 
 
-def test_score_test_of_halves(answers: Responses, calibrations: tuple[Any, Any]) -> None:
-    one, other = (ability_split(each, answers) for each in calibrations)
-    same(one, other)
-
-
-def test_hausman(answers: Responses, calibrations: tuple[Any, Any]) -> None:
+def test_score_test_of_halves_and_hausman(answers, calibrations):
+    same(*(ability_split(each, answers) for each in calibrations))
     for groups in (None, np.arange(600) % 2):
-        one, other = (hausman(each, answers, groups) for each in calibrations)
-        same(one, other)
+        same(*(hausman(each, answers, groups) for each in calibrations))
 
 
 @pytest.mark.parametrize("model", ["pcm", "rsm"])
-def test_andersen(answers: Responses, model: str) -> None:
+def test_andersen(answers, model):
     group = np.arange(600) % 3
     same(andersen(answers, group, model="rasch"), andersen(answers, group, model=model))
 
 
-def test_differential(answers: Responses, calibrations: tuple[Any, Any]) -> None:
+def test_differential(answers, calibrations):
     one, other = (differential(each, answers, np.arange(600) % 2) for each in calibrations)
     same(one.test, other.test)
     for mine, theirs in ((one.contrasts, other.contrasts), (one.items, other.items)):
@@ -71,7 +62,7 @@ def test_differential(answers: Responses, calibrations: tuple[Any, Any]) -> None
     assert [f.sentence for f in one.findings] == [f.sentence for f in other.findings]
 
 
-def test_what_is_done_for_several_thresholds_is_right_for_one(answers: Responses) -> None:
+def test_what_is_done_for_several_thresholds_is_right_for_one(answers):
     """The branches that right and wrong answers do not take, taken for them."""
     rest = estimable(answers)[0]
     groups = calibrate_groups(rest, divide(rest, np.arange(600) % 2), GroupModel())
