@@ -1,22 +1,17 @@
 """Importing the package costs numpy and scipy.sparse, and nothing else that is heavy."""
 
+import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HEAVY = {
-    "polars",
-    "narwhals",
-    "pandas",
-    "pyarrow",
-    "sklearn",
-    "typer",
-    "rich",
-    "matplotlib",
-    "jinja2",
-    "dask",
+import spectral_irt
+
+HEAVY = {"polars", "narwhals", "pandas", "pyarrow", "sklearn", "typer", "rich", "matplotlib", "jinja2", "dask"}
+HEAVY |= {
     "scipy.stats",
     "scipy.optimize",
     "scipy.special",
@@ -24,8 +19,6 @@ HEAVY = {
     "scipy.sparse.linalg",
     "scipy.sparse.csgraph",
 }
-
-
 STATEMENTS = [
     "import numpy, scipy.sparse",  # old versions of scipy load more
     "import spectral_irt",
@@ -51,11 +44,6 @@ def test_nothing_heavy_is_loaded(loaded: list[set[str]], statement: str) -> None
 
 
 def test_type_checkers_see_the_names_that_there_are() -> None:
-    import ast
-    from pathlib import Path
-
-    import spectral_irt
-
     tree = ast.parse(Path(spectral_irt.__file__).read_text(encoding="utf-8"))
     checked = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.asname: f"{one.module}.{alias.name}" for one in checked.body for alias in one.names}  # type: ignore[attr-defined]

@@ -1,7 +1,6 @@
 """Abilities, person fit and score tables against one person at a time; then awkward people, others, and errors."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import brentq
 
@@ -14,6 +13,7 @@ from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.persons import abilities, align, person_mean_squares
+from split import in_pieces
 
 
 def rows_of_items(indptr, items, scores):
@@ -23,12 +23,6 @@ def rows_of_items(indptr, items, scores):
 
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
-
-
-def in_blocks(table, pieces):
-    """The same answers in several blocks."""
-    blocks = [Responses.from_wide(part).blocks[0] for part in np.array_split(table, pieces)]
-    return Responses(tuple(blocks), np.arange(table.shape[1]), np.arange(len(table)))
 
 
 def by_hand(row, beta, warm):
@@ -75,16 +69,14 @@ def test_likelihood_estimates_one_user_at_a_time(method, pieces, missing):
     beta = DIFFICULTY.copy()
     if missing is not None:
         beta[missing] = np.nan
-    found = abilities(in_blocks(AWKWARD, pieces), beta, method)
+    found = abilities(in_pieces(AWKWARD, pieces), beta, method)
     expected = np.array([by_hand(row, beta, method == "wle") for row in AWKWARD])
     np.testing.assert_allclose(found.ability, expected[:, 0], rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.se, expected[:, 1], rtol=1e-6)
     seen = ~np.isnan(AWKWARD) & np.isfinite(beta)
     np.testing.assert_array_equal(found.n, seen.sum(axis=1))
     np.testing.assert_array_equal(found.score, np.where(seen, AWKWARD, 0).sum(axis=1))
-    np.testing.assert_array_equal(
-        found.extreme, [(n > 0) and s in (0, n) for n, s in zip(found.n, found.score, strict=True)]
-    )
+    np.testing.assert_array_equal(found.extreme, (found.n > 0) & ((found.score == 0) | (found.score == found.n)))
 
 
 @pytest.mark.parametrize("method", ["wle", "ml"])
@@ -99,17 +91,15 @@ def test_long_and_far_apart(method):
     table[3], table[4] = 1, 0
     found = abilities(Responses.from_wide(table), beta, method)
     expected = np.array([by_hand(row, beta, method == "wle")[0] for row in table])
-    if method == "wle":  # between items twenty logits apart the weighted likelihood has several maxima
-        keep = np.arange(6) != 2
-        assert -11 < found.ability[2] < 11
-    else:
-        keep = np.arange(6) >= 0
+    # Between items twenty logits apart the weighted likelihood has several maxima.
+    keep = np.arange(6) != (2 if method == "wle" else -1)
+    assert -11 < found.ability[2] < 11
     np.testing.assert_allclose(found.ability[keep], expected[keep], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("mean", "sd"), [(0.0, 1.0), (1, 3), (-2.0, 0.3), (0.0, 10.0)])
 def test_posterior_one_user_at_a_time(mean, sd):
-    found = abilities(in_blocks(AWKWARD, 2), DIFFICULTY, "eap", prior_mean=mean, prior_sd=sd)
+    found = abilities(in_pieces(AWKWARD, 2), DIFFICULTY, "eap", prior_mean=mean, prior_sd=sd)
     expected = np.array([posterior_by_hand(row, DIFFICULTY, mean, sd) for row in AWKWARD])
     np.testing.assert_allclose(found.ability, expected[:, 0], rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.se, expected[:, 1], rtol=1e-6)
@@ -158,15 +148,14 @@ def test_person_fit_by_definition():
     beta = DIFFICULTY.copy()
     beta[3] = np.nan
     theta = np.linspace(-1, 1.5, len(AWKWARD))
-    found = person_mean_squares(in_blocks(AWKWARD, 3), beta, theta)
+    found = person_mean_squares(in_pieces(AWKWARD, 3), beta, theta)
     P = probabilities(theta, beta)
     for person, row in enumerate(AWKWARD):
         seen = ~np.isnan(row) & np.isfinite(beta)
         x, p = row[seen], P[person, seen]
         if x.sum() in (0, len(x)):
-            assert np.isnan(
-                [found.infit[person], found.outfit[person], found.infit_z[person], found.outfit_z[person]]
-            ).all()
+            fits = (found.infit, found.outfit, found.infit_z, found.outfit_z)
+            assert np.isnan([values[person] for values in fits]).all()
             continue
         v, n = p * (1 - p), len(x)
         infit, outfit = np.sum((x - p) ** 2) / v.sum(), np.mean((x - p) ** 2 / v)
@@ -202,13 +191,6 @@ def test_table(calibrated):
     assert by_ml["se"].is_infinite().all()
 
 
-def test_table_of_the_kind_that_came_in():
-    frame = pd.DataFrame(simulate.rasch(50, 5, seed=1).responses.to_dense(), columns=list("abcde"))
-    fit = SpectralRasch().fit(frame)
-    assert isinstance(fit.analyse(frame).persons(), pd.DataFrame)
-    assert isinstance(fit.calibration_.score_table(), pd.DataFrame)
-
-
 def test_people_who_were_not_in_the_calibration(calibrated):
     """Columns in another order, some missing: the same abilities as in the calibration's order."""
     fit, responses = calibrated
@@ -228,9 +210,7 @@ def test_people_who_were_not_in_the_calibration(calibrated):
 def test_unknown_items(calibrated):
     fit, _ = calibrated
     new = Responses.from_wide([[1, 0, 1, 1, 0, 1, 1, 0]], items=[0, 1, "x1", "x2", "x3", "x4", "x5", "x6"])
-    with pytest.raises(
-        OptionError, match=r"6 items are not in the calibration: 'x1', 'x2', .* and 1 more.*ignore_unknown"
-    ):
+    with pytest.raises(OptionError, match=r"6 items are not in the calibration: 'x1', .* and 1 more.*ignore_unknown"):
         fit.analyse(new)
     table = fit.analyse(new, ignore_unknown=True).persons()
     assert table["n"].to_list() == [2]
@@ -266,20 +246,19 @@ def test_score_table_in_pieces():
 
 def test_errors(calibrated):
     fit, responses = calibrated
+    study = fit.analyse(responses)
     with pytest.raises(NotFittedError):
         SpectralRasch().analyse(responses).persons()
-    with pytest.raises(OptionError, match="'wle', 'ml', 'eap'"):
-        fit.analyse(responses).persons(method="mle")
-    with pytest.raises(OptionError, match="has no prior"):
-        abilities(responses, fit.difficulty_, prior_sd=1.0)
-    with pytest.raises(OptionError, match="above zero"):
-        fit.analyse(responses, population=(0, 0)).persons(method="eap")
-    with pytest.raises(OptionError, match="12 items"):
-        abilities(responses, np.zeros(3))
-    with pytest.raises(OptionError, match="unknown items 'z'"):
-        fit.calibration_.score_table(items=["z"])
-    with pytest.raises(OptionError, match="more than once"):
-        fit.calibration_.score_table(items=[1, 1])
+    for call, message in (
+        (lambda: study.persons(method="mle"), "'wle', 'ml', 'eap'"),
+        (lambda: abilities(responses, fit.difficulty_, prior_sd=1.0), "has no prior"),
+        (lambda: fit.analyse(responses, population=(0, 0)).persons(method="eap"), "above zero"),
+        (lambda: abilities(responses, np.zeros(3)), "12 items"),
+        (lambda: fit.calibration_.score_table(items=["z"]), "unknown items 'z'"),
+        (lambda: fit.calibration_.score_table(items=[1, 1]), "more than once"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            call()
 
 
 def test_items_without_difficulty():

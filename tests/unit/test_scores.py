@@ -1,16 +1,14 @@
 """Forms, tables of raw scores, and unexpected answers, against slow and obvious versions."""
 
 import itertools
-import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy.optimize import brentq
 
+import gold
 import spectral_irt as si
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch
 from spectral_irt.analysis import Analysis
@@ -19,8 +17,6 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.scores.equating import equated
 from spectral_irt.persons import test_form as forms_module
 from spectral_irt.persons.test_form import Form, find_forms, form_columns, percentiles
-
-REFERENCE = Path(__file__).parent.parent / "reference"
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +123,7 @@ def test_scores_come_on_the_scale_of_report(booklets):
 @pytest.mark.parametrize("name", ["lsat6", "test15", "booklets24"])
 def test_maximum_likelihood_by_score_is_that_of_erm(name):
     """eRm's table for each booklet; its extreme scores are extrapolated, and its optimizer stops 1e-5 away."""
-    answers = Responses.from_wide(pl.read_csv(REFERENCE / f"{name}.csv"))
-    theirs = pl.read_csv(REFERENCE / f"{name}_erm_score_theta.csv")
+    answers, theirs = gold.answers(name), gold.table(f"{name}_erm_score_theta")
     study = ConditionalRasch(se="none").fit(answers).analyse(answers, ability="ml")
     table = study.scores().filter(pl.col("ability").is_finite())
     lengths = [len(items) for items in study.forms().items]
@@ -142,11 +137,10 @@ def test_maximum_likelihood_by_score_is_that_of_erm(name):
 
 
 def test_warm_estimates_by_score_are_gold():
-    gold = json.loads((REFERENCE / "cml_gold.json").read_text())["test15"]
-    answers = Responses.from_wide(pl.read_csv(REFERENCE / "test15.csv"))
+    theirs, answers = gold.said("cml_gold")["test15"], gold.answers("test15")
     table = ConditionalRasch(se="none").fit(answers).analyse(answers).scores()
-    np.testing.assert_allclose(table["ability"], gold["theta_wle"], atol=1e-6)
-    np.testing.assert_allclose(table["se"], gold["se_information_at_wle"], atol=1e-6)
+    np.testing.assert_allclose(table["ability"], theirs["theta_wle"], atol=1e-6)
+    np.testing.assert_allclose(table["se"], theirs["se_information_at_wle"], atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +198,7 @@ RNG = np.random.default_rng(1)
 BETA, GAMMA = RNG.normal(size=6), RNG.normal(size=7)
 
 
-def category_chances(counts: Any, beta: Any, theta: float) -> list[Any]:
+def category_chances(counts, beta, theta):
     """P(X = k) of every item, written out."""
     found, first = [], 0
     for n in counts.tolist():
@@ -214,17 +208,17 @@ def category_chances(counts: Any, beta: Any, theta: float) -> list[Any]:
     return found
 
 
-def expected(counts: Any, beta: Any, theta: float) -> float:
+def expected(counts, beta, theta):
     return sum(float(p @ np.arange(len(p))) for p in category_chances(counts, beta, theta))
 
 
 @pytest.fixture(scope="module")
-def study() -> Analysis:
+def study():
     answers = si.simulate.partial_credit(400, 6, categories=[2, 3, 4, 3, 2, 5], seed=3, ability_sd=1.3).responses
     return si.SpectralPartialCredit().fit(answers).analyse(answers, population=(0.2, 1.3))
 
 
-def test_chances_of_scores_are_sums_over_all_answers() -> None:
+def test_chances_of_scores_are_sums_over_all_answers():
     theta = np.array([-1.0, 0.3, 2.0])
     slow = np.zeros((3, 7))
     for q, at in enumerate(theta.tolist()):
@@ -234,7 +228,7 @@ def test_chances_of_scores_are_sums_over_all_answers() -> None:
     assert np.allclose(Form.of(BETA, COUNTS).chances(theta), slow, atol=1e-12)
 
 
-def test_plausible_values_are_draws_from_the_posterior(study: Analysis) -> None:
+def test_plausible_values_are_draws_from_the_posterior(study):
     draws = 1000
     found = study.plausible_values(draws, seed=1)
     eap = study.abilities("eap")
@@ -249,12 +243,12 @@ def test_plausible_values_are_draws_from_the_posterior(study: Analysis) -> None:
         study.plausible_values(given=["a", "b"] * 200)
 
 
-def test_given_groups_plausible_values_keep_their_difference() -> None:
+def test_given_groups_plausible_values_keep_their_difference():
     data = si.simulate.partial_credit(1500, 5, categories=3, seed=5)
     group = np.where(data.ability + np.random.default_rng(0).normal(size=1500) > 0, "a", "b")
     study = si.SpectralPartialCredit().fit(data.responses).analyse(data.responses)
 
-    def apart(values: Any) -> float:
+    def apart(values):
         return float(values[group == "a"].mean() - values[group == "b"].mean())
 
     truth = apart(data.ability)
@@ -262,7 +256,7 @@ def test_given_groups_plausible_values_keep_their_difference() -> None:
     assert apart(study.plausible_values(20).values) < 0.85 * truth  # drawn towards zero
 
 
-def test_scores_have_the_abilities_of_people(study: Analysis) -> None:
+def test_scores_have_the_abilities_of_people(study):
     table, people = columns_of(study.scores), columns_of(study.persons)
     assert table["score"].tolist() == list(range(14))
     assert np.allclose(table["ability"][people["score"]], people["ability"])
@@ -274,7 +268,7 @@ def test_scores_have_the_abilities_of_people(study: Analysis) -> None:
 
 
 @pytest.mark.slow
-def test_accuracy_and_consistency_are_those_of_people_tested_twice() -> None:
+def test_accuracy_and_consistency_are_those_of_people_tested_twice():
     seen, said = [], []
     for seed in range(12):
         data = si.simulate.partial_credit(1000, 10, categories=4, seed=seed)
@@ -290,10 +284,10 @@ def test_accuracy_and_consistency_are_those_of_people_tested_twice() -> None:
     assert np.all(np.abs(away.mean(axis=0)) < 4 * away.std(axis=0) / np.sqrt(12))
 
 
-def test_equated_scores_and_their_derivatives_against_a_search() -> None:
+def test_equated_scores_and_their_derivatives_against_a_search():
     found = equated(Form.of(BETA, COUNTS), Form.of(GAMMA, OTHERS), 0.2, 1.1)
 
-    def slow(beta: Any, gamma: Any, score: int) -> float:
+    def slow(beta, gamma, score):
         theta = brentq(lambda at: expected(COUNTS, beta, at) - score, -30, 30, xtol=1e-13)
         return expected(OTHERS, gamma, 0.2 + 1.1 * theta)
 
@@ -308,7 +302,7 @@ def test_equated_scores_and_their_derivatives_against_a_search() -> None:
         assert np.allclose(found.by_second[1:-1, k], both, atol=1e-5)
 
 
-def test_forms_of_one_analysis_are_equated(study: Analysis) -> None:
+def test_forms_of_one_analysis_are_equated(study):
     found = study.equate([0, 1, 2], [3, 4, 5])
     assert [len(scores) for scores in found.scores] == [7, 8]
     there = np.interp(found.equated[0], found.scores[1], found.equated[1])  # and back, between whole scores
@@ -317,7 +311,7 @@ def test_forms_of_one_analysis_are_equated(study: Analysis) -> None:
 
 
 @pytest.mark.slow
-def test_standard_errors_of_equated_scores_cover() -> None:
+def test_standard_errors_of_equated_scores_cover():
     """Two samples of people take two forms with three items in common; equated scores against those of the truth."""
     rng = np.random.default_rng(7)
     thresholds = [rng.normal() + np.array([-0.5, 0.5]) for _ in range(13)]

@@ -158,8 +158,9 @@ def test_the_library_that_came_in_goes_out(library):
     columns = {f"q{k}": simulate.rasch(50, 4, seed=1).responses.to_dense()[:, k] for k in range(4)}
     module = pytest.importorskip(library)
     frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
-    out = SpectralRasch().fit(frame).items()
-    assert type(out) is type(frame)
+    fit = SpectralRasch().fit(frame)
+    for out in (fit.items(), fit.calibration_.score_table(), fit.analyse(frame).persons()):
+        assert type(out) is type(frame)
 
 
 def test_predict_proba():
