@@ -286,15 +286,6 @@ def test_designs_that_fall_apart_are_fitted_in_their_largest_part() -> None:
         assert found.note == "largest part of the design"
 
 
-def test_one_block_holds_the_same_answers() -> None:
-    data = simulate.rasch(3, 1000, seed=1).responses
-    blocks = tuple(block for k in range(3) for block in data.take_persons([k]).blocks)
-    many = Responses(blocks, data.items, data.persons)
-    one = many.in_one_block()
-    assert len(one.blocks) == 1
-    assert one.digest() == many.digest() == data.digest()
-
-
 def test_the_command_lists_runs_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     printed_names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]

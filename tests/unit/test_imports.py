@@ -11,14 +11,7 @@ import pytest
 import spectral_irt
 
 HEAVY = {"polars", "narwhals", "pandas", "pyarrow", "sklearn", "typer", "rich", "matplotlib", "jinja2", "dask"}
-HEAVY |= {
-    "scipy.stats",
-    "scipy.optimize",
-    "scipy.special",
-    "scipy.linalg",
-    "scipy.sparse.linalg",
-    "scipy.sparse.csgraph",
-}
+HEAVY |= {f"scipy.{name}" for name in ("stats", "optimize", "special", "linalg", "sparse.linalg", "sparse.csgraph")}
 STATEMENTS = [
     "import numpy, scipy.sparse",  # old versions of scipy load more
     "import spectral_irt",

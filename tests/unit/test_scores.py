@@ -199,7 +199,6 @@ BETA, GAMMA = RNG.normal(size=6), RNG.normal(size=7)
 
 
 def category_chances(counts, beta, theta):
-    """P(X = k) of every item, written out."""
     found, first = [], 0
     for n in counts.tolist():
         weight = np.exp(np.append(0.0, np.cumsum(theta - beta[first : first + n])))

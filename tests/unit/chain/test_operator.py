@@ -142,7 +142,6 @@ def test_the_solution_is_the_stationary_distribution(name):
 @pytest.mark.parametrize("name", WEIGHTINGS)
 @pytest.mark.parametrize("plan", [("none", 0.0), ("virtual item", 1.5)])
 def test_with_several_thresholds_or_one_the_same_passes(name, plan):
-    """What is done for several thresholds is, with one for each item, what is done for right and wrong answers."""
     data = simulate.rasch(400, 30, design="sampled", p=0.6, seed=4).responses
     several = Thresholds(np.ones(30, dtype=np.int64))
     vars(several)["binary"] = False

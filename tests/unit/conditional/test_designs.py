@@ -22,8 +22,6 @@ def answers(max_scores=MAX_SCORES, people=100):
 
 
 def best_parameters(truth, design, start, free):
-    """The parameters that maximize it, some free, by a general optimizer."""
-
     def down(values):
         eta = start.copy()
         eta[free] = values

@@ -100,7 +100,6 @@ def test_right_and_wrong_are_the_case_of_one_threshold(padding):
 
 
 def test_missing_answers_and_unequal_lengths_side_by_side():
-    """Columns of different items, lengths and highest scores in one table."""
     sets = [CASES["unequal categories"], CASES["ordered, far apart"], CASES["two items"]]
     tables = [columns(each, [1], padding=4 - len(each))[0] for each in sets]
     cumulated = np.full((3, 4, 3), np.inf)
@@ -221,7 +220,6 @@ def test_no_length_overflows(n):
 
 
 def test_hopeless_spread_stays_finite():
-    """Items so far apart that the score decides everything."""
     beta = np.array([-300.0, -40.0, 0.0, 0.5, 50.0, 400.0])
     for score in range(1, 6):
         log_gamma, p = moments(beta, score)

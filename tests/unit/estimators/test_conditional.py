@@ -29,7 +29,6 @@ def drawn(n_persons, n_items, seen=1.0, seed=0, spread=1.0):
 
 
 def by_enumeration(x, beta):
-    """Conditional log-likelihood, its gradient and its information."""
     loglik, scores, matrix = Enumerated(x, [1] * len(beta)).at(beta)
     return loglik, scores.sum(axis=0), matrix
 

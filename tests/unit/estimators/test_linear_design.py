@@ -1,14 +1,13 @@
 """Linear designs: facets and properties of items, against numbers of other programs and against enumeration."""
 
 import itertools
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import gold
 import spectral_irt as si
 from ratings import ratings, simulated
 from spectral_irt import simulate
@@ -19,8 +18,6 @@ from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.linear_fit import explain_items, linear_fit
 
-REFERENCE = Path(__file__).parents[2] / "reference"
-
 
 def fitted(responses, design=None, **options):
     estimate = linear_fit(responses, design or LinearDesign(), **options)
@@ -29,35 +26,34 @@ def fitted(responses, design=None, **options):
 
 @pytest.mark.parametrize("name", ["facets_complete", "facets_sparse"])
 def test_raters_are_those_of_conditional_likelihood_elsewhere(name):
-    gold, table = json.loads((REFERENCE / f"{name}.json").read_text()), pl.read_csv(REFERENCE / f"{name}.csv")
+    theirs, table = gold.said(name), gold.table(name)
     responses = ratings(table["student"], table["item"], {"rater": table["rater"]}, table["x"])
     for se, key in (("dense", "severity_se_sandwich"), ("information", "severity_se")):
         estimate, found = fitted(responses, se=se)
         rater, items = found.facet("rater"), found.design.facets.items
         beta, errors = estimate.facets.items.thresholds, estimate.facets.items.threshold_se
         labels = [str(one) for one in found.design.term("rater").labels]
-        np.testing.assert_allclose(beta, np.concatenate([gold["thresholds"][i] for i in items]), atol=1e-6)
-        np.testing.assert_allclose(rater.severity, [gold["severity"][one] for one in labels], atol=1e-6)
-        np.testing.assert_allclose(rater.se, [gold[key][one] for one in labels], atol=1e-4)
-        assert estimate.loglik == pytest.approx(gold["loglik"], abs=1e-6)
-    np.testing.assert_allclose(errors, np.concatenate([gold["thresholds_se"][i] for i in items]), atol=1e-4)
+        np.testing.assert_allclose(beta, np.concatenate([theirs["thresholds"][i] for i in items]), atol=1e-6)
+        np.testing.assert_allclose(rater.severity, [theirs["severity"][one] for one in labels], atol=1e-6)
+        np.testing.assert_allclose(rater.se, [theirs[key][one] for one in labels], atol=1e-4)
+        assert estimate.loglik == pytest.approx(theirs["loglik"], abs=1e-6)
+    np.testing.assert_allclose(errors, np.concatenate([theirs["thresholds_se"][i] for i in items]), atol=1e-4)
     assert set(rater.status) == {"ok"}
 
 
 def test_properties_of_items_are_those_of_erm():
-    gold = json.loads((REFERENCE / "lltm12.json").read_text())
-    responses = si.read(REFERENCE / "lltm12.csv")
-    properties = {name: dict(zip(responses.items, values, strict=True)) for name, values in gold["design"].items()}
+    theirs, responses = gold.said("lltm12"), si.read(gold.HERE / "lltm12.csv")
+    properties = {name: dict(zip(responses.items, values, strict=True)) for name, values in theirs["design"].items()}
     estimate, found = fitted(responses, LinearDesign("a + b + c", properties), se="information")
-    np.testing.assert_allclose(found.eta, gold["eta"], atol=1e-5)
-    np.testing.assert_allclose(found.se, gold["se"], atol=1e-5)
-    assert estimate.loglik == pytest.approx(gold["loglik"], abs=1e-5)
+    np.testing.assert_allclose(found.eta, theirs["eta"], atol=1e-5)
+    np.testing.assert_allclose(found.se, theirs["se"], atol=1e-5)
+    assert estimate.loglik == pytest.approx(theirs["loglik"], abs=1e-5)
     explained = explain_items(responses, properties)
     assert explained.effects["property"].tolist() == ["a", "b", "c"]
-    np.testing.assert_allclose(explained.effects["effect"], gold["eta"], atol=1e-5)
-    np.testing.assert_allclose(explained.effects["se"], gold["se"], atol=1e-5)
+    np.testing.assert_allclose(explained.effects["effect"], theirs["eta"], atol=1e-5)
+    np.testing.assert_allclose(explained.effects["se"], theirs["se"], atol=1e-5)
     test = explained.to_dict()
-    assert (test["chi2"], test["df"]) == (pytest.approx(gold["lr"], abs=1e-4), gold["df"])
+    assert (test["chi2"], test["df"]) == (pytest.approx(theirs["lr"], abs=1e-4), theirs["df"])
 
 
 def test_words_have_effects_of_mean_zero_and_what_cannot_be_told_apart_is_named():
@@ -68,12 +64,13 @@ def test_words_have_effects_of_mean_zero_and_what_cannot_be_told_apart_is_named(
     assert found.effects["level"].tolist() == ["a", "b", ""]
     assert found.effects["effect"][:2].sum() == pytest.approx(0, abs=1e-9)
     assert found.df == 6 - 1  # of 16 thresholds, 8 offsets are free in both
-    with pytest.raises(OptionError, match="'same' cannot be told apart"):
-        explain_items(responses, {"kind": kind, "same": dict.fromkeys(kind, 1)})
-    with pytest.raises(OptionError, match="cannot be told apart"):
-        explain_items(responses, {"kind": kind, "again": kind})
-    with pytest.raises(OptionError, match="'kind' is not known of 1 items"):
-        explain_items(responses, {"kind": {**kind, responses.items[0]: None}})
+    for properties, message in (
+        ({"kind": kind, "same": dict.fromkeys(kind, 1)}, "'same' cannot be told apart"),
+        ({"kind": kind, "again": kind}, "cannot be told apart"),
+        ({"kind": {**kind, responses.items[0]: None}}, "'kind' is not known of 1 items"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            explain_items(responses, properties)
 
 
 def random_design(seed):
@@ -81,19 +78,14 @@ def random_design(seed):
     rng = np.random.default_rng(seed)
     n_items, n_raters, n = rng.integers(1, 4), rng.integers(2, 5), 14
     kind = ["crossed", "nested", "disjoint", "chance"][seed % 4]
-    rows = []
-    for person in range(n):
-        for item, rater in itertools.product(range(n_items), range(n_raters)):
-            seen = {
-                "crossed": True,
-                "nested": rater % n_items == item,
-                "disjoint": (person < n // 2) == (rater < n_raters // 2),
-                "chance": rng.random() < 0.35,
-            }[kind]
-            if seen:
-                rows.append((person, item, rater, int(rng.integers(0, 3))))
-    person, item, rater, x = np.array(rows).T
-    return ratings(person, item, {"rater": rater}, x)
+    person, item, rater = np.indices((n, n_items, n_raters)).reshape(3, -1)
+    seen = {
+        "crossed": person >= 0,
+        "nested": rater % n_items == item,
+        "disjoint": (person < n // 2) == (rater < n_raters // 2),
+        "chance": rng.random(len(person)) < 0.35,
+    }[kind]
+    return ratings(person[seen], item[seen], {"rater": rater[seen]}, rng.integers(0, 3, seen.sum()))
 
 
 def threshold_never_in_doubt(information):
@@ -173,9 +165,8 @@ def test_interactions_are_zero_in_sum_and_leave_main_effects_as_they_are_compare
     np.testing.assert_allclose(table.sum(axis=1), 0, atol=1e-8)
     assert found.subset["rater"].max() == 0
     beta = found.design.matrix @ found.eta  # as free as the virtual items themselves
-    np.testing.assert_allclose(
-        beta - beta.mean(), si.ConditionalRasch().fit(replace(responses, facets=None)).difficulty_, atol=1e-6
-    )
+    free = si.ConditionalRasch().fit(replace(responses, facets=None)).difficulty_
+    np.testing.assert_allclose(beta - beta.mean(), free, atol=1e-6)
 
 
 def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one_has_a_value():
@@ -209,26 +200,26 @@ def test_more_parameters_than_are_solved_directly_give_the_same(monkeypatch):
 
 def test_names_that_are_not_there():
     responses, *_ = simulated([[0, 1]] * 20, 2, 3, seed=7)
-    with pytest.raises(OptionError, match="no column of the answers"):
-        fitted(responses, LinearDesign("items + judge"))
-    with pytest.raises(OptionError, match="levels that the answers do not have"):
-        fitted(responses, LinearDesign(anchors={"rater": {9: 0.0}}))
-    with pytest.raises(OptionError, match="not known of 1 items"):
-        fitted(responses, LinearDesign("length", {"length": {0: 1.0}}))
+    for design, message in (
+        (LinearDesign("items + judge"), "no column of the answers"),
+        (LinearDesign(anchors={"rater": {9: 0.0}}), "levels that the answers do not have"),
+        (LinearDesign("length", {"length": {0: 1.0}}), "not known of 1 items"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            fitted(responses, design)
 
 
 def test_estimators_take_facets_and_rivals_say_that_they_do_not():
-    table = pl.read_csv(REFERENCE / "facets_sparse.csv")
+    theirs, table = gold.said("facets_sparse"), gold.table("facets_sparse")
     responses = si.read(table, person="student", response="x", facets="rater")
-    gold = json.loads((REFERENCE / "facets_sparse.json").read_text())
     fit = si.SpectralPartialCredit().fit(responses)
     found = fit.calibration_.facets
     assert found.facets.names == ("item", "rater")
-    severity = [gold["severity"][str(one)] for one in found.facets.levels[1]]
+    severity = [theirs["severity"][str(one)] for one in found.facets.levels[1]]
     np.testing.assert_allclose(found.of["rater"].severity, severity, atol=1e-6)
     items = found.items
     np.testing.assert_allclose(
-        items.thresholds, np.concatenate([gold["thresholds"][i] for i in items.labels]), atol=1e-6
+        items.thresholds, np.concatenate([theirs["thresholds"][i] for i in items.labels]), atol=1e-6
     )
     assert items.n.sum() == items.category_n.sum() == table.height
     with pytest.raises(OptionError, match="take a spectral estimator"):
@@ -243,7 +234,7 @@ def test_estimators_take_facets_and_rivals_say_that_they_do_not():
 
 
 def test_a_wide_table_of_ratings_has_a_row_for_each_person_and_rater():
-    table = pl.read_csv(REFERENCE / "facets_sparse.csv")
+    table = gold.table("facets_sparse")
     long = si.read(table, person="student", response="x", facets="rater")
     wide = si.read(table.pivot("item", index=["student", "rater"], values="x"), facets="rater")
     assert sorted(wide.facets.items.tolist()) == long.facets.items.tolist()

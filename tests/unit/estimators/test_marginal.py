@@ -158,6 +158,9 @@ def test_no_spread_of_ability_is_reported():
 def test_what_is_refused():
     with pytest.raises(OptionError, match="sigma"):
         MarginalRasch(sigma=-1.0).fit(AWKWARD)
+    for groups, message in ((["a"], "1 labels"), (range(101), "groups")):
+        with pytest.raises(OptionError, match=message):
+            MarginalRasch().fit(simulate.rasch(101, 5, seed=1).responses, groups=groups)
     with pytest.raises(DesignError, match="fewer than two items"):
         MarginalRasch().fit([[1, 0, 1], [1, 0, 0]])
 
@@ -353,12 +356,6 @@ def test_groups_that_share_no_item_are_refused():
     X[0, 8:10] = 0
     with pytest.raises(DisconnectedDesignError, match="no item in common"):
         MarginalRasch().fit(X, groups=grade)
-
-
-@pytest.mark.parametrize(("groups", "match"), [(["a"], "1 labels"), (range(101), "groups")])
-def test_labels_that_are_no_groups(groups, match):
-    with pytest.raises(OptionError, match=match):
-        MarginalRasch().fit(simulate.rasch(101, 5, seed=1).responses, groups=groups)
 
 
 @pytest.mark.slow
