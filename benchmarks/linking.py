@@ -27,7 +27,7 @@ import harness
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Link, anchored_fit, link
 from spectral_irt.bank.build import without_data
-from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Responses
 
 OWN = 10  # items that only one form has

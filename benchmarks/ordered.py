@@ -23,7 +23,8 @@ import harness
 from efficiency import efficiencies
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.estimators.conditional import ConditionalPartialCredit, ConditionalRatingScale
-from spectral_irt.estimators.spectral import SpectralPartialCredit, SpectralRatingScale
+from spectral_irt.estimators.rating_scale import SpectralRatingScale
+from spectral_irt.estimators.spectral import SpectralPartialCredit
 
 SHORT = {"8 items, 3 categories": (8, 2), "8 items, 4 categories": (8, 3), "10 items, 5 categories": (10, 4)}
 PEOPLE = 800  # of the efficiency and coverage settings

@@ -27,8 +27,7 @@ import polars as pl
 
 import harness
 from spectral_irt import ConditionalRasch, SpectralRasch, read, simulate
-from spectral_irt.chain.operator import ItemChain
-from spectral_irt.chain.weights import PERSONS
+from spectral_irt.chain.operator import PERSONS, ItemChain
 from spectral_irt.data import Block, Responses
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 

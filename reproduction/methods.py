@@ -22,13 +22,12 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.estimate import keep_estimable
+from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.joint import VariationalRasch, joint_difficulty
 from spectral_irt.estimators.marginal_fit import marginal_difficulty
 from spectral_irt.estimators.pairwise import pairwise_difficulty
 from spectral_irt.estimators.population import Members
-from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.estimators.spectral_fit import start_thresholds
+from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
 
 Mask = NDArray[np.bool_]
 

@@ -55,7 +55,7 @@ def dense_pairs(X: Floats, h: Callable[[int, int, int], float] | None = None) ->
 
 
 def pair_weight(X: Floats, weighting: str, beta: Floats) -> Callable[[int, int, int], float]:
-    """h(l, i, j) straight from the definitions in chain/weights.py, abilities by PROX over the items of one person."""
+    """h(l, i, j) straight from the definitions in chain/operator.py, abilities by PROX over the items of one person."""
 
     def h(person: int, i: int, j: int) -> float:
         row = X[person]

@@ -83,6 +83,15 @@ class Anderson:
         return image - sum(g * move for g, move in zip(gamma, moves, strict=True))
 
 
+def chosen_positions(chosen: Any, size: int, who: str) -> NDArray[np.int64]:
+    """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
+    array = np.asarray(chosen)
+    found = np.arange(size)[array if array.size else array.astype(np.int64)]
+    if np.any(found[1:] <= found[:-1]) and len(np.unique(found)) < len(found):
+        raise OptionError(f"{who} was given the same one more than once; name each once.")
+    return found
+
+
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers, for reading only: what is shared must not change."""
     view = array.view()

@@ -6,8 +6,7 @@ import pytest
 from spectral_irt import AnchoredRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
 from spectral_irt.conditional.errors import too_regular
-from spectral_irt.conditional.likelihood import Likelihood
-from spectral_irt.conditional.newton import newton
+from spectral_irt.conditional.newton import Likelihood, newton
 from spectral_irt.errors import OptionError
 
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from spectral_irt import Responses, SpectralRasch
-from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.operator import ABILITY, ItemChain
 from spectral_irt.chain.paper import PairChain, algorithm_1, algorithm_2, regularize
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.chain.weights import ABILITY
 
 logits = st.floats(-3, 3)
 betas = hnp.arrays(float, st.integers(3, 40), elements=logits)

@@ -20,7 +20,7 @@ from spectral_irt.bank.evidence import (
     own_information,
 )
 from spectral_irt.calibration import Calibration, Provenance
-from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import label_array, positions

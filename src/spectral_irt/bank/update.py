@@ -19,15 +19,14 @@ from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
 from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.information import Point
-from spectral_irt.conditional.likelihood import Likelihood
-from spectral_irt.conditional.newton import RENEWALS
+from spectral_irt.conditional.newton import RENEWALS, Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import BankError, DesignError, check_option, listed
-from spectral_irt.estimators.spectral_errors import between_parts
+from spectral_irt.estimators.spectral_steps import between_parts
 from spectral_irt.text import count
 
 REPEATS = ("error", "skip")

@@ -9,33 +9,210 @@ the next one for a wrong answer. The only move within an item is from a threshol
 
     same_c = sum of w_l a_lc a_l,c-1 over the people who passed c - 1 and failed c, thresholds of the same item.
 
-Standard errors of log pi by the sandwich: person l adds g_li = w_l a_li [(1 - X_li) S_l - X_li pi_i Z_l] to the balance
-of flows, S_l = sum of a_lj pi_j over the right and Z_l = sum of a_lj over the wrong answers. With F_ij = pi_i Y_ij,
+How much each person counts: any weight h_ij^l that is symmetric in the thresholds i, j, and depends on person l only
+through the items answered and the total score, gives an unbiased chain (docs/explanation/estimator.md). All in the
+table of weightings are products h_ij^l = w_l a_li a_lj, so that one pass stays one pass:
 
-    J = diag(F 1) - F^T,    Omega = sum_l g_l g_l^T,    Cov(beta) = J^+ Omega J^+T.
-
-A prior of precision alpha adds alpha to the diagonals of both (times the scale of the item's flow, and its square). Its
-pull sets outflow and inflow of an item apart; where flows are in units of information, J between items with a prior is
-even: diag(F 1 + F^T 1) / 2 - (F + F^T) / 2.
+- "pairs":   h = 1, the paper's. A person with n answers makes up to n^2 / 4 comparisons, so long records dominate.
+- "persons": h = 1 / n_l. Fully efficient when items are equally hard.
+- "ability": h = (t_l / V_l) a_li a_lj with a_li = 1 / (t_l + pi_i), t_l = exp(theta_l), V_l = sum_i p_li (1 - p_li).
+  Nearly as accurate as conditional maximum likelihood. Of answers in categories theta_l and V_l are the
+  closed forms of `prox_ability`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.weights import PERSONS, Weighting
-from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import EMPTY, Floats, Thresholds
-from spectral_irt.data.design import Mask
+from spectral_irt.data import Responses
+from spectral_irt.data.block import BINARY, CACHED, EMPTY, Block, Floats, Rows, Thresholds, person_chunks, rows_of
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import centered_inverse, csr, gram, onto_items
+from spectral_irt.errors import check_option
+from spectral_irt.model import LOGISTIC_VARIANCE, prox
+from spectral_irt.numerics import csr, fill_scaled, gram, onto_items, row_sums, shared_ones
+
+Halves = tuple[sparse.csr_array, sparse.csr_array]
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """Each person counts w_l, by the items answered (`weight`), whatever the items: a_li = 1.
+
+    The flow of such a chain has a unit of its own. What the answers push an item with does not fade as the item gets
+    harder, so the prior's pull must grow: it is 2 sinh(beta / 2). Where weights are `moving`, taken at difficulties,
+    the chain is solved in rounds from `first` on; `in_information`: the flow through an item is the information on it.
+    """
+
+    name: str
+    weight: Callable[[Rows], Floats]
+    moving: ClassVar[bool] = False
+    in_information: ClassVar[bool] = False
+
+    @property
+    def first(self) -> Weighting:
+        """The weighting of the first round."""
+        return self
+
+    def halves(self, block: Block, n_items: int) -> Halves:
+        """Where the factors a of right and of wrong answers are kept; here the shared patterns of ones."""
+        return block.halves(n_items)
+
+    def fill(self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds) -> tuple[Floats, Floats | None]:
+        """w_l of every person, and the 1 / t_l that the factors a were taken at, if any; a goes into the halves."""
+        return self.weights(rows_of(block, thresholds)), None
+
+    def weights(self, rows: Rows) -> Floats:
+        """w_l of every person, 0 for those with the lowest or the highest score."""
+        return np.where(rows.informative, self.weight(rows), 0.0)
+
+    def rough(self) -> Weighting:
+        """As this, where the result is only a place to start from."""
+        return self
+
+    def tie(self, pi: Floats) -> Floats:
+        """h of the tie to a virtual item at 1: its flow h (pi - 1) is the prior's pull, an odd function of beta."""
+        return 1 / np.sqrt(pi)
+
+    def slope(self, beta: Floats) -> Floats:
+        """Derivative of the prior's pull."""
+        return np.cosh(beta / 2)
+
+    def unit(self, flow: Floats, information: Floats) -> float:
+        """Flow per information."""
+        known = float(information.sum())
+        return float(np.sum(flow)) / known if known > 0 else 1.0
+
+    def information(self, flow: Floats, rough: Floats) -> Floats:
+        """What the answers tell about each item, from the flow through it and from the counts (`rough`)."""
+        return rough
+
+
+@dataclass(frozen=True)
+class AbilityWeighting(Weighting):
+    """Each pair of answers counts by its information at the person's ability: flows are in units of information.
+
+    The prior's pull is linear, alpha (beta_i - mean beta), as that of a normal distribution. With factors in `single`
+    precision, half the bytes, the weights are others in their seventh digit, and balance as these do.
+    """
+
+    single: bool = False
+    moving: ClassVar[bool] = True
+    in_information: ClassVar[bool] = True
+
+    @property
+    def first(self) -> Weighting:
+        return PERSONS
+
+    def halves(self, block: Block, n_items: int) -> Halves:
+        kind = np.float32 if self.single else np.float64
+        right, wrong = (
+            csr(half.indptr, half.indices, np.empty(half.nnz, dtype=kind), n_items) for half in block.halves(n_items)
+        )
+        return right, wrong
+
+    def rough(self) -> Weighting:
+        return replace(self, single=True)
+
+    def fill(self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds) -> tuple[Floats, Floats | None]:
+        """w_l of every person, and 1 / t_l where items have several thresholds; p of every entry goes into the halves.
+
+        a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
+        """
+        rows, (theta, told) = rows_of(block, thresholds), prox_ability(block, beta, thresholds)
+        pi, t, information = np.exp(beta), np.exp(theta), np.zeros(block.n_persons)
+        for half, p in zip(block.halves(len(beta)), halves, strict=True):
+            information += _fill_probabilities(half, 1 / t, pi, p.data)
+        information = np.where(rows.max_scores > rows.counts, told, information)
+        weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
+        return weight, None if thresholds.binary else 1 / t
+
+    def tie(self, pi: Floats) -> Floats:
+        """h with h (pi - 1) = log(pi), which pulls linearly in difficulty, as a normal prior does."""
+        beta = np.log(pi)
+        small = np.abs(beta) < 1e-6
+        safe = np.where(small, 1.0, beta)
+        return np.where(small, 1 - beta / 2, safe / np.expm1(safe))
+
+    def slope(self, beta: Floats) -> Floats:
+        return np.ones(len(beta))
+
+    def unit(self, flow: Floats, information: Floats) -> float:
+        return 1.0
+
+    def information(self, flow: Floats, rough: Floats) -> Floats:
+        return flow
+
+
+def _once(rows: Rows) -> Floats:
+    return np.ones(rows.n_persons)
+
+
+def _by_length(rows: Rows) -> Floats:
+    return 1 / np.maximum(rows.counts, 1)
+
+
+ABILITY = AbilityWeighting("ability", _once)
+PERSONS = Weighting("persons", _by_length)
+PAIRS = Weighting("pairs", _once)
+WEIGHTINGS: Mapping[str, Weighting] = {one.name: one for one in (ABILITY, PERSONS, PAIRS)}
+COUNTED = {name: one for name, one in WEIGHTINGS.items() if not one.moving}  # those with a matrix of pair counts
+ALIASES = {"users": "persons"}
+
+
+def weighting_named(name: str, among: Mapping[str, Weighting] = WEIGHTINGS) -> Weighting:
+    """The weighting of this name; an error that lists the table if there is none."""
+    known = ALIASES.get(name, name) if isinstance(name, str) else name
+    if known not in list(among):
+        check_option("weighting", name, among)
+    return among[known]
+
+
+def count_weights(block: Block, weighting: str) -> Floats:
+    """w_l of right and wrong answers under "pairs" (1) and "persons" (1 / n_l)."""
+    return weighting_named(weighting, COUNTED).weights(rows_of(block, BINARY))
+
+
+def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) -> tuple[Floats, Floats]:
+    """Closed-form abilities, theta_l = mean(beta) + k logit(s_l / n_l) with k = sqrt(1 + var(beta) / 2.89), and their
+    information s_l (n_l - s_l) / (n_l k); 0 for extreme scores.
+
+    Mean and variance are over the thresholds of the items that l answered, n_l is the highest possible score.
+    """
+    rows = rows_of(block, thresholds)
+    ok, scores, most = rows.informative, rows.scores, np.maximum(rows.max_scores, 1)
+    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items)), shared_ones(len(rows.items))
+    sums = (values if thresholds.binary else thresholds.sum(values) for values in (beta, beta**2))
+    mean, square = (row_sums(cells, ones, each) / most for each in sums)
+    variance = np.maximum(square - mean**2, 0)
+    odds = np.divide(scores, most - scores, out=np.ones(rows.n_persons), where=ok)
+    information = scores * (most - scores) / (most * np.sqrt(1 + variance / LOGISTIC_VARIANCE))
+    return np.where(ok, prox(mean, variance, np.log(odds)), 0.0), np.where(ok, information, 0.0)
+
+
+def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
+    """Write p = 1 / (1 + pi / t) for every answer, a few thousand at a time; return each person's sum of p (1 - p)."""
+    sums = np.zeros(half.shape[0])
+    inverse_t, pi = inverse_t.astype(p.dtype, copy=False), pi.astype(p.dtype, copy=False)
+    for start, stop in person_chunks(half.indptr, CACHED):
+        indptr = half.indptr[start : stop + 1]
+        low, high = indptr[0], indptr[-1]
+        rows = np.flatnonzero(np.diff(indptr))
+        if not len(rows):
+            continue
+        piece = p[low:high]
+        fill_scaled(indptr - low, half.indices[low:high], inverse_t[start:stop], pi, piece)
+        piece += 1
+        np.reciprocal(piece, out=piece)
+        sums[start + rows] = np.add.reduceat(piece * (1 - piece), indptr[rows] - low)
+    return sums
+
 
 NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
 
@@ -208,129 +385,3 @@ class TiedChain:
         tie = self.tie if items.ndim == 1 else self.tie[:, None]
         # Sums, not dot products: on short vectors the threads of a matrix library cost more than the work.
         return np.concatenate([self.chain.inflow(items) + tie * virtual, np.sum(tie * items, axis=0, keepdims=True)])
-
-
-@dataclass(frozen=True, eq=False)
-class Balance:
-    """A solved chain, ready for its sandwich.
-
-    `data` gives the persons' contributions; `chain` is what was solved without its prior: `data`, or the same with the
-    paper's nu added. `precision` and `meat` are what the prior adds to the diagonals of J and Omega. `in_information`:
-    flows are in units of information (ability weights), where Omega and J agree under the model.
-    """
-
-    data: ItemChain
-    chain: Any
-    pi: Floats
-    precision: Floats
-    meat: Floats
-    in_information: bool = False
-
-    @cached_property
-    def even(self) -> Mask:
-        """Items between which J is the mean of the two that outflow and inflow give."""
-        return self.in_information & (self.meat > 0)
-
-    @cached_property
-    def through(self) -> Floats:
-        """What flows through each item; under ability weights, the information that its answers carry."""
-        out = self.pi * self.chain.rates
-        return np.where(self.even, (out + self.chain.inflow(self.pi)) / 2, out) if self.even.any() else out
-
-    @property
-    def diagonal(self) -> Floats:
-        """J_ii."""
-        return self.through + self.precision
-
-    def inverse(self) -> Floats:
-        """The pseudo-inverse of J."""
-        m, alpha = len(self.pi), self.precision
-        flows = self.pi[:, None] * self.chain.matrix()
-        jacobian = -flows.T
-        if self.even.any():
-            jacobian = np.where(np.outer(self.even, self.even), -(flows + flows.T) / 2, jacobian)
-        jacobian[np.diag_indices(m)] = self.diagonal
-        if alpha.any():
-            jacobian -= np.outer(alpha, alpha) / alpha.sum()
-        return centered_inverse(jacobian)
-
-    def prior_meat(self, omega: Floats) -> Floats:
-        """What is added to the diagonal `omega` of Omega under a prior: its own part; and where an item's people all
-        answered alike, far too regular to judge by, as much as makes Omega as large as J, its expectation."""
-        return self.meat + np.where(self.even, np.maximum(self.through - omega, 0), 0.0)
-
-
-def covariance(balance: Balance) -> Floats:
-    """The whole covariance matrix J^-1 Omega J^-T; m x m, for moderate m."""
-    inverse, data = balance.inverse(), balance.data
-    omega = data.parts.sum(products_of_persons, balance.pi, data.thresholds)
-    omega[np.diag_indices(len(omega))] += balance.prior_meat(np.diag(omega))
-    cov = inverse @ omega @ inverse.T
-    return (cov + cov.T) / 2
-
-
-def one_pass(balance: Balance) -> tuple[Floats, Floats]:
-    """Standard errors of the thresholds and of the items' locations, whose mean is zero, without the whole matrix.
-
-    J is taken for its diagonal, so that Var_i = sum_l (g_li / J_ii + u_l)^2 with u_l = -mean of g_l / J_ii; the prior
-    adds its own term alike. A location adds the products of neighbors, since one answer has at most two entries.
-    """
-    thresholds, diagonal = balance.data.thresholds, balance.diagonal
-    scale = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
-    shift = -scale * thresholds.averaging()
-    omega, cross, common, beside = balance.data.parts.sum(spread_of_persons, balance.pi, shift, thresholds)
-    meat = balance.prior_meat(omega)
-    omega, cross, common = omega + meat, cross + meat * shift, common + meat @ shift**2
-    variance = omega * scale**2 + 2 * scale * cross + common
-    within = omega * scale**2
-    within[1:] += 2 * beside[1:] * scale[1:] * scale[:-1]  # `beside` is 0 for the first threshold of an item
-    location = thresholds.mean(within) / thresholds.max_score + 2 * thresholds.mean(scale * cross) + common
-    return np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0))
-
-
-def contributions(part: Part, pi: Floats, thresholds: Thresholds) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """g_l on the thresholds failed next, and on those passed last, people x thresholds.
-
-    w_l S_l a_li and -w_l Z_l a_li pi_i, without the item's own threshold in S_l and Z_l.
-    """
-    n, m = part.right.shape
-    won, lost = part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(m))
-    halves = []
-    for half, total, side in ((part.wrong, won, -1), (part.right, lost, 1)):
-        here, value = half.indices, np.repeat(total, np.diff(half.indptr))
-        if not thresholds.binary:
-            person = np.repeat(np.arange(n, dtype=np.int32), np.diff(half.indptr))
-            below = thresholds.below[here] if side < 0 else np.append(thresholds.below, False)[1:][here]
-            beside = np.flatnonzero(below)
-            who, which = person[beside], here[beside] + side
-            own = part.factor(who, which) * part.weight[who]
-            value[beside] -= own * pi[which] if side < 0 else own
-        value *= half.data
-        if side > 0:
-            value *= -pi.take(here)
-        halves.append(csr(half.indptr, here, value, m))
-    return halves[0], halves[1]
-
-
-def products_of_persons(part: Part, pi: Floats, thresholds: Thresholds) -> Floats:
-    failed, passed = contributions(part, pi, thresholds)
-    return gram(sparse.csr_array(failed + passed))
-
-
-def spread_of_persons(
-    part: Part, pi: Floats, shift: Floats, thresholds: Thresholds
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sums over people of g_li^2, of g_li u_l and of u_l^2, u_l = sum of shift_i g_li; and of g_l,c-1 g_lc."""
-    halves = contributions(part, pi, thresholds)
-    common = halves[0] @ shift + halves[1] @ shift
-    squares, cross, beside = np.zeros((3, len(pi)))
-    for half in halves:
-        squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
-        cross += half.T @ common
-    if not thresholds.binary:
-        inside, person, here = part.inside(thresholds)  # who failed c next has passed c - 1 last
-        lost = part.weight * (part.wrong @ np.ones(len(pi)))
-        others = lost[person] - part.weight[person] * part.wrong.data[inside]
-        one = -part.factor(person, here - 1) * pi[here - 1] * others
-        beside += np.bincount(here, weights=halves[0].data[inside] * one, minlength=len(pi))
-    return squares, cross, np.array(common @ common), beside

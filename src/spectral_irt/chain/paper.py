@@ -22,8 +22,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.chain.operator import COUNTED, count_weights, weighting_named
 from spectral_irt.chain.regularization import NU_RULES, check_strength
-from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, stopped

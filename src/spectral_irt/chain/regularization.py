@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.weights import COUNTED, weighting_named
+from spectral_irt.chain.operator import COUNTED, weighting_named
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Design, Mask, describe_split

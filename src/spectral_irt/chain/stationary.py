@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.operator import Balance, Chain, ItemChain, TiedChain
+from spectral_irt.chain.errors import Balance
+from spectral_irt.chain.operator import PERSONS, Chain, ItemChain, TiedChain, Weighting, weighting_named
 from spectral_irt.chain.paper import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, prior_precision
-from spectral_irt.chain.weights import PERSONS, Weighting, weighting_named
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import across

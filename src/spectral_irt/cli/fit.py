@@ -18,7 +18,7 @@ from spectral_irt.cli.options import Call, Categories, Files, Reading, is_databa
 from spectral_irt.cli.terminal import Mode, Progress, and_list
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import printable
-from spectral_irt.estimators.spectral_fit import spectral_fit
+from spectral_irt.estimators.spectral import spectral_fit
 from spectral_irt.inference.groups.hausman import quick_hausman
 from spectral_irt.terminal import console, say, show_findings
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.weights import prox_ability
+from spectral_irt.chain.operator import prox_ability
 from spectral_irt.conditional.exact import given_every_score
-from spectral_irt.conditional.given_score import Exact, answers_above, by_order, matched_factors, series_limit, spans
-from spectral_irt.conditional.information import Levels, PeopleRows
+from spectral_irt.conditional.given_score import Exact, answers_above, by_order, series_limit, spans
+from spectral_irt.conditional.information import Levels, PeopleRows, matched_factors
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Thresholds, person_chunks

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.weights import prox_ability
+from spectral_irt.chain.operator import prox_ability
 from spectral_irt.conditional.exact import (
     LEAST,
     Contour,
@@ -24,6 +24,7 @@ from spectral_irt.conditional.exact import (
     rough_tilt,
     tilt,
 )
+from spectral_irt.conditional.information import matched_factors
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
 from spectral_irt.conditional.series_tables import passed_by_series
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
@@ -180,18 +181,6 @@ def part_passed(part: PatternPart, cumulated: Floats, series_from: float = np.in
             return passed_by_series(p, part.scores), np.full(len(part.scores), np.nan)
     found = given_score(columns, part.scores, part.max_scores, one_set=part.one_set)
     return found.passed, found.log_gamma
-
-
-def matched_factors(variance: Floats, counts: Ints) -> Floats:
-    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, by column; to a per cent or better."""
-    inside = np.arange(len(variance))[:, None] < counts
-    total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
-    c = np.broadcast_to(total / counts, variance.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(5):
-            c = np.where(inside & (variance > 0), variance / (total - c), 0.0)
-            total = np.sqrt((variance + c * c).sum(axis=0))
-    return c
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import Floats, Thresholds
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
+from spectral_irt.data.responses import Responses
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr, gram_of, onto_items, signed
 
@@ -227,3 +228,31 @@ def to_levels(layout: Thresholds, v: Floats) -> Floats:
 def from_levels(layout: Thresholds, values: Floats) -> Floats:
     """Items x levels (x columns) -> thresholds (x columns)."""
     return values[:, 0] if layout.binary else values[layout.item, layout.level - 1]
+
+
+def matched_factors(variance: Floats, counts: Ints) -> Floats:
+    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, by column; to a per cent or better."""
+    inside = np.arange(len(variance))[:, None] < counts
+    total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
+    c = np.broadcast_to(total / counts, variance.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(5):
+            c = np.where(inside & (variance > 0), variance / (total - c), 0.0)
+            total = np.sqrt((variance + c * c).sum(axis=0))
+    return c
+
+
+def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
+    """How many people without an extreme score passed each threshold: those at or above its category."""
+    return responses.entries.sum(_passed, responses.thresholds, persons=(weights,))
+
+
+def _passed(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
+    rows = rows_of(block, layout)
+    right, _ = block.halves(layout.n_entries)
+    at = right.T @ (rows.informative * (1.0 if weight is None else weight))  # passed this one last
+    if layout.binary:
+        return at
+    total = np.cumsum(at[::-1])[::-1]
+    after = np.append(total, 0.0)[layout.first + layout.max_score]  # what belongs to later items
+    return total - after[layout.item]

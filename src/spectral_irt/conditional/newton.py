@@ -1,4 +1,8 @@
-"""Newton steps on the conditional likelihood, for thresholds of a linear form beta = A eta.
+"""The conditional likelihood of answers given the scores, and Newton steps on it, for thresholds beta = A eta.
+
+log L = sum_l ( -sum_i sum_{v <= x_li} beta_iv - log gamma_{s_l} ). Its derivative by beta_ik is the expected number of
+people at or above k given their scores, less the observed number. `Likelihood` has it to a hundredth of a standard
+error or better, by series where people have much information; `ExactLikelihood` to the last digits, by patterns.
 
 From the chain's estimate, which exists without a start and at a few passes, they lead to
 
@@ -19,11 +23,19 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.prior import Prior
-from spectral_irt.conditional.information import Point, by_blocks, from_levels
-from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
+from spectral_irt.conditional.binary_rows import SharedRows, evaluate
+from spectral_irt.conditional.binary_rows import prepare_people as binary_people
+from spectral_irt.conditional.given_score import padded
+from spectral_irt.conditional.information import Point, balanced, by_blocks, from_levels, passed_counts
 from spectral_irt.conditional.linear import Ridge, unidentified
-from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.conditional.pattern_rows import ExactLikelihood, PatternRows, people_of
+from spectral_irt.conditional.series_tables import Tables
+from spectral_irt.conditional.table_rows import SERIES_ERROR, TablePoint
+from spectral_irt.conditional.table_rows import prepare_people as table_people
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.same_items import SharedSets
 from spectral_irt.numerics import conjugate_gradients
 
 NEWTON = " + newton"  # what the solver's name ends with
@@ -40,6 +52,94 @@ CERTAIN = 1e12  # information on a threshold that is given
 DENSE_PARAMETERS = 2000  # of a design: up to here its systems are solved directly
 SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
+FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers
+FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
+ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
+
+
+class Likelihood:
+    """The conditional likelihood of these responses, for thresholds near `beta`.
+
+    `weights` say how much each person counts; `shared` is `responses.shared`, to be used in the place of the answers of
+    people on shared sets of items; `fine`: as accurate as where answers are few, whatever their number.
+    """
+
+    def __init__(
+        self,
+        responses: Responses,
+        beta: Floats,
+        *,
+        weights: Floats | None = None,
+        shared: SharedSets | None = None,
+        fine: bool = False,
+    ) -> None:
+        self.responses, self.layout, self.weights, self.shared = responses, responses.thresholds, weights, shared
+        single = responses if shared is None else shared.rest
+        self.few = single is None or single.n_responses <= FEW_ANSWERS
+        self.fine = self.few or fine
+        allowed = FINER if self.fine else ALLOWED
+        self.tables: Tables | None = None
+        sets = None if shared is None else responses.engine.hold([SharedRows.of_sets(shared)])
+        if single is None:
+            assert sets is not None
+            self.rows = sets
+        elif self.layout.binary:
+            rows = binary_people(single, beta, allowed, weights)
+            self.rows = rows if sets is None else sets.with_more(rows)
+        elif self.few or single.n_responses > FEW_PEOPLE * self.layout.n_items:
+            self.rows, self.tables = table_people(responses, beta, allowed, weights)
+        else:
+            facets = responses.facets
+            n = responses.n_responses / (self.layout.n_items if facets is None else len(facets.items))
+            least = float((np.sqrt(n / 0.18) * SERIES_ERROR / allowed) ** (1 / 3))
+            self.rows = responses.entries.prepare(people_of, self.layout, least, persons=(weights,))
+
+    def at(self, beta: Floats) -> Point:
+        """The likelihood there; the memory of the last point is used again."""
+        if self.layout.binary:
+            rows, (gradient, degree, square) = self.rows.map_and_sum(evaluate, beta)
+            point = Point(beta, self.layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
+        elif self.tables is None:
+            rows, (_, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(self.layout, beta))
+            own, inner = balanced(self.layout, *blocks)
+            point = Point(beta, self.layout, rows, expected - self.passed, own, inner)
+        else:
+            point = TablePoint.at(self.tables, self.rows, beta, self.passed)
+        self.rows = point.rows
+        return point
+
+    @cached_property
+    def passed(self) -> Floats:
+        """How many people without an extreme score passed each threshold, by their weights."""
+        return passed_counts(self.responses, self.weights)
+
+    @cached_property
+    def _of_items(self) -> tuple[Floats, Floats]:
+        """Sums of the weights, and of their squares, of the people without an extreme score who answered each item."""
+        sums, squares = self.responses.entries.sum(_weights_of_items, self.layout, persons=(self.weights,))
+        return sums, squares
+
+    def share(self, point: Point) -> Floats:
+        """The share of an item's people who are expected to pass it; nothing where items have several thresholds."""
+        if not self.layout.binary:
+            return np.empty(0)
+        return (self.passed + point.gradient) / np.maximum(self._of_items[0], 1)
+
+    @cached_property
+    def noise(self) -> Floats | float:
+        """What squared scores of each threshold are to its information if the model holds: 1 without weights."""
+        if self.weights is None:
+            return 1.0
+        sums, squares = self._of_items
+        return np.divide(squares, sums, out=np.ones(len(sums)), where=sums > 0)[self.layout.item]
+
+
+def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, Floats]:
+    rows = rows_of(block, layout)
+    each = np.repeat(rows.informative * (1.0 if weight is None else weight), rows.counts)
+    sums = np.bincount(rows.items, weights=each, minlength=layout.n_items).astype(np.float64)
+    squares = sums if weight is None else np.bincount(rows.items, weights=each**2, minlength=layout.n_items)
+    return sums, squares.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

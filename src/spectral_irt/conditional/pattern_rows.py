@@ -1,4 +1,4 @@
-"""Answers given the score, exactly: people with little information, and patterns that repeat.
+"""Answers given the score, exactly: people with little information, patterns that repeat, and the exact likelihood.
 
 What depends on the items answered and the score alone is computed once for a pattern of these, for any number of
 categories.
@@ -7,7 +7,8 @@ categories.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,24 @@ from spectral_irt.conditional.given_score import (
     PatternPart,
     by_item,
     columns_of,
-    matched_factors,
     padded,
     part_passed,
     pattern_parts,
     spans,
+    threshold_codes,
 )
-from spectral_irt.conditional.information import Levels, PeopleRows
+from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, matched_factors, passed_counts
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
-from spectral_irt.data.same_items import same_rows
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.same_items import distinct_rows, same_rows
+from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr, onto_items
 
 CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
 SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, above, pattern by pattern
 NOBODY: Any = np.empty(0, dtype=np.int64)
+EXACT_WORK = 2e10  # multiplications that the exact information may cost
+EXACT_PAIRS = 5e7  # pairs of items, summed over patterns, that it may have: a few seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,3 +205,60 @@ def exact_information(part: PatternPart, cumulated: Floats, codes: Ints) -> Floa
 def exact_work(part: PatternPart) -> float:
     """Pairs of items that the exact information adds up."""
     return float(part.items.size * part.items.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPoint(Point):
+    """The likelihood at some thresholds, all sums exact; people's own scores are made of the responses."""
+
+    responses: Responses = field(kw_only=True)
+
+    @cached_property
+    def scored(self) -> Prepared:
+        return self.responses.entries.prepare(people_given, self.layout, self.beta)
+
+
+class ExactLikelihood:
+    """The conditional likelihood of these responses, exact, once for all who share their items and their score."""
+
+    def __init__(self, responses: Responses) -> None:
+        self.responses, self.layout = responses, responses.thresholds
+        patterns = distinct_rows(responses)
+        self.parts: Prepared = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, self.layout))
+        self.rows = self.parts.prepare(_alone, self.layout)
+        self.n_patterns = int(patterns.rows.informative.sum())
+        self.passed = passed_counts(responses)
+        self.rounding = float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))  # that sums of P carry
+        self.fine, self.noise = True, 1.0
+
+    def at(self, beta: Floats) -> ExactPoint:
+        rows, (log_gamma, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(self.layout, beta))
+        own, inner = balanced(self.layout, *blocks)
+        loglik = -float(self.passed @ beta) - log_gamma
+        gradient = expected - self.passed
+        return ExactPoint(beta, self.layout, rows, gradient, own, inner, loglik=loglik, responses=self.responses)
+
+    def share(self, point: Point) -> Floats:
+        raise NotImplementedError  # there is no prior on exact likelihood
+
+    def exact_is_affordable(self, work: float | None = None) -> bool:
+        """Whether the exact information costs no more than so many multiplications."""
+        if self.layout.binary and work is None:
+            return bool(self.parts.sum(exact_work) <= EXACT_PAIRS)
+        needed = self.parts.sum(_multiplications, self.layout.widest)
+        return bool(needed <= (EXACT_WORK if work is None else work))
+
+    def information(self, beta: Floats, *, exact: bool) -> Floats:
+        """The information, thresholds x thresholds: from the probabilities of pairs, or matched."""
+        if not exact:
+            return self.at(beta).dense()
+        return self.parts.sum(exact_information, padded(self.layout, beta), threshold_codes(self.layout))
+
+
+def _alone(part: PatternPart, layout: Thresholds) -> PatternRows:
+    return PatternRows.of_patterns([part], layout)
+
+
+def _multiplications(part: PatternPart, width: int) -> float:
+    points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max()
+    return float(np.sum((part.counts * width) ** 2.0) * points)

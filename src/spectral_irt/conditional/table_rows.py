@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.weights import prox_ability
+from spectral_irt.chain.operator import prox_ability
 from spectral_irt.conditional.given_score import answers_above, padded, series_limit, spans
 from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, by_blocks, to_levels
 from spectral_irt.conditional.pattern_rows import PatternRows

@@ -394,21 +394,6 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
-    """What an estimator's `fit` makes of its argument: Responses as they are, and what `read` makes of a table."""
-    from spectral_irt.reading import names_files, options_going_to, read
-
-    if isinstance(data, Responses):
-        return data
-    if names_files(data):
-        raise ReadError(
-            f"fit takes responses, an array or a dataframe, not the text {data!r}; "
-            "read a file with spectral_irt.read(path) first."
-        )
-    with options_going_to("spectral_irt.read, and what it returns to fit"):
-        return read(data, ordered=ordered, **how)
-
-
 def turned(responses: Responses) -> Responses:
     responses.right_and_wrong_only()
     person, item, right = responses.answers()

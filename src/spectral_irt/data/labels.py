@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError, ReadError, listed
@@ -184,15 +184,6 @@ def nobody(where: str, rows: Iterable[int]) -> ReadError:
         f"{where} names the people, and {has.format(listed(rows))} no name there (empty, NA or NaN), so it is not "
         "known whose answers these are. Fill it in, or remove the rows."
     )
-
-
-def chosen_positions(chosen: ArrayLike, size: int, who: str) -> Ints:
-    """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
-    array = np.asarray(chosen)
-    found = np.arange(size)[array if array.size else array.astype(np.int64)]
-    if np.any(found[1:] <= found[:-1]) and len(np.unique(found)) < len(found):
-        raise OptionError(f"{who} was given the same one more than once; name each once.")
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,12 +28,11 @@ from spectral_irt.data.block import (
     pair_work,
 )
 from spectral_irt.data.labels import Labels as Labels
-from spectral_irt.data.labels import chosen_positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
 from spectral_irt.engine.base import Engine, Kernel, LocalEngine, Prepared, gathered
-from spectral_irt.errors import DesignError, OptionError, ResponseValueError, listed
+from spectral_irt.errors import DesignError, OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.files import write_each
-from spectral_irt.numerics import fixed
+from spectral_irt.numerics import chosen_positions, fixed
 
 if TYPE_CHECKING:
     from spectral_irt.data.categories import RawAnswers
@@ -425,3 +424,18 @@ class Responses:
     def to_dense(self) -> Floats:
         """People x items with NaN where there is no answer; for small data."""
         return self.entries.gather(dense, self.thresholds)
+
+
+def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
+    """What an estimator's `fit` makes of its argument: Responses as they are, and what `read` makes of a table."""
+    if isinstance(data, Responses):
+        return data
+    from spectral_irt.reading import names_files, options_going_to, read
+
+    if names_files(data):
+        raise ReadError(
+            f"fit takes responses, an array or a dataframe, not the text {data!r}; "
+            "read a file with spectral_irt.read(path) first."
+        )
+    with options_going_to("spectral_irt.read, and what it returns to fit"):
+        return read(data, ordered=ordered, **how)

@@ -15,10 +15,9 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.errors import DesignError, OptionError, listed
-from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate
-from spectral_irt.estimators.spectral_errors import Known
-from spectral_irt.estimators.spectral_fit import options_of, spectral_fit
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.spectral import options_of, spectral_fit
+from spectral_irt.estimators.spectral_steps import Known
 from spectral_irt.tables import make_table
 from spectral_irt.text import count_are
 

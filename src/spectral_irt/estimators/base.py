@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -21,20 +22,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt import __version__
-from spectral_irt.calibration import SMALL, Calibration, Provenance
+from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.regularization import Regularization
+from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.design import check_usable
+from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.design import Mask, check_usable
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
-from spectral_irt.errors import NotFittedError, OptionError, listed
-from spectral_irt.estimators.estimate import Estimate, out_of_order
+from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError, listed, stopped
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
+
 
 Tell = Callable[[str], None]
 FIXED, ADAPTIVE = DESIGNS = ("fixed", "adaptive")  # whether the answers decided what a person was asked next
@@ -42,6 +46,7 @@ WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 
 SMALL_ALGEBRA = 1_000  # thresholds up to which one thread does a fit's matrices sooner than several have woken up
 KEEP_COVARIANCE = 2_000  # thresholds up to which a fit keeps its covariance matrix (32 MB)
+OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
 
 log = logging.getLogger("spectral_irt")
 log.addHandler(logging.NullHandler())  # a program that sets up no log hears nothing
@@ -58,6 +63,111 @@ def _of_calibration(path: str) -> Any:
         return value
 
     return property(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a method found, in the order of the responses' items.
+
+    Of every threshold, item after item, NaN without an estimate; `status` of an item is "ok", or why the number is less
+    than that: "all right", "all wrong", "no information", "no responses", "unlinked". `further` are columns of the
+    table of items, and each entry `name` of `extra` becomes the attribute `name_` of the fitted estimator.
+    """
+
+    thresholds: Floats
+    se: Floats
+    status: NDArray[Any]
+    n_iter: int
+    residual: float  # how far the solution is from exact, in the method's own measure
+    item_se: Floats | None = None  # of the locations; by default from the covariance, or of single thresholds
+    covariance: Floats | None = None
+    information: Floats | None = None  # of the answers, without any prior, on each location; by default 1 / item_se^2
+    loglik: float | None = None
+    findings: tuple[Finding, ...] = ()
+    regularization: Regularization | None = None
+    se_method: str | None = None
+    solver: str | None = None
+    contraction: float | None = None
+    scale: Scale = LOGITS
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    facets: FacetMeasures | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def location_se(self, layout: Thresholds) -> Floats:
+        """Standard error of every item's location."""
+        if self.item_se is not None:
+            return self.item_se
+        if layout.binary:
+            return self.se
+        if self.covariance is not None:
+            return np.sqrt(location_variance(layout, self.covariance))
+        return np.sqrt(layout.mean(self.se**2) / layout.max_score)  # as if each threshold were known by itself
+
+
+def with_missing(values: Floats, mask: Mask) -> Floats:
+    """A vector, or a square matrix, with NaN for what the mask leaves out."""
+    if mask.all():
+        return values
+    full = np.full((len(mask),) * values.ndim, np.nan)
+    full[np.ix_(*(mask,) * values.ndim)] = values
+    return full
+
+
+def convergence(
+    what: str,
+    steps: int,
+    unit: str,
+    measure: str,
+    reached: float,
+    asked: float,
+    *,
+    remedy: str = "Raise `max_iter`.",
+    warn: bool = True,
+) -> list[Finding]:
+    """Nothing where an iteration reached its tolerance; else the finding that it did not, and perhaps a warning."""
+    if reached <= asked:
+        return []
+    sentence = stopped(what, steps, unit, measure, reached, asked)
+    if warn:
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)  # where `fit` was called
+    return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
+
+
+def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
+    """The finding that a threshold lies below the one before it, if any does; of ratings, by item."""
+    layout, beta, se, labels = responses.thresholds, found.thresholds, found.se, responses.items
+    if found.facets is not None:
+        items = found.facets.items
+        layout, beta, se, labels = items.layout, items.thresholds, items.threshold_se, items.labels
+    if layout.binary:
+        return ()
+    upper = np.flatnonzero(layout.below)
+    distance = beta[upper] - beta[upper - 1]
+    disordered = distance < 0
+    if not disordered.any():
+        return ()
+    if found.covariance is not None and found.facets is None:
+        c = found.covariance
+        variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
+    else:
+        variance = se[upper] ** 2 + se[upper - 1] ** 2
+    beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
+    items = labels[np.unique(layout.item[upper[disordered]])]
+    sure = labels[np.unique(layout.item[upper[beyond]])]
+    many = f"{count(len(items), 'item')} {'has' if len(items) == 1 else 'have'}"
+    chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
+    use = "look at whether people use the category as meant, or join it with a neighbor"
+    if 3 * len(sure) > responses.n_items and any(note.code == "ordered_categories" for note in responses.notes):
+        use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
+    return (
+        Finding(
+            "thresholds_out_of_order",
+            "warning" if len(sure) else "note",
+            f"{many} a threshold below the one before it: {listed(items)}{chance}.",
+            f"A category between them is never the most likely answer. The model allows that; {use}.",
+            tuple(items.tolist()),
+        ),
+    )
 
 
 class RaschEstimator:

@@ -54,7 +54,7 @@ ORDERED = {
         "mml": Method("marginal:MarginalPartialCredit", RIVAL),
     },
     "rsm": {
-        "spectral": Method("spectral:SpectralRatingScale", RIVAL),
+        "spectral": Method("rating_scale:SpectralRatingScale", RIVAL),
         "cml": Method("conditional:ConditionalRatingScale", RIVAL),
         "mml": Method("marginal:MarginalRatingScale", RIVAL),
     },

@@ -8,22 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spectral_irt.chain.weights import prox_ability
+from spectral_irt.chain.operator import prox_ability
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine
 from spectral_irt.engine import Prepared
-from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import (
-    DENSE_ITEMS,
-    Estimate,
-    Kept,
-    by_item,
-    by_person,
-    convergence,
-    keep_estimable,
-)
-from spectral_irt.estimators.spectral_fit import start_thresholds
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, by_item, by_person, keep_estimable
+from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, csr, gram
 

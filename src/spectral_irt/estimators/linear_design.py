@@ -24,7 +24,7 @@ from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Kept, keep_scalable
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_scalable
 from spectral_irt.tables import Columns
 
 Groups = Mapping[Any, Any] | Sequence[Any] | None

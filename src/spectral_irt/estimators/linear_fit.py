@@ -17,17 +17,26 @@ from scipy import sparse
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
-from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
 from spectral_irt.conditional.linear import Ridge
-from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, MAX_EVALUATIONS, NEWTON, Newton, newton, parameters
+from spectral_irt.conditional.newton import (
+    CLOSE,
+    DENSE_PARAMETERS,
+    MAX_EVALUATIONS,
+    NEWTON,
+    Likelihood,
+    Newton,
+    newton,
+    parameters,
+)
+from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import FacetMeasures, Measures
 from spectral_irt.errors import DesignError, OptionError, first_of, listed
-from spectral_irt.estimators.base import Tell
+from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.estimators.estimate import Estimate, by_item, convergence, keep_estimable
+from spectral_irt.estimators.estimable import by_item, keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, Groups, LinearDesign
 from spectral_irt.text import p_value
 

@@ -20,12 +20,12 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators import marginal_fit
-from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, convergence, person_weights, weights_finding
+from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, Estimate, RaschEstimator, Tell, convergence
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, person_weights, weights_finding
 from spectral_irt.estimators.linear_design import Groups, RatingScale
 from spectral_irt.estimators.marginal_fit import FREE_STEP, NO_SPREAD, WIDE_SPREAD, MarginalFit
 from spectral_irt.estimators.population import MOST, enough_nodes, people_by_group
-from spectral_irt.estimators.spectral_fit import start_thresholds
+from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.tables import Columns
 
 E = TypeVar("E", bound=RaschEstimator)

@@ -15,7 +15,7 @@ from spectral_irt.conditional.information import block_diagonal, from_levels
 from spectral_irt.conditional.newton import parameters
 from spectral_irt.data import Block
 from spectral_irt.data.block import Floats, Thresholds
-from spectral_irt.estimators.estimate import DENSE_ITEMS
+from spectral_irt.estimators.estimable import DENSE_ITEMS
 from spectral_irt.estimators.population import (
     MOST,
     Members,

@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.chain.operator import COUNTED, count_weights, weighting_named
 from spectral_irt.chain.paper import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import NAMED, DesignError, OptionError
-from spectral_irt.estimators.base import RaschEstimator, Tell
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, by_item, convergence, keep_estimable
-from spectral_irt.estimators.spectral_fit import start_thresholds
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, by_item, keep_estimable
+from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, csr, gram
 

@@ -1,19 +1,204 @@
-"""The spectral estimators: thresholds as the log of the stationary distribution of a Markov chain."""
+"""The spectral estimators: thresholds as the log of the stationary distribution of a Markov chain.
+
+`spectral_fit` takes eight steps (`spectral_steps`): 1. `examine` the design; 2. plan whether there is a prior; 3. keep
+the items that can be estimated; 4. solve the chain, where Newton's steps start (the chain alone, `refine=False`, stops
+here); 5. make the prior; 6. Newton steps on the conditional likelihood; 7. standard errors; 8. the estimate, with
+findings. Anchored thresholds are fixed throughout.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.data import Responses
+from spectral_irt.chain.errors import covariance, one_pass
+from spectral_irt.chain.operator import weighting_named
+from spectral_irt.chain.regularization import Regularization, check_regularization, met_items, plan_regularization
+from spectral_irt.chain.stationary import Rounds
+from spectral_irt.conditional.newton import Likelihood, newton
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Design, examine
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, RaschEstimator, Tell
-from spectral_irt.estimators.estimate import Estimate, centered, person_weights, weights_finding
-from spectral_irt.estimators.linear_design import Groups, LinearDesign, RatingScale
-from spectral_irt.estimators.spectral_fit import options_of, spectral_fit
+from spectral_irt.estimators.base import (
+    ADAPTIVE,
+    DESIGNS,
+    FIXED,
+    WEAK_LINKS,
+    Estimate,
+    RaschEstimator,
+    Tell,
+    convergence,
+)
+from spectral_irt.estimators.estimable import Kept, centered, person_weights
+from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.estimators.spectral_steps import (
+    QUICK_ITEMS,
+    SE_METHODS,
+    Known,
+    chosen_method,
+    describe_prior,
+    estimate,
+    kept_items,
+    make_prior,
+    noun_of,
+    slow_mixing,
+    solve_chain,
+    taking_part,
+)
+
+# Parameters that estimators and `spectral_fit` have by the same name.
+SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "se", "tol")
+CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
+
+
+def spectral_fit(
+    responses: Responses,
+    *,
+    weighting: str = "ability",
+    regularization: str | float = "auto",
+    nu: float = 0.0,
+    nu_rule: str = "differed",
+    refine: str | bool = "auto",
+    assume_equal_means: bool = False,
+    weights: ArrayLike | None = None,
+    known: Known | None = None,
+    se: str = "auto",
+    tol: float = 1e-10,
+    max_passes: int = 10_000,
+    seed: int = 0,
+    progress: Tell | None = None,
+) -> Estimate:
+    """Thresholds with standard errors by the spectral method, for any number of thresholds.
+
+    sum_l sum_j h_ij^l ( pi_i X_li (1 - X_lj) - pi_j X_lj (1 - X_li) ) = 0,   beta_i = log pi_i - mean.
+
+    The parameters are those of `SpectralRasch`; `known` are anchors.
+
+    >>> from spectral_irt import datasets
+    >>> spectral_fit(datasets.load_lsat()).thresholds.round(2).tolist()
+    [-1.26, 0.47, 1.24, 0.17, -0.62]
+    """
+    check_option("se", se, SE_METHODS)
+    if not 0 < tol < 1:
+        raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
+    tell = progress or (lambda text: None)
+    tell("looking at the design")
+    design = examine(responses)
+    check_regularization(regularization, nu, nu_rule, weighting)
+    each = None if weights is None else person_weights(responses, weights)
+    solving: dict[str, Any] = {"max_passes": max_passes, "tell": tell}
+    if not refined(refine, weighting, nu):
+        if each is not None or known is not None:
+            what = "people have weights" if known is None else "items are anchored"
+            raise OptionError(f"{what} in the Newton steps only; leave out `refine=False`, and weight by ability.")
+        noun = noun_of(responses.thresholds)
+        plan = plan_regularization(design, regularization, nu, nu_rule, weighting, noun)
+        return _chain_alone(design, plan, weighting, nu_rule, se, tol, **solving)
+
+    fit = taking_part(design, regularization, known)
+    plan, rest, mask = fit.plan, fit.rest, fit.mask
+    shared = None  # what people on shared sets told, where it is all that a fit needs
+    if each is None and known is None and plan.kind == "none" and rest.n_items <= QUICK_ITEMS:
+        shared = rest.shared if se in ("auto", "dense", "information", "none") else None
+    start = solve_chain(fit, shared, tol, **solving)
+    prior, parts, plan = make_prior(fit, start)
+    likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
+    fixed = None if known is None else known.fixed[mask]
+    found = newton(likelihood, start.beta, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
+    plan = describe_prior(plan, found, rest, fit.tied) if found.prior else plan
+    return estimate(fit, plan, start, found, parts, shared, each, assume_equal_means, se, seed, tell)
+
+
+def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
+    """The parameters of an estimator as `spectral_fit` has them."""
+    given = estimator.get_params()
+    options = {name: given[name] for name in SHARED if name in given}
+    how = {"max_passes": estimator.max_iter, "seed": estimator.random_state, "progress": tell, "weights": weights}
+    return options | how
+
+
+def refined(refine: str | bool, weighting: str, nu: float) -> bool:
+    """Whether the chain is followed by Newton steps: by default under ability weights without nu."""
+    moving = weighting_named(weighting).moving
+    if refine == "auto":
+        return moving and nu == 0
+    if refine not in (True, False):
+        raise OptionError(f"`refine` is {refine!r}; it is 'auto', True or False.")
+    if refine and (nu > 0 or not moving):
+        raise OptionError("`refine=True` goes with `weighting='ability'` and without `nu`.")
+    return bool(refine)
+
+
+def start_thresholds(responses: Responses) -> Floats:
+    """Where other iterations start: what the chain alone gives; 0 for an unanswered item."""
+    weighting = "ability" if responses.thresholds.binary else "persons"
+    beta = spectral_fit(responses, weighting=weighting, refine=False, se="none", tol=1e-6).thresholds
+    return np.where(np.isfinite(beta), beta, 0.0)
+
+
+def _chain_alone(
+    design: Design,
+    plan: Regularization,
+    weighting: str,
+    nu_rule: str,
+    se: str,
+    tol: float,
+    *,
+    max_passes: int,
+    tell: Tell,
+) -> Estimate:
+    """Thresholds as the chain itself has them."""
+    check_option("se", se, CHAIN_ERRORS)
+    responses = design.answers
+    if plan.kind == "pairs":
+        kept, findings = met_items(design, nu_rule), list(design.findings)
+        rest = responses if kept.all() else responses.take_items(kept)
+    else:
+        rest, kept, findings = kept_items(design, plan)
+    thresholds, mask = rest.thresholds, kept[responses.thresholds.item]
+    tell("solving the chain")
+    rounds = Rounds(rest, weighting, plan, design.information[mask], tol=tol, max_passes=max_passes, tell=tell)
+    found = rounds.solve()
+    plan, balance = rounds.plan, rounds.balance()
+
+    method = chosen_method(se, rest, found.contraction, tell, multipliers=False)
+    matrix = covariance(balance) if method == "dense" else None
+    beta = rounds.beta
+    if not thresholds.binary:
+        beta, matrix = centered(thresholds, beta, matrix)
+    errors, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
+    if method == "one-pass":
+        errors, location = one_pass(balance)
+    status = design.status()
+    alone = np.zeros(len(beta), dtype=bool)
+    if not balance.in_information and method != "none":
+        # The sandwich takes what flows out of an item for information, which it is under ability weights only. What
+        # rests on the prior alone has the prior's error; nu is no distribution, and what rests on it has none.
+        if plan.kind == "pairs":
+            alone, prior_se = status[kept] != "ok", np.nan
+        else:
+            alone, prior_se = design.information[mask] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
+        errors[alone] = prior_se
+        if matrix is not None:
+            matrix[alone] = matrix[:, alone] = prior_se * 0
+            matrix[alone, alone] = prior_se**2
+    if matrix is None and alone.any():  # an item with such a threshold: as if each were known by itself
+        own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
+        location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
+
+    findings.append(Finding("regularization", "note", plan.sentence))
+    counted = ("the chain", found.passes, "passes", "residual", found.residual, tol)
+    findings += convergence(*counted, remedy=WEAK_LINKS, warn=False)  # the solver has warned
+    findings += slow_mixing(design, rest, kept, found.contraction, method)
+    told = balance.through if balance.in_information else rounds.information()
+    more: dict[str, Any] = {"location": location, "covariance": matrix, "information": thresholds.sum(told)}
+    more |= {"regularization": plan, "se_method": method, "solver": found.method, "contraction": found.contraction}
+    of_all = Kept(rest, kept, status, tuple(findings), responses.thresholds)
+    return of_all.estimate(beta, errors, rounds.passes, found.residual, **more)
 
 
 class Spectral(RaschEstimator):
@@ -243,60 +428,3 @@ class SpectralPartialCredit(Spectral):
     max_iter: int = 10_000
     threads: int | None = None
     random_state: int = 0
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class SpectralRatingScale(RatingScale, Spectral):
-    """The rating scale model by conditional likelihood: difficulties, and category offsets that all items share.
-
-    beta_ik = delta_i + tau_k = (A eta)_ik: a linear design, by Newton's steps for eta. No threshold needs an estimate
-    by itself, so that a category that some items never saw does no harm.
-
-    Parameters
-    ----------
-    groups : mapping from item to group, or a label for each item, optional
-        Items with a rating scale of their own; one scale for all by default.
-    unused : "keep", "collapse" or "error"
-        What becomes of categories that nobody used, where `fit` is given a table. "keep" (default): an item has the
-        categories of its group.
-    max_iter : int
-        Most Newton steps.
-    threads
-        As for `SpectralPartialCredit`.
-
-    Attributes
-    ----------
-    difficulty_, se_ : float arrays
-        delta_i; mean zero.
-    offsets_ : columns
-        tau_k of every group: `group, category, offset, se`.
-    thresholds_, threshold_se_ : float arrays
-
-    Examples
-    --------
-    >>> from spectral_irt import simulate
-    >>> fit = SpectralRatingScale().fit(simulate.rating_scale(800, 6, categories=4, seed=1).responses)
-    >>> fit.offsets_["offset"].round(0).tolist()
-    [-1.0, 0.0, 1.0]
-    """
-
-    marginal: ClassVar[str] = "MarginalRatingScale"
-
-    groups: Groups = None
-    unused: str = "keep"
-    max_iter: int = 30
-    threads: int | None = None
-
-    def _of_thresholds(self, responses: Responses, tell: Tell, anchors: Any, weights: Floats | None) -> Estimate:
-        from spectral_irt.estimators.linear_fit import design_fit
-
-        if anchors is not None:
-            raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
-        kept, made = self._scaled(responses)
-        how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_iter": self.max_iter, "tell": tell}
-        result = design_fit(kept.responses, made, weights=weights, **how)
-        matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
-        beta, matrix = centered(kept.responses.thresholds, made.matrix @ result.eta, matrix)
-        findings = result.findings() + ([] if weights is None else [weights_finding(weights)])
-        found = beta, result.errors_of(made.matrix), result.found.evaluations, result.found.move
-        return kept.estimate(*found, covariance=matrix, se_method="dense", findings=findings)

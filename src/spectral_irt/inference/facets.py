@@ -14,7 +14,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.information import Point
-from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.facets import Facets

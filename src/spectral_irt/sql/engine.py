@@ -16,16 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from spectral_irt.chain.operator import (
-    Part,
-    flow_in,
-    flow_out,
-    pair_rates,
-    products_of_persons,
-    spread_of_persons,
-    total_rates,
-)
-from spectral_irt.chain.weights import Weighting
+from spectral_irt.chain.errors import products_of_persons, spread_of_persons
+from spectral_irt.chain.operator import Part, Weighting, flow_in, flow_out, pair_rates, total_rates
 from spectral_irt.data.block import (
     Block,
     Floats,

@@ -10,7 +10,7 @@ import pytest
 from spectral_irt import Analysis, AnchoredRasch, SpectralRasch, datasets, simulate
 from spectral_irt.bank import Bank
 from spectral_irt.calibration import Scale
-from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import BankError, NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch

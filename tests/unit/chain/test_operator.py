@@ -8,12 +8,20 @@ import pytest
 from dense import AWKWARD, dense_pairs, gth, pair_weight
 from dense_ordered import conditional, dense_rates, draw
 from spectral_irt import PairwiseRasch, Responses, SpectralRasch, simulate
-from spectral_irt.chain import operator
-from spectral_irt.chain.operator import ItemChain, TiedChain, covariance, one_pass
+from spectral_irt.chain import errors
+from spectral_irt.chain.errors import covariance, one_pass
+from spectral_irt.chain.operator import (
+    ABILITY,
+    PERSONS,
+    WEIGHTINGS,
+    ItemChain,
+    TiedChain,
+    prox_ability,
+    weighting_named,
+)
 from spectral_irt.chain.prior import Neighbors
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.stationary import Rounds
-from spectral_irt.chain.weights import ABILITY, PERSONS, WEIGHTINGS, prox_ability, weighting_named
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
 
@@ -108,7 +116,7 @@ def test_weights_of_people_are_one_over_answers_and_abilities_depend_on_items_an
 
 
 def contributions(chain, beta):
-    failed, passed = operator.contributions(chain.parts.parts[0], np.exp(beta), chain.thresholds)
+    failed, passed = errors.contributions(chain.parts.parts[0], np.exp(beta), chain.thresholds)
     return failed + passed
 
 

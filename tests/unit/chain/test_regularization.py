@@ -9,7 +9,7 @@ from dense import dense_pairs, pair_weight
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.chain.regularization import IMAGINARY, REACH, prior_precision
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.spectral_errors import choose_method
+from spectral_irt.estimators.spectral_steps import choose_method
 
 WEIGHTINGS = ["ability", "persons", "pairs"]
 

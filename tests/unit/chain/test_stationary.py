@@ -6,10 +6,9 @@ import pytest
 from dense import gth as slow_gth
 from spectral_irt import simulate
 from spectral_irt.chain import stationary as module
-from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.operator import PERSONS, ItemChain
 from spectral_irt.chain.paper import PairChain
 from spectral_irt.chain.stationary import gth, stationary
-from spectral_irt.chain.weights import PERSONS
 from spectral_irt.errors import ConvergenceWarning
 
 

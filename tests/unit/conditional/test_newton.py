@@ -9,8 +9,7 @@ from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
 from spectral_irt.chain.regularization import fading
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
-from spectral_irt.conditional.likelihood import Likelihood
-from spectral_irt.conditional.newton import newton
+from spectral_irt.conditional.newton import Likelihood, newton
 from spectral_irt.conditional.series_binary import SINGLE, fill_given_score
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 from spectral_irt.model import prox

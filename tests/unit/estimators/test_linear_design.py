@@ -12,8 +12,8 @@ import spectral_irt as si
 from ratings import ratings, simulated
 from spectral_irt import simulate
 from spectral_irt.chain.regularization import linked_items
-from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.conditional.linear import subsets, unidentified
+from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.linear_fit import explain_items, linear_fit

@@ -18,7 +18,7 @@ import numpy as np
 
 from spectral_irt.conditional.exact import given_every_score
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
-from spectral_irt.conditional.likelihood import FEW_ANSWERS
+from spectral_irt.conditional.newton import FEW_ANSWERS
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks

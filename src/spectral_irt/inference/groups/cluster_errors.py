@@ -21,8 +21,8 @@ from scipy import sparse
 
 from spectral_irt.calibration import SMALL, Calibration
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
-from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
-from spectral_irt.conditional.pattern_rows import exact_work, residuals
+from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.pattern_rows import ExactLikelihood, exact_work, residuals
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, n_persons
 from spectral_irt.data.labels import by_label

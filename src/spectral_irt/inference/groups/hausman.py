@@ -28,7 +28,7 @@ import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.given_score import PatternPart, padded, part_passed, pattern_parts, threshold_codes
-from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.same_items import Patterns, distinct_rows

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
+from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import LocalEngine, one_blas_thread

@@ -1,70 +1,26 @@
-"""What a method found, one number per threshold; which items it could estimate; and sums over answers."""
+"""The items that a method can estimate, and what to say about the others; people's weights; sums over answers."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.calibration import LOGITS, Scale
-from spectral_irt.chain.regularization import Regularization
 from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.design import Mask, estimable, examine
-from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import column_of
-from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, listed, stopped
+from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.estimators.base import Estimate, with_missing
 from spectral_irt.text import count
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
 DENSE_ITEMS = 5000
 REPLACED = ("empty_categories", "disconnected", "extreme_items", "uninformed_items")  # findings with a prior in mind
-OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """What a method found, in the order of the responses' items.
-
-    Of every threshold, item after item, NaN without an estimate; `status` of an item is "ok", or why the number is less
-    than that: "all right", "all wrong", "no information", "no responses", "unlinked". `further` are columns of the
-    table of items, and each entry `name` of `extra` becomes the attribute `name_` of the fitted estimator.
-    """
-
-    thresholds: Floats
-    se: Floats
-    status: NDArray[Any]
-    n_iter: int
-    residual: float  # how far the solution is from exact, in the method's own measure
-    item_se: Floats | None = None  # of the locations; by default from the covariance, or of single thresholds
-    covariance: Floats | None = None
-    information: Floats | None = None  # of the answers, without any prior, on each location; by default 1 / item_se^2
-    loglik: float | None = None
-    findings: tuple[Finding, ...] = ()
-    regularization: Regularization | None = None
-    se_method: str | None = None
-    solver: str | None = None
-    contraction: float | None = None
-    scale: Scale = LOGITS
-    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    facets: FacetMeasures | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def location_se(self, layout: Thresholds) -> Floats:
-        """Standard error of every item's location."""
-        if self.item_se is not None:
-            return self.item_se
-        if layout.binary:
-            return self.se
-        if self.covariance is not None:
-            return np.sqrt(location_variance(layout, self.covariance))
-        return np.sqrt(layout.mean(self.se**2) / layout.max_score)  # as if each threshold were known by itself
 
 
 def centered(
@@ -81,72 +37,6 @@ def centered(
     mean[own, np.arange(layout.n_entries)] = weight
     cross = (mean @ covariance)[own]
     return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
-
-
-def with_missing(values: Floats, mask: Mask) -> Floats:
-    """A vector, or a square matrix, with NaN for what the mask leaves out."""
-    if mask.all():
-        return values
-    full = np.full((len(mask),) * values.ndim, np.nan)
-    full[np.ix_(*(mask,) * values.ndim)] = values
-    return full
-
-
-def convergence(
-    what: str,
-    steps: int,
-    unit: str,
-    measure: str,
-    reached: float,
-    asked: float,
-    *,
-    remedy: str = "Raise `max_iter`.",
-    warn: bool = True,
-) -> list[Finding]:
-    """Nothing where an iteration reached its tolerance; else the finding that it did not, and perhaps a warning."""
-    if reached <= asked:
-        return []
-    sentence = stopped(what, steps, unit, measure, reached, asked)
-    if warn:
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)  # where `fit` was called
-    return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
-
-
-def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
-    """The finding that a threshold lies below the one before it, if any does; of ratings, by item."""
-    layout, beta, se, labels = responses.thresholds, found.thresholds, found.se, responses.items
-    if found.facets is not None:
-        items = found.facets.items
-        layout, beta, se, labels = items.layout, items.thresholds, items.threshold_se, items.labels
-    if layout.binary:
-        return ()
-    upper = np.flatnonzero(layout.below)
-    distance = beta[upper] - beta[upper - 1]
-    disordered = distance < 0
-    if not disordered.any():
-        return ()
-    if found.covariance is not None and found.facets is None:
-        c = found.covariance
-        variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
-    else:
-        variance = se[upper] ** 2 + se[upper - 1] ** 2
-    beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
-    items = labels[np.unique(layout.item[upper[disordered]])]
-    sure = labels[np.unique(layout.item[upper[beyond]])]
-    many = f"{count(len(items), 'item')} {'has' if len(items) == 1 else 'have'}"
-    chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
-    use = "look at whether people use the category as meant, or join it with a neighbor"
-    if 3 * len(sure) > responses.n_items and any(note.code == "ordered_categories" for note in responses.notes):
-        use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
-    return (
-        Finding(
-            "thresholds_out_of_order",
-            "warning" if len(sure) else "note",
-            f"{many} a threshold below the one before it: {listed(items)}{chance}.",
-            f"A category between them is never the most likely answer. The model allows that; {use}.",
-            tuple(items.tolist()),
-        ),
-    )
 
 
 @dataclass(frozen=True, eq=False)

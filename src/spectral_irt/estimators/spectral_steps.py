@@ -1,4 +1,4 @@
-"""The last steps of a spectral fit: standard errors, findings, and the estimate of all items."""
+"""The steps of a spectral fit: what takes part, the chain, the prior; then standard errors, findings, the estimate."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.regularization import Regularization
-from spectral_irt.chain.stationary import Stationary, weak_links
+from spectral_irt.chain.operator import PERSONS, ItemChain
+from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior, fading_of_both
+from spectral_irt.chain.regularization import (
+    AMPLE_INFORMATION,
+    FEW_ANSWERS,
+    Regularization,
+    acted,
+    enough_is_known,
+    fading,
+    linked_items,
+    plan_prior,
+)
+from spectral_irt.chain.stationary import Rounds, Stationary, weak_links
 from spectral_irt.conditional.errors import (
     Matrices,
     displacements,
@@ -18,12 +29,12 @@ from spectral_irt.conditional.errors import (
 )
 from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.design import Design, Mask
+from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.design import Design, Mask, estimable, tied_to
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.errors import LARGEST_COMPONENT, first_of, listed
-from spectral_irt.estimators.base import WEAK_LINKS, Tell
-from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, centered, convergence, weights_finding, with_missing
+from spectral_irt.estimators.base import WEAK_LINKS, Estimate, Tell, convergence, with_missing
+from spectral_irt.estimators.estimable import DENSE_ITEMS, centered, weights_finding
 
 SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "information", "none")
 QUICK_ITEMS = 1000  # thresholds below which the dense sandwich costs next to nothing
@@ -34,6 +45,8 @@ ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centering 
 SLOW = 0.5  # contraction above which weak links between groups of items are looked for
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
 MIXING = 0.5  # contraction up to which one pass is near the dense value for several thresholds: a per cent above at 0.4
+START = 1e-5  # residual of the chain from which Newton's steps start
+WEAK_TIE = 0.1  # precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +96,146 @@ class TakingPart:
     @property
     def information(self) -> Floats:
         return self.design.information[self.mask]
+
+
+def noun_of(layout: Thresholds) -> str:
+    return "item" if layout.binary else "threshold"
+
+
+def taking_part(design: Design, regularization: str | float, known: Known | None) -> TakingPart:
+    """Which items take part, whether there may be a prior, and what the design has to say."""
+    responses, noun = design.answers, noun_of(design.layout)
+    if known is None:
+        plan = plan_prior(design, regularization, noun)
+        rest, kept, findings = kept_items(design, plan)
+        return TakingPart(design, plan, rest, kept, design.component[kept[design.layout.item]] == 0, None, findings)
+    reached = tied_to(responses, known.fixed)
+    plan, kept = _plan_beside(design, known.fixed, reached, regularization, noun)
+    rest = responses if kept.all() else responses.take_items(kept)
+    mask = kept[design.layout.item]
+    findings = [finding for finding in design.findings if finding.code != "disconnected"]
+    return TakingPart(design, plan, rest, kept, reached[mask], known, findings)
+
+
+def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, list[Finding]]:
+    """The items that take part (without a prior some are left out), which they are, and findings on the design."""
+    responses, findings = design.answers, list(design.findings)
+    if plan.kind == "none" and not (design.connected and design.answered.all()):
+        rest, kept, left_out = estimable(responses)
+        said = ("extreme_items", "uninformed_items", "empty_categories")
+        return rest, kept, [f for f in findings if f.code not in said] + list(left_out)
+    kept = responses.item_counts > 0
+    return responses if kept.all() else responses.take_items(kept), kept, findings
+
+
+def _plan_beside(
+    design: Design, fixed: Mask, reached: Mask, regularization: str | float, noun: str
+) -> tuple[Regularization, Mask]:
+    """Whether the free thresholds need a prior beside anchors, and which items take part."""
+    responses, layout = design.answers, design.layout
+    kept, free = responses.item_counts > 0, design.answered & ~fixed
+    if isinstance(regularization, str):
+        loose = int((free & ~reached).sum())
+        if loose:
+            verb = f"{noun} is" if loose == 1 else f"{noun}s are"
+            reason = f"{loose:,} {verb} not tied to the anchors by the data alone"
+            return Regularization("neighbors", reason, 1.0, True), kept
+        if design.information[free].min(initial=AMPLE_INFORMATION) < AMPLE_INFORMATION:
+            return Regularization("neighbors", FEW_ANSWERS.format(noun), 1.0, True), kept
+        return enough_is_known(design.information[design.answered], noun), kept
+    if regularization > 0:
+        return Regularization("neighbors", "as asked", alpha=float(regularization)), kept
+    while True:  # without the answers to items left out, others may lose their tie
+        rest, mask = responses.take_items(kept), kept[layout.item]
+        good = tied_to(rest, fixed[mask]) | fixed[mask]
+        if good.all():
+            return Regularization("none", "as asked"), kept
+        kept[np.flatnonzero(kept)[np.unique(rest.thresholds.item[~good])]] = False
+
+
+def solve_chain(fit: TakingPart, shared: SharedSets | None, tol: float, **solving: Any) -> Start:
+    """The chain's thresholds; beside anchors with their mean in each part of the data, and these where they are.
+
+    Where there is a prior, the chain has its simple one, around the mean of all; with several thresholds it is weak, so
+    that the start lies far out for thresholds far out: steps that lead inwards do not overshoot.
+    """
+    rest, plan, known = fit.rest, fit.plan, fit.known
+    if known is not None and known.fixed[fit.mask].all():
+        return Start(known.value[fit.mask], None, 0, plan.alpha)
+    binary = rest.thresholds.binary
+    needed = plan.kind != "none" or (known is not None and not fit.design.connected)
+    tie = replace(plan, kind="virtual item", alpha=plan.alpha or 1.0) if needed else plan
+    if needed and not binary:
+        tie = replace(tie, alpha=WEAK_TIE, estimated=False)
+    solving["tell"]("solving the chain")
+    rounds = Rounds(
+        rest,
+        "ability" if binary and shared is None else PERSONS.name,
+        tie,
+        fit.information,
+        tol=max(tol, START),
+        rough=True,
+        chain=None if shared is None else ItemChain.by_persons(rest, shared),
+        **solving,
+    )
+    found = rounds.solve()
+    beta = rounds.beta
+    if known is not None:
+        value, part = known.value[fit.mask], fit.design.component[fit.mask]
+        off, there = np.nan_to_num(value - beta), np.isfinite(value).astype(float)
+        number = np.bincount(part, weights=there)
+        shift = np.bincount(part, weights=off) / np.maximum(number, 1)
+        shift[number == 0] = off.sum() / there.sum()
+        beta = np.where(np.isfinite(value), value, beta + shift[part])
+    return Start(beta, found, rounds.passes, rounds.plan.alpha if binary else plan.alpha)
+
+
+def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regularization]:
+    """The prior, which items are linked (part 0 has the scale), and the plan: without a prior where none counts."""
+    rest, plan, layout, tied = fit.rest, fit.plan, fit.rest.thresholds, fit.tied
+    parts = np.zeros(rest.n_items, dtype=np.int64)
+    if plan.kind == "none":
+        return None, parts, plan
+    fixed = np.zeros(len(tied), dtype=bool) if fit.known is None else fit.known.fixed[fit.mask]
+    tied = tied | fixed
+    location, offsets = np.ones(rest.n_items), np.zeros(0) if layout.binary else np.ones(layout.n_entries)
+    if plan.estimated and layout.binary:
+        location = fading(fit.information, tied, start.alpha)
+    elif plan.estimated:
+        location, offsets = fading_of_both(layout, fit.information, tied, start.beta)
+    on_scale = layout.sum(tied.astype(float)) > 0
+    held = layout.sum((~fixed).astype(float)) == 0
+    near = None
+    if location[~held].any() or not on_scale.all():
+        neighbors = Neighbors(rest)
+        if not on_scale.all():
+            parts = linked_items(rest)[0]  # renumbered: 0 is the one of the items that give the scale
+            first = int(np.bincount(parts[on_scale]).argmax())
+            parts = np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
+        near = LocationPrior(neighbors, start.alpha, location, plan.estimated)
+    if near is None and not offsets[~fixed[: len(offsets)]].any():
+        return None, parts, enough_is_known(fit.information, noun_of(layout))
+    return Prior(layout, near, 0.0 if layout.binary else start.alpha, offsets, plan.estimated), parts, plan
+
+
+def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: Mask) -> Regularization:
+    """The plan with what the prior did."""
+    prior, layout, answers = found.prior, rest.thresholds, np.nan_to_num(rest.category_counts)
+    assert prior is not None
+    near = prior.location
+    plan = replace(plan, alpha=near.alpha if near else 0.0)
+    if not layout.binary:
+        located = int((near.fade > 0).sum()) if near else 0
+        plan = replace(plan, offsets=prior.alpha, offset_sd=float(prior.alpha**-0.5), located=located)
+    step = replace(found, prior=None).roughly(prior @ found.beta)
+    counts = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
+    acts = prior.counts > 0 if found.fixed is None else (prior.counts > 0) & ~found.fixed
+
+    def name(k: int) -> str:
+        which = f"item {listed([rest.items[layout.item[k]]])}"
+        return f"threshold {layout.level[k]} of {which}" if layout.max_score[layout.item[k]] > 1 else which
+
+    return acted(plan, acts, tied & (found.information > 1e-9), step, counts, name)
 
 
 def estimate(
