@@ -1,15 +1,11 @@
 """The app over HTTP: what it lets in, what it does with a file, and that nothing is left of it."""
 
-from __future__ import annotations
-
 import io
 import signal
 import socket
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openpyxl
@@ -17,15 +13,15 @@ import psutil
 import pytest
 
 from app_server import App, form, said_on
-from spectral_irt import Bank
+from end_to_end.tables import numbers, wide
+from spectral_irt import Bank, simulate
 from spectral_irt.cli.main import main
 
 pytestmark = pytest.mark.slow
-Cli = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+def app(tmp_path_factory):
     """An app for many tests; at its end nothing of them may be left, and nothing may have been complained of."""
     with App(tmp_path_factory.mktemp("app") / "temporary") as one:
         yield one
@@ -34,38 +30,24 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 
 @pytest.fixture(scope="module")
-def answers() -> bytes:
+def answers(tmp_path_factory):
     """A test of 12 items, with two columns about the people: a group, and one that looks like an item."""
     rng = np.random.default_rng(5)
-    right = rng.random((200, 12)) < 1 / (1 + np.exp(-(rng.normal(size=(200, 1)) - np.linspace(-1.5, 1.5, 12))))
-    lines = ["student,sex,visits," + ",".join(f"q{k}" for k in range(1, 13))]
-    for k, row in enumerate(right.astype(int).tolist()):
-        lines.append(f"s{k},{'fm'[k % 2]},{rng.integers(0, 2)}," + ",".join(map(str, row)))
-    return ("\n".join(lines) + "\n").encode()
+    right = simulate.rasch(200, difficulty=np.linspace(-1.5, 1.5, 12), seed=5).responses.to_dense()
+    people = {"student": [f"s{k}" for k in range(200)], "sex": ["f", "m"] * 100, "visits": rng.integers(0, 2, 200)}
+    return wide(tmp_path_factory.mktemp("answers") / "a.csv", right, **people).read_bytes()
 
 
-# ------------------------------------------------------------------------------------------------ who may ask
-
-
-def test_only_who_knows_the_address_is_let_in(app: App, answers: bytes) -> None:
+def test_only_who_knows_the_address_is_let_in(app, answers):
     assert app.get().status == 200
     wrong = "/" + "x" * len(app.token) + "/"
-    elsewhere = {"Host": f"evil.example:{app.port}"}
-    refused = [
-        app.get("/"),
-        app.get(wrong),
-        app.get("/" + app.token[:-1] + "/"),
-        app.get(**elsewhere),
-        app.get(Host="127.0.0.1"),
-        app.get(Host=None),
-        app.post("upload", {"answers": ("a.csv", answers)}, Origin="http://evil.example"),
-        app.post("upload", {"answers": ("a.csv", answers)}, Origin=f"http://127.0.0.1:{app.port + 1}"),
-        app.post("upload", {"answers": ("a.csv", answers)}, Origin="null"),
-        app.post("upload", {"answers": ("a.csv", answers)}, Origin=None),
-        app.post("upload", {"answers": ("a.csv", answers)}, Sec_Fetch_Site="cross-site"),
-        app.post("quit", {}, Origin="http://evil.example"),
-        app.post("quit", {}, Origin=app.origin, **elsewhere),
-    ]
+    elsewhere, evil = {"Host": f"evil.example:{app.port}"}, {"Origin": "http://evil.example"}
+    origins = [evil, {"Origin": f"http://127.0.0.1:{app.port + 1}"}, {"Origin": "null"}, {"Origin": None}]
+    refused = [app.get(path) for path in ("/", wrong, "/" + app.token[:-1] + "/")]
+    refused += [app.get(**host) for host in (elsewhere, {"Host": "127.0.0.1"}, {"Host": None})]
+    for headers in (*origins, {"Sec_Fetch_Site": "cross-site"}):
+        refused.append(app.post("upload", {"answers": ("a.csv", answers)}, **headers))
+    refused += [app.post("quit", {}, **headers) for headers in (evil, {"Origin": app.origin, **elsewhere})]
     assert {answer.status for answer in refused if answer.status != 400} == {403}  # without Host it is no HTTP at all
     assert [answer.status for answer in refused].count(400) <= 1
     assert not any(app.token in answer.text for answer in refused)
@@ -73,12 +55,12 @@ def test_only_who_knows_the_address_is_let_in(app: App, answers: bytes) -> None:
     assert app.get(Host=f"localhost:{app.port}").status == 200
 
 
-def test_other_machines_cannot_reach_it(app: App) -> None:
+def test_other_machines_cannot_reach_it(app):
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", app.port), timeout=5)
 
 
-def test_pages_forbid_what_they_do_not_need(app: App) -> None:
+def test_pages_forbid_what_they_do_not_need(app):
     headers = app.get().headers
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -86,10 +68,7 @@ def test_pages_forbid_what_they_do_not_need(app: App) -> None:
     assert headers["referrer-policy"] == "same-origin"
 
 
-# ---------------------------------------------------------------------------------------------- the whole way
-
-
-def test_from_a_file_to_results_and_scores(app: App, answers: bytes, tmp_path: Path) -> None:
+def test_from_a_file_to_results_and_scores(app, answers, tmp_path):
     job = app.upload("class 5.csv", answers)
     page = said_on(app.wait(job))
     assert "200 people, 13 items, 2,600 answers" in page
@@ -117,7 +96,8 @@ def test_from_a_file_to_results_and_scores(app: App, answers: bytes, tmp_path: P
 
     book = openpyxl.load_workbook(io.BytesIO(app.get(job + "results.xlsx").body))
     assert [cell.value for cell in book["items"]["A"]] == ["item", *(f"q{k}" for k in range(1, 13))]
-    assert book["items"]["B2"].value == pytest.approx(_items(tmp_path / "results")["q1"], rel=1e-12)
+    expected = numbers(str(tmp_path / "results/items.csv"), "difficulty")
+    assert [cell.value for cell in book["items"]["B"]][1:] == pytest.approx(expected, rel=1e-12)
 
     with zipfile.ZipFile(io.BytesIO(app.get(job + "bank.zip").body)) as archive:
         archive.extractall(tmp_path)
@@ -134,51 +114,34 @@ def test_from_a_file_to_results_and_scores(app: App, answers: bytes, tmp_path: P
     assert app.job_folders() == []
 
 
-def _items(folder: Path) -> dict[str, float]:
-    rows = [row.split(",") for row in (folder / "items.csv").read_text(encoding="utf-8").splitlines()[1:]]
-    return {row[0]: float(row[1]) for row in rows}
-
-
-def test_multiple_choice_with_a_key_that_comes_later(app: App) -> None:
-    rng = np.random.default_rng(2)
-    chosen = np.where(rng.random((60, 4)) < 0.6, "a", "b")
-    table = "\n".join(["q1,q2,q3,q4", *(",".join(row) for row in chosen)]) + "\n"
-    job = app.upload("choices.csv", table.encode())
+def test_multiple_choice_with_a_key_that_comes_later(app):
+    job = app.upload("choices.csv", b"q1,q2,q3,q4\n" + b"a,b,a,b\nb,a,a,a\na,a,b,b\n" * 20)
     page = said_on(app.wait(job))
     assert "error" in page
     assert "--key" in page
-    key = b"item,key\nq1,a\nq2,a\nq3,a\nq4,b\n"
-    app.post(job + "columns", {"do": "check", "key": ("choices.csv", key)})
+    app.post(job + "columns", {"do": "check", "key": ("choices.csv", b"item,key\nq1,a\nq2,a\nq3,a\nq4,b\n")})
     page = said_on(app.wait(job))
     assert "60 people, 4 items, 240 answers" in page
     assert "Scored by the key key_choices.csv." in page
     app.post(job + "close", {})
 
 
-def test_a_long_workbook(app: App) -> None:
+def test_a_long_workbook(app):
     book = openpyxl.Workbook()
-    sheet = book.active
-    assert sheet is not None
-    sheet.title = "Answers"
-    sheet.append(["who", "what", "points"])
-    rng = np.random.default_rng(3)
+    book.active.append(["who", "what", "points"])
     for person in range(40):
         for item in range(5):
-            sheet.append([f"p{person}", f"i{item}", int(rng.random() < 0.5)])
+            book.active.append([f"p{person}", f"i{item}", (person >> item) % 2])
     stream = io.BytesIO()
     book.save(stream)
     job = app.upload("log.xlsx", stream.getvalue())
     app.wait(job)
     app.post(job + "columns", {"do": "check", "format": "long"})
-    page = app.wait(job)
-    assert "no column seems to hold the person" in said_on(page)
+    assert "no column seems to hold the person" in said_on(app.wait(job))
     roles = {"role-0": "person", "role-1": "item", "role-2": "response", "format": "long"}
     app.post(job + "columns", {"do": "check", **roles})
     assert "40 people, 5 items, 200 answers" in said_on(app.wait(job))
     app.post(job + "close", {})
-
-
-# -------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -193,23 +156,22 @@ def test_a_long_workbook(app: App) -> None:
         ("lines.json", b'{"a": 1}', 400, "is not a kind of file that this page takes"),
         ("", b"", 400, "No file was chosen"),
     ],
-)  # fmt: skip
-def test_a_bad_file_is_said_to_be(app: App, name: str, content: bytes, status: int, said: str) -> None:
+)
+def test_a_bad_file_is_said_to_be(app, name, content, status, said):
     answer = app.post("upload", {"answers": (name, content)})
     assert answer.status == status
+    page = answer.text
     if status == 303:
         job = answer.headers["location"]
         page = app.wait(job)
         app.post(job + "close", {})
-    else:
-        page = answer.text
     assert said in said_on(page)
     assert "Traceback" not in page
     assert "Internal error" not in page
     assert app.job_folders() == []
 
 
-def test_names_of_files_are_data(app: App, answers: bytes) -> None:
+def test_names_of_files_are_data(app, answers):
     for name, shown in (("--bank=x.csv", "--bank=x.csv"), ("../<script>alert(1)</script>.csv", "script_.csv")):
         job = app.upload(name, answers)
         page = app.wait(job)
@@ -219,19 +181,16 @@ def test_names_of_files_are_data(app: App, answers: bytes) -> None:
     assert app.job_folders() == []
 
 
-def test_labels_of_columns_are_data(app: App, answers: bytes) -> None:
-    odd = (
-        answers.replace(b"q1,", b"<script>alert(1)</script>,", 1).replace(b"q2,", b"q*,", 1).replace(b"q3,", b"-q3,", 1)
-    )
+def test_labels_of_columns_are_data(app, answers):
+    odd = answers.replace(b"q1,q2,q3,", b"<script>alert(1)</script>,q*,-q3,", 1)
     job = app.upload("odd.csv", odd)
-    page = app.wait(job)
-    assert "<script>alert" not in page
+    assert "<script>alert" not in app.wait(job)
     app.post(job + "columns", {"role-2": "unused", "do": "check"})
     assert "200 people, 12 items" in said_on(app.wait(job))
     app.post(job + "close", {})
 
 
-def test_what_is_not_there(app: App) -> None:
+def test_what_is_not_there(app):
     for path in ("nothing", "job/abc/", "job/abc/report.html", "job/abc/status"):
         answer = app.get(path)
         assert answer.status == 404
@@ -239,10 +198,7 @@ def test_what_is_not_there(app: App) -> None:
     assert app.ask("POST", app.base).status == 405
 
 
-# --------------------------------------------------------------------------------------- several at once, and ends
-
-
-def test_what_is_canceled_stops_and_leaves_nothing(app: App, answers: bytes) -> None:
+def test_what_is_canceled_stops_and_leaves_nothing(app, answers):
     job = app.upload("answers.csv", answers)
     app.wait(job)
     app.until(lambda: not app.children())
@@ -257,7 +213,7 @@ def test_what_is_canceled_stops_and_leaves_nothing(app: App, answers: bytes) -> 
     app.post(job + "close", {})
 
 
-def test_a_tab_that_is_closed_while_it_sends_leaves_nothing(app: App, answers: bytes) -> None:
+def test_a_tab_that_is_closed_while_it_sends_leaves_nothing(app, answers):
     body, kind = form({"answers": ("answers.csv", answers)})
     head = (
         f"POST {app.base}upload HTTP/1.1\r\nHost: {app.host}\r\nOrigin: {app.origin}\r\n"
@@ -271,7 +227,7 @@ def test_a_tab_that_is_closed_while_it_sends_leaves_nothing(app: App, answers: b
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_with_its_work(tmp_path: Path, answers: bytes, number: int) -> None:
+def test_a_signal_ends_it_with_its_work(tmp_path, answers, number):
     with App(tmp_path / "temporary") as app:
         app.upload("answers.csv", answers)
         app.until(app.children)
@@ -281,34 +237,26 @@ def test_a_signal_ends_it_with_its_work(tmp_path: Path, answers: bytes, number: 
         assert not any(psutil.pid_exists(child) for child in children)
 
 
-def test_the_page_can_end_it(tmp_path: Path) -> None:
+def test_the_page_can_end_it(tmp_path):
     with App(tmp_path / "temporary") as app:
         assert "Nothing was kept" in app.post("quit", {}).text
         assert app.process.wait(30) == 0
         assert list(app.folder.iterdir()) == []
 
 
-def test_a_port_in_use(cli: Cli) -> None:
+def test_a_port_in_use_and_a_missing_package(cli, monkeypatch):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         one.listen()
-        done = cli("app", "--no-browser", "--port", one.getsockname()[1])
-    assert done.code == 2
-    assert "is in use by another program. Choose another with --port" in done.err
-
-
-def test_what_is_said_without_the_extra(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        port = one.getsockname()[1]
+        cli.refused(f"app --no-browser --port {port}", "is in use by another program. Choose another with --port")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    done = cli("app", "--no-browser")
-    assert done.code == 2
-    assert 'pip install "spectral-irt[app]"' in done.err
+    cli.refused("app --no-browser", 'pip install "spectral-irt[app]"')
 
 
-def test_answers_in_ordered_categories(app: App) -> None:
-    rng = np.random.default_rng(4)
-    passed = rng.normal(size=(80, 1, 1)) + rng.normal(size=(80, 4, 3)) > np.array([-1.0, 0.0, 1.0])
-    rows = [",".join(map(str, row)) for row in passed.sum(axis=2).tolist()]
-    job = app.upload("ratings.csv", ("\n".join(["q1,q2,q3,q4", *rows]) + "\n").encode())
+def test_answers_in_ordered_categories(app, tmp_path):
+    ratings = simulate.partial_credit(80, 4, categories=4, seed=4).responses.to_dense()
+    job = app.upload("ratings.csv", wide(tmp_path / "ratings.csv", ratings).read_bytes())
     assert "80 people, 4 items, 320 answers." in said_on(app.wait(job))
     app.post(job + "columns", {"do": "fit"})
     assert "80 people, 4 items, 320 answers;" in said_on(app.wait(job))

@@ -1,9 +1,5 @@
 """What a file was taken for."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import openpyxl
 import pytest
 
@@ -11,11 +7,11 @@ from spectral_irt.app.detect import GROUP, ITEM, PERSON, RESPONSE, UNUSED, detec
 from spectral_irt.datasets import quiz_files
 
 
-def roles(path: Path, **said: str) -> dict[str, str]:
+def roles(path, **said):
     return {column["name"]: column["role"] for column in detect({"file": str(path), **said})["columns"]}
 
 
-def test_the_quiz() -> None:
+def test_the_quiz():
     answers, key = quiz_files()
     found = roles(answers, key=str(key))
     assert [found[name] for name in ("person", "region", "booklet")] == [PERSON, GROUP, UNUSED]
@@ -33,8 +29,7 @@ def test_the_quiz() -> None:
         (lambda k: "" if k % 3 else "fm"[k % 2], GROUP),  # of some nothing is known
     ],
 )
-def test_groups_are_offered_where_they_can_be_compared(tmp_path: Path, sex: object, role: str) -> None:
-    assert callable(sex)
+def test_groups_are_offered_where_they_can_be_compared(tmp_path, sex, role):
     wide = [f"s{k},{sex(k)},{k % 2},{k // 2 % 2},{k // 4 % 2}" for k in range(300)]
     (tmp_path / "wide.csv").write_text("\n".join(["student,sex,q1,q2,q3", *wide]) + "\n", encoding="utf-8")
     found = {"student": PERSON, "sex": role, "q1": ITEM, "q2": ITEM, "q3": ITEM}
@@ -45,19 +40,18 @@ def test_groups_are_offered_where_they_can_be_compared(tmp_path: Path, sex: obje
     assert roles(tmp_path / "long.csv") == found
 
 
-def test_values_are_shown_as_text(tmp_path: Path) -> None:
+def test_values_are_shown_as_text(tmp_path):
     (tmp_path / "odd.csv").write_text('name,q1\n"a\x1b[31m",1\n' + "b" * 90 + ",0\n", encoding="utf-8")
     first = detect({"file": str(tmp_path / "odd.csv")})["columns"][0]
     assert first["values"] == ["a\\x1b[31m", "b" * 40]
 
 
-def test_sheets_of_a_workbook(tmp_path: Path) -> None:
+def test_sheets_of_a_workbook(tmp_path):
     book = openpyxl.Workbook()
     notes, answers = book.active, book.create_sheet("Answers")
-    assert notes is not None
     notes.title = "Notes"
-    notes.append(["about", "this"])
-    notes.append(["test", "..."])
+    for row in (["about", "this"], ["test", "..."]):
+        notes.append(row)
     for row in (["student", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]):
         answers.append(row)
     book.save(tmp_path / "test.xlsx")

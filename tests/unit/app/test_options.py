@@ -1,10 +1,6 @@
 """What is said on the page about columns is what a command understands."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +12,7 @@ from spectral_irt.errors import OptionError
 NAMES = ["student", "sex", "total", "q*", "q1", "q2", "a,b", "[1]", "-x", "q?,r", " spaced "]
 
 
-def table(path: Path, names: list[str]) -> Path:
+def table(path, names):
     """A wide table with these columns, the first of them with labels."""
     rows = [[f"s{k}", *((k >> j) % 2 for j in range(1, len(names)))] for k in range(1, 60)]
     quoted = ",".join(f'"{name}"' for name in names)
@@ -24,41 +20,33 @@ def table(path: Path, names: list[str]) -> Path:
     return path
 
 
-def checked(path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def checked(path, words, capsys):
     capsys.readouterr()
     assert main(["check", str(path), *words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def items_of(found: dict[str, Any]) -> list[str]:
-    (taken,) = [finding for finding in found["findings"] if finding["code"] == "items_taken"]
-    return [str(item) for item in taken["items"]]
+    return json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("left_out", [[], ["q*"], ["q1", "a,b"], ["sex", "-x", "[1]"], ["student", "q2"]])
-def test_columns_that_are_chosen_are_the_items(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], left_out: list[str]
-) -> None:
+def test_columns_that_are_chosen_are_the_items(tmp_path, capsys, left_out):
     path = table(tmp_path / "t.csv", NAMES)
     columns = detect({"file": str(path)})["columns"]
     roles = {k: UNUSED if name in left_out else ITEM for k, name in enumerate(NAMES)}
     roles[0] = UNUSED if "student" in left_out else PERSON
     words = Choice(roles=roles).fit_words(columns, "wide")
-    assert items_of(checked(path, words, capsys)) == [NAMES[k] for k, role in roles.items() if role == ITEM]
+    (taken,) = [one for one in checked(path, words, capsys)["findings"] if one["code"] == "items_taken"]
+    assert taken["items"] == [NAMES[k] for k, role in roles.items() if role == ITEM]
 
 
-def test_what_was_recognized_needs_no_words(tmp_path: Path) -> None:
+def test_what_was_recognized_needs_no_words(tmp_path):
     columns = detect({"file": str(table(tmp_path / "t.csv", NAMES))})["columns"]
     assert [column["role"] for column in columns[:4]] == [PERSON, UNUSED, ITEM, ITEM]
     assert Choice().fit_words(columns, "wide") == []
     assert Choice(roles={1: GROUP}).fit_words(columns, "wide") == ["--group", "sex"]
-    assert Choice(missing="9, -1", largest_component=True).fit_words(columns, "wide") == [
-        "--missing", "9", "--missing=-1", "--largest-component"
-    ]  # fmt: skip
+    words = Choice(missing="9, -1", largest_component=True).fit_words(columns, "wide")
+    assert words == ["--missing", "9", "--missing=-1", "--largest-component"]
 
 
-def test_a_long_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_table(tmp_path, capsys):
     path = tmp_path / "long.csv"
     lines = [f"{k},i{j},{(k + j) % 2}" for k in range(30) for j in range(3)]
     path.write_text("\n".join(["wer,was,-wie", *lines]) + "\n", encoding="utf-8")
@@ -73,7 +61,7 @@ def test_a_long_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         Choice(roles={0: PERSON, 1: ITEM, 2: UNUSED}).fit_words(seen["columns"], "long")
 
 
-def test_roles_that_cannot_be() -> None:
+def test_roles_that_cannot_be():
     columns = [{"name": name, "role": ITEM} for name in ("a", "b", "c")]
     with pytest.raises(OptionError, match="'a' and 'b' cannot both name the people"):
         Choice(roles={0: PERSON, 1: PERSON}).fit_words(columns, "wide")
@@ -81,7 +69,7 @@ def test_roles_that_cannot_be() -> None:
         Choice(roles={0: UNUSED, 1: UNUSED}).fit_words(columns, "wide")
 
 
-def test_a_form_says_only_what_it_can() -> None:
+def test_a_form_says_only_what_it_can():
     said = Choice(key="key.csv").changed(
         {"format": "sideways", "orient": "items", "role-1": "item", "role-2": "king", "role-x": "item", "adaptive": ""}
     )
@@ -89,7 +77,7 @@ def test_a_form_says_only_what_it_can() -> None:
     assert said.roles == {1: ITEM}
 
 
-def test_further_options_may_not_name_places() -> None:
+def test_further_options_may_not_name_places():
     assert Choice(more="--reverse 'q 1,q2' --model rsm").more_words() == ["--reverse", "q 1,q2", "--model", "rsm"]
     for said in ("-o elsewhere", "--report=x.html", "q1", "--model 'rsm"):
         with pytest.raises(OptionError):

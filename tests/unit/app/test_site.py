@@ -1,11 +1,6 @@
 """The site without a server: one piece of work at a time, and what goes wrong is a page."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,12 +8,12 @@ from spectral_irt.app.runs import BusyError, Job
 from spectral_irt.app.site import Site
 
 
-def test_one_piece_of_work_at_a_time_and_nothing_when_closed(tmp_path: Path) -> None:
-    async def run() -> None:
+def test_one_piece_of_work_at_a_time_and_nothing_when_closed(tmp_path):
+    async def run():
         job = Job(tmp_path, "a.csv")
         started = asyncio.Event()
 
-        async def forever() -> None:
+        async def forever():
             started.set()
             await asyncio.sleep(1000)
 
@@ -33,11 +28,11 @@ def test_one_piece_of_work_at_a_time_and_nothing_when_closed(tmp_path: Path) -> 
     asyncio.run(run())
 
 
-def test_our_own_mistake_is_a_page_without_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_mistake_is_a_page_without_traceback(tmp_path, monkeypatch):
     site = Site(tmp_path, "token", 8000, quit=lambda: None)
 
-    class Broken(dict[str, Job]):
-        def values(self) -> Any:
+    class Broken(dict):
+        def values(self):
             raise ZeroDivisionError("secret of /home/somebody")
 
     monkeypatch.setattr(site, "jobs", Broken())
@@ -48,14 +43,14 @@ def test_our_own_mistake_is_a_page_without_traceback(tmp_path: Path, monkeypatch
     assert "secret" not in text
 
 
-async def asked(asgi: Callable[..., Awaitable[None]], path: str) -> tuple[int, str]:
+async def asked(asgi, path):
     """The answer to a GET."""
-    heard: list[dict[str, Any]] = []
+    heard = []
 
-    async def receive() -> dict[str, Any]:
+    async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    async def send(message: Any) -> None:
+    async def send(message):
         heard.append(dict(message))
 
     scope = {

@@ -1,10 +1,6 @@
 """Every number of a report is that of fit.json and of the tables."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,45 +15,44 @@ NUMBER = re.compile(r"(?<![\w.,-])[-+]?\d[\d,]*(?:\.\d+)?%?(?![\w.]*\w)")
 SAID = {0.01, 0.05, 0.8, 0.95, 5.0, 2.0, 20.0}  # levels, limits and known names (KR-20), not results
 
 
-def right_and_wrong() -> tuple[si.Analysis, dict[str, Any]]:
-    answers = si.simulate.rasch(300, 12, seed=1).responses
-    return si.SpectralRasch().fit(answers).analyse(answers), {"sex": ["f", "m"] * 150}
+def right_and_wrong():
+    return si.SpectralRasch(), si.simulate.rasch(300, 12, seed=1).responses, {"sex": ["f", "m"] * 150}
 
 
-def eight_groups() -> tuple[si.Analysis, dict[str, Any]]:
+def eight_groups():
     data = si.simulate.rasch(1600, 8, seed=2).responses.to_dense()
     data[:800, 0] = (np.random.default_rng(0).random(800) < 0.2).astype(float)
-    return si.SpectralRasch().fit(data).analyse(data), {"school": [f"s{k // 200}" for k in range(1600)]}
+    return si.SpectralRasch(), data, {"school": [f"s{k // 200}" for k in range(1600)]}
 
 
-def with_missing_answers() -> tuple[si.Analysis, dict[str, Any]]:
+def with_missing_answers():
     data = si.simulate.rasch(250, 15, seed=3).responses.to_dense()
     data[np.random.default_rng(1).random(data.shape) < 0.3] = np.nan
-    return si.SpectralRasch().fit(data).analyse(data).rescale(500, 100), {}
+    return si.SpectralRasch(), data, {}
 
 
-def ordered() -> tuple[si.Analysis, dict[str, Any]]:
+def ordered():
     answers = si.simulate.partial_credit(300, 6, categories=4, seed=4).responses
-    return si.SpectralPartialCredit().fit(answers).analyse(answers), {"sex": ["f", "m"] * 150}
+    return si.SpectralPartialCredit(), answers, {"sex": ["f", "m"] * 150}
 
 
-def ratings() -> tuple[si.Analysis, dict[str, Any]]:
-    answers = si.datasets.load_writing()
-    chosen = answers.take_persons(np.arange(80))
-    return si.SpectralPartialCredit().fit(chosen).analyse(chosen), {"half": ["a", "b"] * 40}
+def ratings():
+    answers = si.datasets.load_writing().take_persons(np.arange(80))
+    return si.SpectralPartialCredit(), answers, {"half": ["a", "b"] * 40}
 
 
 @pytest.fixture(scope="module", params=[right_and_wrong, eight_groups, with_missing_answers, ordered, ratings])
-def data(request: pytest.FixtureRequest) -> Iterator[ReportData]:
-    make: Callable[[], tuple[si.Analysis, dict[str, Any]]] = request.param
-    study, groups = make()
+def data(request):
+    estimator, answers, groups = request.param()
+    study = estimator.fit(answers).analyse(answers)
+    study = study if groups else study.rescale(500, 100)
     parts = study.parts(writing=True, groups=groups, described=groups)
     with pytest.MonkeyPatch.context() as patch:
         without_pictures(patch)
         yield ReportData.of(study, parts, list_persons=True)
 
 
-def numbers_of(value: Any) -> Iterator[float]:
+def numbers_of(value):
     """All numbers of a record, and those in its texts."""
     if isinstance(value, dict):
         value = [*value.values(), len(value)]
@@ -70,7 +65,7 @@ def numbers_of(value: Any) -> Iterator[float]:
         yield float(value)
 
 
-def test_texts_and_small_tables_say_what_the_record_says(data: ReportData) -> None:
+def test_texts_and_small_tables_say_what_the_record_says(data):
     known = np.array([*numbers_of(dict(data.record)), *SAID])
     counts, reliability = data.record["counts"], data.record["reliability"]
     known = np.append(known, [reliability["n_lowest"] + reliability["n_highest"]])
@@ -100,7 +95,7 @@ def test_texts_and_small_tables_say_what_the_record_says(data: ReportData) -> No
             assert near.any() or share or right, (found, text)
 
 
-def test_large_tables_are_the_tables_of_the_files(data: ReportData) -> None:
+def test_large_tables_are_the_tables_of_the_files(data):
     shown = {one.name: one for part in sections_of(data) for one in part.content if isinstance(one, DataTable)}
     assert {"items", "persons"} <= set(shown)
     for name, table in shown.items():
@@ -125,7 +120,7 @@ def test_large_tables_are_the_tables_of_the_files(data: ReportData) -> None:
                 assert mine == [str(value) for value in other], (name, column["name"])
 
 
-def test_people_groups_and_facets(data: ReportData) -> None:
+def test_people_groups_and_facets(data):
     section = people.people(data)
     table = next(block for block in section.content if isinstance(block, Table))
     ability = data.tables["persons"]["ability"]
@@ -145,7 +140,7 @@ def test_people_groups_and_facets(data: ReportData) -> None:
         assert any(getattr(one, "text", "").startswith(f"{sure} of ") for one in facets.facets(data).content)
 
 
-def test_classes_of_eight_groups_are_those_of_the_record(data: ReportData) -> None:
+def test_classes_of_eight_groups_are_those_of_the_record(data):
     for one in fit.groupings(data.record):
         text = next(block.text for block in fit.differential(data).content if block.text.startswith("By "))
         classes = one["classes"]
@@ -154,7 +149,7 @@ def test_classes_of_eight_groups_are_those_of_the_record(data: ReportData) -> No
 
 
 @pytest.mark.slow
-def test_a_title_an_author_and_a_date(data: ReportData, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_title_an_author_and_a_date(data, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     page = page_of(data.study, data.parts, title="Spring & fall", author="A. <b>")
     assert "<title>Spring &amp; fall</title>" in page

@@ -1,19 +1,15 @@
 """Sections of a report: what they say of a record and of tables, and what they leave out."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.analysis import Analysis
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
@@ -25,37 +21,35 @@ from spectral_irt.report.methods import fit_command, python_lines
 from spectral_irt.report.page import data_text, page_of
 
 
-def objects(*values: Any) -> np.ndarray:
+def objects(*values):
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found
 
 
+def analysis(estimator, answers, **options):
+    return estimator.fit(answers, **options).analyse(answers)
+
+
 @pytest.fixture(scope="module")
-def lsat() -> ReportData:
-    answers = si.datasets.load_lsat()
-    study = si.SpectralRasch().fit(answers).analyse(answers)
+def lsat():
+    study = analysis(si.SpectralRasch(), si.datasets.load_lsat())
     parts = study.parts(writing=True)
     return ReportData.of(study, parts, {**study.record(parts), "argv": ["fit", "lsat.csv"]})
 
 
 @pytest.fixture(scope="module", params=["right and wrong", "ordered"])
-def study(request: pytest.FixtureRequest) -> Analysis:
+def study(request):
     if request.param == "ordered":
-        answers = si.simulate.partial_credit(200, 5, categories=3, seed=2).responses
-        return si.SpectralPartialCredit().fit(answers).analyse(answers)
-    answers = si.datasets.load_lsat()
-    return si.SpectralRasch().fit(answers).analyse(answers)
+        return analysis(si.SpectralPartialCredit(), si.simulate.partial_credit(200, 5, categories=3, seed=2).responses)
+    return analysis(si.SpectralRasch(), si.datasets.load_lsat())
 
 
-def with_tables(one: ReportData, **tables: Any) -> ReportData:
+def with_tables(one, **tables):
     return replace(one, tables={**one.tables, **tables})
 
 
-# ------------------------------------------------------------------------------------------------- tables
-
-
-def test_options_of_an_item_are_in_its_row(lsat: ReportData) -> None:
+def test_options_of_an_item_are_in_its_row(lsat):
     chosen = {
         "item": objects("item2", "item2", "item5"),
         "option": objects("A", "<b>B</b>", "C"),
@@ -73,7 +67,7 @@ def test_options_of_an_item_are_in_its_row(lsat: ReportData) -> None:
     }  # from the hardest down: item3, item2, item4, item5, item1
 
 
-def test_groups_and_classes(lsat: ReportData) -> None:
+def test_groups_and_classes(lsat):
     only = replace(lsat, tables={name: lsat.tables[name] for name in ("items", "persons")})
     assert not people.groups_and_classes(only).content
     groups = {
@@ -94,20 +88,16 @@ def test_groups_and_classes(lsat: ReportData) -> None:
     assert classes.rows[1][1] == "0.50"
 
 
-def test_without_forms_scores_are_those_of_all_items(study: Analysis) -> None:
+def test_without_forms_scores_are_those_of_all_items(study):
     section = people.scores(ReportData.of(study, study.parts(persons=False, fit=False)))
     assert section.content[0].text.startswith("For a person who answers all of the 5 items")
     values = {column["name"]: column["values"] for column in section.content[1].data()["columns"]}
     assert values["ability"] == study.calibration.score_table()["ability"].round(2).to_list()
 
 
-# ---------------------------------------------------------------------------------------------- commands
-
-
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_the_paragraph_names_the_method_and_cites_what_exists(name: str) -> None:
-    answers = si.datasets.load_lsat()
-    study = make_estimator(name, {}).fit(answers).analyse(answers)
+def test_the_paragraph_names_the_method_and_cites_what_exists(name):
+    study = analysis(make_estimator(name, {}), si.datasets.load_lsat())
     record = {**study.record(study.parts(writing=True)), "estimator": name}
     sentences, cited = methods.paragraph(record)
     known = tomllib.loads(Path(methods.__file__).with_name("references.toml").read_text(encoding="utf-8"))
@@ -122,30 +112,28 @@ def test_the_paragraph_names_the_method_and_cites_what_exists(name: str) -> None
 
 
 @pytest.mark.parametrize(("people", "options"), [(30, {}), (30, {"regularization": 2.0}), (600, {})])
-def test_the_paragraph_names_the_prior_where_one_acted(people: int, options: dict[str, float]) -> None:
-    answers = si.simulate.rasch(people, 12, seed=3).responses
-    study = si.SpectralRasch(**options).fit(answers).analyse(answers)
+def test_the_paragraph_names_the_prior_where_one_acted(people, options):
+    study = analysis(si.SpectralRasch(**options), si.simulate.rasch(people, 12, seed=3).responses)
     text = " ".join(methods.paragraph(study.record(study.parts(writing=True)))[0])
     if people == 600:
         assert "the maximum of the conditional likelihood (Andersen, 1972)." in text
         assert "prior" not in text
         return
     used = study.calibration.prior
-    assert used is not None
     how = "set by hand" if options else "chosen by empirical Bayes"
     assert "the maximum of the penalized conditional likelihood (Andersen, 1972)" in text
     assert f"normal prior (sd {used.sd:.2f} logits) {how} on {used.items} of 12 items." in text
 
 
-def test_settings_that_were_said_are_in_the_python() -> None:
-    answers = si.datasets.load_lsat()
-    study = si.SpectralRasch(regularization=0.0, refine=False, weighting="persons").fit(answers).analyse(answers)
+def test_settings_that_were_said_are_in_the_python():
+    estimator = si.SpectralRasch(regularization=0.0, refine=False, weighting="persons")
+    study = analysis(estimator, si.datasets.load_lsat())
     record = study.record(study.parts(writing=True))
     assert fit_command(record) == ""  # there was none
     assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[-2]
 
 
-def test_names_that_a_shell_would_take_apart_are_quoted(lsat: ReportData) -> None:
+def test_names_that_a_shell_would_take_apart_are_quoted(lsat):
     source = {"files": ["/secret/place/my answers; rm -rf.csv"], "reading": {"missing": ["9", "$x"], "person": "who"}}
     given = ["fit", source["files"][0], "--missing", "9", "--missing", "$x", "--person", "who", "--bank=/secret/b"]
     record = {**lsat.record, "input": source, "argv": given}
@@ -154,13 +142,9 @@ def test_names_that_a_shell_would_take_apart_are_quoted(lsat: ReportData) -> Non
     assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], person='who')"
 
 
-def test_columns_of_people_are_in_the_python(lsat: ReportData) -> None:
-    source = {
-        "files": ["a.csv"],
-        "population_by": "grade",
-        "clustered_by": "class",
-        "reading": {"people": ["grade", "class"]},
-    }
+def test_columns_of_people_are_in_the_python(lsat):
+    about = {"population_by": "grade", "clustered_by": "class", "reading": {"people": ["grade", "class"]}}
+    source = {"files": ["a.csv"], **about}
     record = {**lsat.record, "input": source, "estimator": "mml", "design": "adaptive", "settings": {}}
     assert python_lines(record)[1:] == (
         "answers = si.read('a.csv', people=['grade', 'class'])",
@@ -171,10 +155,7 @@ def test_columns_of_people_are_in_the_python(lsat: ReportData) -> None:
     assert python_lines(record)[1] == "answers = si.read('a.csv').with_people('people.csv', ['grade', 'class'])"
 
 
-# ------------------------------------------------------------------------------------------------ limits
-
-
-def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch, lsat: ReportData) -> None:
+def test_long_tables_are_cut_and_say_so(monkeypatch, lsat):
     monkeypatch.setattr(blocks, "MOST", 3)
     monkeypatch.setattr("spectral_irt.report.items.MOST", 3)
     section = item_table(lsat)
@@ -184,9 +165,8 @@ def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch, lsat: R
     assert set(table.data()["details"]["strata"]) == {0, 1, 2}
 
 
-def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = si.datasets.load_lsat()
-    study = si.SpectralRasch().fit(answers).analyse(answers)
+def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch, lsat):
+    study = lsat.study
     fit = columns_of(study.item_fit)
     assert curved(study.calibration, fit).tolist() == [0, 1, 2, 3, 4]
     monkeypatch.setattr(strata, "CURVES", 2)
@@ -194,7 +174,7 @@ def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch: pytest
     assert curved(study.calibration, fit).tolist() == worst.tolist()
 
 
-def test_numbers_that_are_none(lsat: ReportData) -> None:
+def test_numbers_that_are_none(lsat):
     values = {"item": objects("a", "b", "c"), "se": np.array([np.inf, np.nan, 0.12345])}
     table = DataTable("t", "t", (Column("item", "Item"), Column("se", "s.e.", 3)), values)
     assert table.data()["columns"][1]["values"] == ["∞", None, 0.123]
@@ -204,42 +184,33 @@ def test_numbers_that_are_none(lsat: ReportData) -> None:
     assert not set("<>&\u2028") & set(data_text(hostile))
 
 
-def test_methods_name_the_conditional_likelihood_of_a_rating_scale_and_weights() -> None:
-    rng = np.random.default_rng(1)
-    theta, beta = rng.normal(size=(200, 1)), rng.normal(size=6)
-    x = sum((rng.random((200, 6)) < 1 / (1 + np.exp(beta + t - theta))).astype(float) for t in (-1, 0, 1))
-    answers = si.Responses.from_wide(x, ordered=True)
-    said = " ".join(methods.paragraph(si.SpectralRatingScale().fit(answers).analyse(answers).record())[0])
-    assert "conditional likelihood (Andersen, 1972)" in said
-    right = (x > 1).astype(float)
-    said = " ".join(
-        methods.paragraph(si.SpectralRasch().fit(right, weights=np.arange(1, 201)).analyse(right).record())[0]
-    )
-    assert "survey weights" in said
+def test_methods_name_the_conditional_likelihood_of_a_rating_scale_and_weights():
+    scale = analysis(si.SpectralRatingScale(), si.simulate.rating_scale(200, 6, categories=4, seed=1).responses)
+    assert "conditional likelihood (Andersen, 1972)" in " ".join(methods.paragraph(scale.record())[0])
+    right = si.simulate.rasch(200, 6, seed=1).responses
+    weighted = analysis(si.SpectralRasch(), right, weights=np.arange(1, 201))
+    assert "survey weights" in " ".join(methods.paragraph(weighted.record())[0])
 
-
-# ----------------------------------------------------------------------------------------------- whole pages
 
 LABELS = ["<script>alert(1)</script>", "=1+1", "$x^2$", "q4"]
 
 
 @pytest.fixture(scope="module")
-def ordered() -> Analysis:
+def ordered():
     answers = si.simulate.partial_credit(200, 4, categories=3, seed=2).responses.to_dense()
     responses = si.Responses.from_wide(answers, items=LABELS, ordered=True)
     responses = replace(responses, persons=np.array([f"somebody {k}" for k in range(200)], dtype=object))
-    return si.SpectralPartialCredit().fit(responses).analyse(responses)
+    return analysis(si.SpectralPartialCredit(), responses)
 
 
 @pytest.mark.slow
-def test_a_page_has_curves_and_thresholds_and_no_markup_of_labels(ordered: Analysis, tmp_path: Path) -> None:
+def test_a_page_has_curves_and_thresholds_and_no_markup_of_labels(ordered, tmp_path):
     page = ordered.report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "somebody 7" not in page
     assert "somebody 7" in page_of(ordered, ordered.parts(writing=True), list_persons=True)
     assert page.count("<img") == 5
     found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)
-    assert found is not None
     items = json.loads(found[1])["items"]
     order = np.argsort(-ordered.calibration.difficulty)
     assert items["columns"][0]["values"] == [LABELS[k] for k in order]
@@ -254,12 +225,12 @@ def test_a_page_has_curves_and_thresholds_and_no_markup_of_labels(ordered: Analy
 
 
 @pytest.mark.slow
-def test_what_was_left_out_is_said_and_the_methods_name_the_model(ordered: Analysis) -> None:
+def test_what_was_left_out_is_said_and_the_methods_name_the_model(ordered):
     page = page_of(ordered, ordered.parts(persons=False, fit=False))
     assert "The fit of the items was left out of the analysis." in page
     assert "partial credit model (Masters, 1982). Thresholds were estimated" in page
     assert "Rasch, G." not in page
-    scale = si.SpectralRatingScale().fit(ordered.responses).analyse(ordered.responses)
+    scale = analysis(si.SpectralRatingScale(), ordered.responses)
     assert python_lines(scale.record(scale.parts(persons=False, fit=False)))[1:3] == (
         "answers = si.read('answers.csv', ordered=True)",
         "fit = si.SpectralRatingScale().fit(answers)",

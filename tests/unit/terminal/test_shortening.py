@@ -1,7 +1,5 @@
 """Labels in little room keep what tells them apart, whatever they are written in."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest
@@ -13,7 +11,7 @@ from spectral_irt.terminal.labels import LEAST, MARK, in_its_place, room_for, sh
 
 @pytest.mark.parametrize("labels", FAMILIES.values(), ids=list(FAMILIES))
 @pytest.mark.parametrize("width", [LEAST, 9, 12, 20, 33, 200])
-def test_no_two_labels_look_alike(labels: list[str], width: int) -> None:
+def test_no_two_labels_look_alike(labels, width):
     short = shortened(labels, width)
     assert len(set(short)) == len(labels)
     assert max(map(cell_len, short)) <= width
@@ -22,7 +20,7 @@ def test_no_two_labels_look_alike(labels: list[str], width: int) -> None:
 
 
 @pytest.mark.parametrize("width", range(12, 40))
-def test_what_tells_them_apart_stays_whole(width: int) -> None:
+def test_what_tells_them_apart_stays_whole(width):
     """Sizes of models, between a long common start and a long common end: 405b is never 05b."""
     sizes = ["7b", "70b", "8x7b", "405b", "13b", "3b"]
     short = shortened([f"vendor/large-language-model-{size}-instruct-v2" for size in sizes], width)
@@ -34,7 +32,7 @@ def test_what_tells_them_apart_stays_whole(width: int) -> None:
     assert [text[-3:] for text in shortened(numbers, width)] == ["001", "002", "010", "011"]
 
 
-def test_a_label_is_cut_in_the_middle_where_that_tells_it_from_the_others() -> None:
+def test_a_label_is_cut_in_the_middle_where_that_tells_it_from_the_others():
     assert shortened(["physics-2024-item-07", "physics-2025-item-07"], 100)[0] == "physics-2024-item-07"
     assert shortened(["first-aaaaaaaaaaaa-end", "other-aaaaaaaaaaaa-last"], 11) == ["firs...-end", "othe...last"]
     assert room_for(["item-100001", "item-100002"]) <= 9
@@ -42,7 +40,7 @@ def test_a_label_is_cut_in_the_middle_where_that_tells_it_from_the_others() -> N
 
 
 @pytest.mark.parametrize("width", range(8, 20))
-def test_a_character_is_never_cut_in_two(width: int) -> None:
+def test_a_character_is_never_cut_in_two(width):
     accents = ["e\u0301" * 20 + f"-{k}" for k in range(3)]
     families = ["\U0001f468\u200d\U0001f469\u200d\U0001f467" * 12 + f"{k}" for k in range(3)]
     for text in shortened(accents, width) + shortened([label[::-1] for label in accents], width):
@@ -54,7 +52,7 @@ def test_a_character_is_never_cut_in_two(width: int) -> None:
         assert cell_len(text) <= width
 
 
-def test_labels_from_right_to_left_leave_the_numbers_where_they_are() -> None:
+def test_labels_from_right_to_left_leave_the_numbers_where_they_are():
     assert in_its_place("שאלה 7") == "שאלה 7" + MARK
     assert in_its_place("سؤال").endswith(MARK)
     assert in_its_place("question 7, 漢字") == "question 7, 漢字"

@@ -1,7 +1,5 @@
 """Tables on the terminal: labels keep what tells them apart."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -15,31 +13,24 @@ from spectral_irt.terminal import item_table, person_table, plain_table
 from spectral_irt.terminal.tables import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose_people
 
 
-def printed(table: object, width: int) -> list[str]:
+def printed(table, width, **how):
     console = Console(width=width, highlight=False, markup=False)
     with console.capture() as captured:
-        console.print(table)
+        console.print(table, **how)
     return [line.rstrip() for line in captured.get().split("\n")]
 
 
-def columns_of(labels: list[str]) -> dict[str, np.ndarray]:
+def columns_of(labels):
     n = len(labels)
     values = np.linspace(-2, 2, n)
-    return {
-        "item": np.array(labels, dtype=object),
-        "difficulty": values,
-        "se": np.linspace(0.1, 0.2, n),
-        "ci_low": values - 0.2,
-        "ci_high": values + 0.2,
-        "n": np.full(n, 123456),
-        "p_correct": np.full(n, 0.5),
-        "status": np.array(["ok"] * n, dtype=object),
-    }
+    columns = {"difficulty": values, "se": np.linspace(0.1, 0.2, n), "ci_low": values - 0.2, "ci_high": values + 0.2}
+    columns |= {"n": np.full(n, 123456), "p_correct": np.full(n, 0.5), "status": np.full(n, "ok", dtype=object)}
+    return {"item": np.array(labels, dtype=object), **columns}
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rows_of_items_differ_and_use_the_room_there_is(family: str, width: int) -> None:
+def test_rows_of_items_differ_and_use_the_room_there_is(family, width):
     labels = FAMILIES[family]
     lines = printed(item_table(columns_of(labels), width), width)
     assert max(map(cell_len, lines)) <= width
@@ -51,13 +42,13 @@ def test_rows_of_items_differ_and_use_the_room_there_is(family: str, width: int)
     assert len(set(names)) == len(names) == len(labels), text
 
 
-def test_labels_that_fit_are_whole_at_eighty_columns() -> None:
+def test_labels_that_fit_are_whole_at_eighty_columns():
     labels = [f"item-{k}-physics" for k in range(1000, 1020)]
     text = "\n".join(printed(item_table(columns_of(labels), 80), 80))
     assert all(label in text for label in labels[-5:] + labels[:5])
 
 
-def test_people_and_other_tables_likewise() -> None:
+def test_people_and_other_tables_likewise():
     labels = [f"a-long-family-name-{k}-and-a-given-name" for k in range(12)]
     n = len(labels)
     persons = {name: np.linspace(-1, 1, n) for name in ("ability", "se", "outfit", "outfit_z")}
@@ -70,10 +61,7 @@ def test_people_and_other_tables_likewise() -> None:
             assert one[:20] != other[:20]
 
 
-# --------------------------------------------------------------------------------------- how they fit
-
-
-def fit_of(columns: dict[str, np.ndarray], misfits: dict[int, str]) -> dict[str, np.ndarray]:
+def fit_of(columns, misfits):
     n = len(columns["item"])
     fit = {name: np.full(n, 1.01) for name in ("infit", "outfit")}
     fit |= {"point_measure": np.full(n, 0.44), "misfit": np.full(n, "", dtype=object), "misfit_p": np.full(n, 0.5)}
@@ -82,27 +70,24 @@ def fit_of(columns: dict[str, np.ndarray], misfits: dict[int, str]) -> dict[str,
     return fit
 
 
-def test_every_item_of_an_ordinary_test_with_its_fit() -> None:
+def test_every_item_of_an_ordinary_test_with_its_fit():
     columns = columns_of([f"q{k:02d}" for k in range(SHOW_ALL)])
     lines = printed(item_table(columns, 80, fit_of(columns, {7: "underfit", 9: "overfit"})), 80)
     assert lines[0].split() == ["point"]
     assert lines[1].split()[-4:] == ["right", "infit", "outfit", "measure"]
     assert [line.split()[0] for line in lines[2:] if line] == [f"q{k:02d}" for k in range(SHOW_ALL)][::-1]
     marked = {line.split()[0]: line.split()[-5:] for line in lines if line.endswith("fit")}
-    assert marked == {
-        "q07": ["50.0%", "1.62", "1.01", "0.44", "underfit"],
-        "q09": ["50.0%", "1.62", "1.01", "0.44", "overfit"],
-    }
+    numbers = ["50.0%", "1.62", "1.01", "0.44"]
+    assert marked == {"q07": [*numbers, "underfit"], "q09": [*numbers, "overfit"]}
 
 
-def test_of_a_long_test_the_ends_and_the_misfits() -> None:
+def test_of_a_long_test_the_ends_and_the_misfits():
     columns = columns_of([f"q{k:03d}" for k in range(SHOW_ALL + 40)])
     lines = printed(item_table(columns, 80, fit_of(columns, dict.fromkeys(range(50, 63), "underfit"))), 80)
-    heads = {
-        line: k for k, line in enumerate(lines) if line in ("hardest", "easiest", "misfit (10 of 13)", "largest se")
-    }
-    assert list(heads) == ["hardest", "easiest", "misfit (10 of 13)", "largest se"]
-    first = [[line.split()[0] for line in lines[k + 1 : k + 1 + SHOW_EACH]] for k in heads.values()]
+    heads = ["hardest", "easiest", "misfit (10 of 13)", "largest se"]
+    places = [lines.index(head) for head in heads]
+    assert places == sorted(places)
+    first = [[line.split()[0] for line in lines[k + 1 : k + 1 + SHOW_EACH]] for k in places]
     assert first[0] == [f"q{k:03d}" for k in range(99, 94, -1)]
     assert first[1] == [f"q{k:03d}" for k in range(5)]
     assert first[2] == [f"q{k:03d}" for k in range(50, 55)]  # the least likely first
@@ -110,7 +95,7 @@ def test_of_a_long_test_the_ends_and_the_misfits() -> None:
     assert sum(line.endswith("underfit") for line in lines) == SHOW_MISFITS
 
 
-def test_the_picture_goes_before_a_label_is_cut() -> None:
+def test_the_picture_goes_before_a_label_is_cut():
     columns = columns_of([f"a-label-of-thirty-columns-or-so-{k:02d}" for k in range(20)])
     fit = fit_of(columns, {})
     for width in (40, 60, 80, 100, 120, 124, 160):
@@ -120,30 +105,20 @@ def test_the_picture_goes_before_a_label_is_cut() -> None:
     assert "●" in text
 
 
-def test_without_a_width_no_label_is_cut() -> None:
+def test_without_a_width_no_label_is_cut():
     labels = [f"{'a-very-long-beginning-' * 3}{k}" for k in range(20)]
-    table = item_table(columns_of(labels), 80, whole=True)
-    console = Console(width=80, highlight=False, markup=False)
-    with console.capture() as captured:
-        console.print(table, crop=False)
-    assert all(f"{label} " in captured.get() for label in labels)
-    assert "●" not in captured.get()
+    text = "\n".join(printed(item_table(columns_of(labels), 80, whole=True), 80, crop=False))
+    assert all(f"{label} " in text for label in labels)
+    assert "●" not in text
 
 
-def test_wide_characters_keep_the_columns_straight() -> None:
-    labels = [
-        *(f"漢字の設問{k}" for k in range(5)),
-        *(f"e\u0301te\u0301-{k}" for k in range(5)),
-        *(f"q{k}" for k in range(5)),
-    ]
+def test_wide_characters_keep_the_columns_straight():
+    labels = [f"{name}{k}" for name in ("漢字の設問", "e\u0301te\u0301-", "q") for k in range(5)]
     lines = printed(item_table(columns_of(labels), 80), 80)
     assert len({cell_len(line) for line in lines[1:] if line}) == 1
 
 
-# ------------------------------------------------------------------------------------------- people
-
-
-def test_ranks_and_intervals_of_a_few_people() -> None:
+def test_ranks_and_intervals_of_a_few_people():
     n = 20
     persons = {name: np.linspace(1, -1, n) for name in ("ability", "outfit", "outfit_z", "ci_low", "ci_high")}
     persons |= {"person": np.array([f"m{k}" for k in range(n)], dtype=object), "se": np.full(n, 0.1)}
@@ -157,7 +132,7 @@ def test_ranks_and_intervals_of_a_few_people() -> None:
     assert lines[21].split()[:2] == ["m19", "-1.00"]
 
 
-def test_the_same_score_is_the_same_place_whatever_the_last_bits() -> None:
+def test_the_same_score_is_the_same_place_whatever_the_last_bits():
     ability = np.array([1.0, 2.0, 1.0 + 1e-14, 1.0 - 1e-14])
     ranks = person_ranks(ability, np.full(4, 0.1))
     assert ranks["rank"].tolist() == [2, 1, 2, 2]
