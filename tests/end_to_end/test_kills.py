@@ -3,16 +3,12 @@
 A moment is counted, not timed: the run ends itself when it opens, renames or removes its n-th file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -40,13 +36,13 @@ run()
 """
 
 
-def write(path: Path, seed: int) -> None:
+def write(path, seed):
     data = simulate.rasch(PEOPLE, 30, seed=seed).responses
     rows = [f"p{seed}-{k}," + ",".join(map(str, row)) for k, row in enumerate(data.to_dense().astype(int).tolist())]
     path.write_text("\n".join(["person," + ",".join(f"q{k}" for k in range(30)), *rows]) + "\n")
 
 
-def start(args: list[str], cwd: Path, at: int = 0, number: int = 0) -> tuple[int, str]:
+def start(args, cwd, at=0, number=0):
     """A run that ends itself at its file number `at`, or not: its exit code, and what it said on stderr."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TEST_KILL_AT": str(at), "TEST_KILL_BY": str(number)}
     done = subprocess.run(
@@ -55,18 +51,18 @@ def start(args: list[str], cwd: Path, at: int = 0, number: int = 0) -> tuple[int
     return done.returncode, done.stderr
 
 
-def finish(args: list[str], cwd: Path) -> int:
+def finish(args, cwd):
     """Run to the end; how many files it opened, renamed or removed."""
     code, said = start(args, cwd)
     assert code == 0, said
     return int(said.splitlines()[-1])
 
 
-def drafts(place: Path) -> list[str]:
+def drafts(place):
     return [str(path) for path in place.rglob("*.partial")]
 
 
-def fit_state(place: Path) -> str:
+def fit_state(place):
     """Which data the results are of; every file must say the same."""
     record = json.loads((place / "out/fit.json").read_text())
     items = (place / "out/items.csv").read_text().splitlines()
@@ -78,13 +74,13 @@ def fit_state(place: Path) -> str:
     return str(record["input"]["source"])
 
 
-def bank_state(place: Path) -> str:
+def bank_state(place):
     return str(Bank.load(place / "bank").n_persons)  # loading checks every file
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "state"), [("fit", fit_state), ("update", bank_state)], ids=["fit", "update"])
-def test_random_kills(tmp_path: Path, name: str, state: Callable[[Path], str]) -> None:
+def test_random_kills(tmp_path, name, state):
     numbers = random.Random(9)
     for seed, file in ((1, "a.csv"), (2, "b.csv")):
         write(tmp_path / file, seed)

@@ -1,7 +1,5 @@
 """`make demo` from a bare checkout: only the product speaks, unless the installation fails."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -27,7 +25,7 @@ FAILS = 'echo "ERROR: Could not find a version that satisfies the requirement nu
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 @pytest.mark.parametrize("fails", [False, True], ids=["installs", "does not install"])
-def test_demo_shows_only_the_product(tmp_path: Path, fails: bool) -> None:
+def test_demo_shows_only_the_product(tmp_path, fails):
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "pyproject.toml").touch()
     python = tmp_path / "python"

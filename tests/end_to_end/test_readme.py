@@ -1,7 +1,5 @@
 """What the README shows is what one gets."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -15,7 +13,7 @@ DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *so
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_it_is_short_and_says_how_to_install_and_develop() -> None:
+def test_it_is_short_and_says_how_to_install_and_develop():
     assert README.count("\n") <= 120
     assert BLOCKS[0][1].startswith("$ pip install .")
     assert [line.split("#")[0].strip() for line in BLOCKS[-1][1].splitlines()] == ["make demo", "make test"]
@@ -23,17 +21,17 @@ def test_it_is_short_and_says_how_to_install_and_develop() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", page_runner.pages(), ids=lambda page: page.stem)
-def test_what_a_page_shows_runs_and_prints_what_is_shown(page: Path, tmp_path: Path) -> None:
+def test_what_a_page_shows_runs_and_prints_what_is_shown(page, tmp_path):
     assert page_runner.check(page, tmp_path) == []
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
-def test_paths_named_in_the_readme_exist() -> None:
+def test_paths_named_in_the_readme_exist():
     for name in re.findall(r"`((?:benchmarks|tests)/[\w/.]+)`", README):
         assert (ROOT / name).exists(), name

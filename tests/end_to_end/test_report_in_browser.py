@@ -1,20 +1,20 @@
 """The report as its reader has it: in a browser, without a network, by mouse and keyboard, on any screen, on paper."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from browser import Browser, axe, chromium
+from end_to_end.tables import drawn, read_csv
 from hostile import HOSTILE, hostile_table
+from spectral_irt import simulate
 from spectral_irt.cli.main import main
 from spectral_irt.datasets import writing_file
 from spectral_irt.tables import guarded
@@ -24,49 +24,48 @@ pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="NO CHROMIUM: the report was NOT tested in a browser"),
 ]
 LARGEST = 2_000_000  # bytes of that page
+PHONE = {"width": 390, "height": 800}
 TABLE = "document.querySelector('#table-items')"
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(tmp_path_factory):
     """A folder with reports: of items with hostile names, of an ordinary test, and of 5,000 items."""
     folder = tmp_path_factory.mktemp("pages")
-    hostile_table(folder / "hostile.csv")
-    options = ["--group", "<u>sex</u>", "--list-persons"]
-    assert main(["fit", str(folder / "hostile.csv"), *options, "--report", str(folder / "hostile.html")]) == 0
     rng = np.random.default_rng(1)
-    ability, difficulty, slope = rng.normal(size=400), np.linspace(-2, 2, 20), np.ones(20)
+    difficulty, slope = np.linspace(-2, 2, 20), np.ones(20)
     slope[4] = 0.0  # one that misfits
-    right = rng.random((400, 20)) < 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))
+    right = drawn(rng.normal(size=400), difficulty, rng, slope)
     names = [f"q{k}" for k in range(1, 21)]
-    rows = [names, *np.where(right, "A", rng.choice(["B", "C<i>"], size=right.shape)).tolist()]
-    (folder / "key.csv").write_text("item,key\n" + "".join(f"{name},A\n" for name in names), encoding="utf-8")
-    (folder / "small.csv").write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
-    where = ["--key", str(folder / "key.csv"), "-o", str(folder / "small"), "--report", str(folder / "small.html")]
-    assert main(["fit", str(folder / "small.csv"), *where]) == 0
-    drawn = ["simulate", "-o", str(folder / "points.csv"), "--model", "pcm", "--persons", "300", "--items", "8"]
-    assert main([*drawn, "--categories", "4", "--seed", "1"]) == 0
-    assert main(["fit", str(folder / "points.csv"), "--report", str(folder / "points.html")]) == 0
-    ratings = [str(writing_file()), "--facet", "rater", "--ignore", "language"]
-    assert main(["fit", *ratings, "--report", str(folder / "ratings.html")]) == 0
-    who = np.repeat(np.arange(1500), 60)
-    what = np.concatenate([rng.choice(5000, 60, replace=False) for _ in range(1500)])
-    chance = 1 / (1 + np.exp(-(rng.normal(size=1500)[who] - rng.normal(size=5000)[what])))
-    lines = zip(who.tolist(), what.tolist(), (rng.random(len(who)) < chance).astype(int).tolist(), strict=True)
-    with (folder / "large.csv").open("w", encoding="utf-8") as file:
-        file.write("person,item,response\n" + "".join(f"{a},item number {b},{c}\n" for a, b, c in lines))
-    assert main(["fit", str(folder / "large.csv"), "--report", str(folder / "large.html")]) == 0
+    sampled = simulate.rasch(1500, 5000, design="sampled", p=0.012, seed=1).responses
+    person, item, x = sampled.answers()
+    large = {"person": person, "item": [f"item number {k}" for k in item], "response": x.astype(int)}
+    with chdir(folder):
+        hostile_table(Path("hostile.csv"))
+        chosen = np.where(right, "A", rng.choice(["B", "C<i>"], size=right.shape))
+        pl.DataFrame(chosen, schema=names, orient="row").write_csv("small.csv")
+        pl.DataFrame({"item": names, "key": "A"}).write_csv("key.csv")
+        pl.DataFrame(large).write_csv("large.csv")
+        for line in (
+            "simulate -o points.csv --model pcm --persons 300 --items 8 --categories 4 --seed 1",
+            "fit hostile.csv --group <u>sex</u> --list-persons --report hostile.html",
+            "fit small.csv --key key.csv -o small --report small.html",
+            "fit points.csv --report points.html",
+            f"fit {writing_file()} --facet rater --ignore language --report ratings.html",
+            "fit large.csv --report large.html",
+        ):
+            assert main(line.split()) == 0
     return folder
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(tmp_path_factory):
     with Browser(tmp_path_factory.mktemp("browser")) as one:
         yield one
 
 
 @pytest.fixture
-def page(browser: Browser, pages: Path) -> Iterator[Browser]:
+def page(browser, pages):
     """The browser with the report of the small test; nothing may be complained of, and nothing fetched."""
     browser.complaints.clear()
     browser.requests.clear()
@@ -77,59 +76,53 @@ def page(browser: Browser, pages: Path) -> Iterator[Browser]:
     assert [url[:200] for url in browser.requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
-def labels(page: Browser) -> list[str]:
+def labels(page):
     return page.run(f"[...{TABLE}.querySelectorAll('tbody tr:not(.opened) th')].map((e) => e.textContent)")
 
 
-def column(page: Browser, place: int) -> list[str]:
+def column(page, place):
     return page.run(f"[...{TABLE}.querySelectorAll('tbody tr:not(.opened)')].map((e) => e.cells[{place}].textContent)")
 
 
-def click_head(page: Browser, name: str) -> None:
+def click_head(page, name):
     page.run(f"[...{TABLE}.querySelectorAll('thead button')].find((e) => e.textContent === {json.dumps(name)}).click()")
 
 
-def type_in(page: Browser, text: str) -> None:
+def type_in(page, text):
     page.run(
         f"{{ const field = {TABLE}.querySelector('[type=search]'); field.value = {json.dumps(text)};"
         " field.dispatchEvent(new Event('input')); }"
     )
 
 
-def choose(page: Browser, selector: str, text: str) -> None:
+def choose(page, selector, text):
     page.run(
         f"{{ const one = {TABLE}.querySelector('{selector}'); one.selectedIndex = [...one.options].findIndex("
         f"(o) => o.text === {json.dumps(text)}); one.dispatchEvent(new Event('change')); }}"
     )
 
 
-def items_of(pages: Path) -> list[dict[str, str]]:
+def items_of(pages):
     """The hardest first, as the page has them."""
-    with (pages / "small" / "items.csv").open(encoding="utf-8") as file:
-        return sorted(csv.DictReader(file), key=lambda row: -float(row["difficulty"]))
+    return sorted(read_csv(pages / "small" / "items.csv"), key=lambda row: -float(row["difficulty"]))
 
 
-# ---------------------------------------------------------------------------------------- the table of items
-
-
-def test_items_are_sorted_by_numbers_and_by_names(page: Browser, pages: Path) -> None:
+def test_items_are_sorted_by_numbers_and_by_names(page, pages):
     items = items_of(pages)
     assert labels(page) == [row["item"] for row in items]
-    click_head(page, "Difficulty")
-    by_difficulty = sorted(items, key=lambda row: round(float(row["difficulty"]), 3))  # ties in the order of the page
-    assert labels(page) == [row["item"] for row in by_difficulty]
-    assert page.run(f"{TABLE}.querySelector('th[aria-sort]').textContent") == "Difficulty"
-    click_head(page, "Difficulty")
-    by_difficulty = sorted(items, key=lambda row: -round(float(row["difficulty"]), 3))
-    assert labels(page) == [row["item"] for row in by_difficulty]
-    assert page.run(f"{TABLE}.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
+    for sign, direction in ((1, "ascending"), (-1, "descending")):
+        click_head(page, "Difficulty")
+        ordered = sorted(items, key=lambda row: sign * round(float(row["difficulty"]), 3))  # ties as on the page
+        assert labels(page) == [row["item"] for row in ordered]
+        assert page.run(f"{TABLE}.querySelector('th[aria-sort]').textContent") == "Difficulty"
+        assert page.run(f"{TABLE}.querySelector('th[aria-sort]').getAttribute('aria-sort')") == direction
     click_head(page, "Item")
     assert labels(page) == [f"q{k}" for k in range(1, 21)]  # q2 before q10
     by_name = sorted(items, key=lambda row: int(row["item"][1:]))
     assert column(page, 1) == [f"{float(row['difficulty']):z.3f}" for row in by_name]
 
 
-def test_items_are_searched_and_filtered(page: Browser) -> None:
+def test_items_are_searched_and_filtered(page):
     type_in(page, "Q1")
     assert set(labels(page)) == {"q1", *(f"q{k}" for k in range(10, 20))}
     assert page.run(f"{TABLE}.querySelector('[role=status]').textContent") == "11 of 20 items"
@@ -142,7 +135,7 @@ def test_items_are_searched_and_filtered(page: Browser) -> None:
     assert len(labels(page)) == 20
 
 
-def test_a_row_opens_by_keyboard_and_shows_the_curve(page: Browser) -> None:
+def test_a_row_opens_by_keyboard_and_shows_the_curve(page):
     page.run(f"[...{TABLE}.querySelectorAll('tbody th button')].find((e) => e.textContent === 'q5').focus()")
     page.press("Enter", 13)
     page.wait(f"{TABLE}.querySelector('.opened svg') !== null", 5)
@@ -162,7 +155,7 @@ def test_a_row_opens_by_keyboard_and_shows_the_curve(page: Browser) -> None:
     assert page.run(f"{TABLE}.querySelector('.opened')") is None
 
 
-def test_everything_can_be_reached_by_tab(page: Browser) -> None:
+def test_everything_can_be_reached_by_tab(page):
     seen = []
     page.run("document.body.focus()")
     for _ in range(120):
@@ -175,7 +168,7 @@ def test_everything_can_be_reached_by_tab(page: Browser) -> None:
     assert "Findings" in seen
 
 
-def downloaded(page: Browser, name: str) -> list[list[str]]:
+def downloaded(page, name):
     path = page.folder / name
     path.unlink(missing_ok=True)
     page.run(f"document.querySelector('#table-{name.removesuffix('.csv')} .download').click()")
@@ -183,7 +176,7 @@ def downloaded(page: Browser, name: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
 
 
-def test_what_is_shown_can_be_downloaded(page: Browser, pages: Path) -> None:
+def test_what_is_shown_can_be_downloaded(page, pages):
     head, *rows = downloaded(page, "items.csv")
     items = items_of(pages)
     assert head[:3] == ["item", "difficulty", "se"]
@@ -194,10 +187,7 @@ def test_what_is_shown_can_be_downloaded(page: Browser, pages: Path) -> None:
     assert [row[0] for row in downloaded(page, "items.csv")] == ["item", "q20"]
 
 
-# ------------------------------------------------------------------------------------------ hostile, large
-
-
-def test_hostile_names_stay_text(page: Browser, pages: Path) -> None:
+def test_hostile_names_stay_text(page, pages):
     page.open(pages / "hostile.html")
     page.run(f"{TABLE}.querySelectorAll('tbody th button').forEach((button) => button.click())")
     shown = labels(page)
@@ -216,7 +206,7 @@ def test_hostile_names_stay_text(page: Browser, pages: Path) -> None:
         assert page.run("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_five_thousand_items_are_there_at_once(page: Browser, pages: Path) -> None:
+def test_five_thousand_items_are_there_at_once(page, pages):
     assert (pages / "large.html").stat().st_size < LARGEST
     page.open(pages / "large.html")
     click_head(page, "Difficulty")
@@ -233,38 +223,26 @@ def test_five_thousand_items_are_there_at_once(page: Browser, pages: Path) -> No
     assert len(downloaded(page, "items.csv")) == 5001
 
 
-# ------------------------------------------------------------------------- every reader, every screen, paper
-
-
 @pytest.mark.skipif(axe() is None, reason="NO AXE-CORE: the accessibility of the report was NOT checked")
 @pytest.mark.parametrize(
     ("name", "look"),
     [
-        ("small", {}),
-        ("small", {"dark": True}),
-        ("small", {"width": 390, "height": 800}),
-        ("points", {}),
-        ("points", {"width": 390, "height": 800}),
-        ("ratings", {}),
-        ("hostile", {}),
-        ("large", {"dark": True}),
+        *(("small", {}), ("small", {"dark": True}), ("small", PHONE), ("points", {}), ("points", PHONE)),
+        *(("ratings", {}), ("hostile", {}), ("large", {"dark": True})),
     ],
-    ids=["light", "dark", "phone", "ordered", "ordered on a phone", "ratings", "hostile", "large"],
 )
-def test_no_serious_obstacle_for_anybody(page: Browser, pages: Path, name: str, look: dict[str, Any]) -> None:
+def test_no_serious_obstacle_for_anybody(page, pages, name, look):
     page.look(**look)
     page.open(pages / f"{name}.html")
     page.run(f"{TABLE}.querySelectorAll('tbody th button')[1].click()")
     page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    program = axe()
-    assert program is not None
-    page.run(program.read_text(encoding="utf-8") + "; 0")
+    page.run(axe().read_text(encoding="utf-8") + "; 0")
     found = page.run("axe.run().then((found) => found.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
     assert [one for one in found if one[0] in ("serious", "critical")] == []
 
 
-def test_an_item_of_ordered_answers_opens_to_its_categories(page: Browser, pages: Path) -> None:
-    page.look(width=390, height=800)
+def test_an_item_of_ordered_answers_opens_to_its_categories(page, pages):
+    page.look(**PHONE)
     page.open(pages / "points.html")
     page.run(f"{TABLE}.querySelector('tbody button').click()")
     shown = page.run(f"[...{TABLE}.querySelectorAll('.opened table tbody th')].map((e) => e.textContent)")
@@ -275,7 +253,7 @@ def test_an_item_of_ordered_answers_opens_to_its_categories(page: Browser, pages
     assert page.run("document.querySelectorAll('#curves img').length") == 2
 
 
-def test_paper_is_white_and_has_no_controls(page: Browser, pages: Path) -> None:
+def test_paper_is_white_and_has_no_controls(page, pages):
     page.look(dark=True)
     dark = page.run("getComputedStyle(document.body).backgroundColor")
     scheme = [{"name": "prefers-color-scheme", "value": "dark"}]
@@ -291,7 +269,7 @@ def test_paper_is_white_and_has_no_controls(page: Browser, pages: Path) -> None:
     click_head(page, "Difficulty")  # the buttons, which are text on paper, are there again
 
 
-def test_without_javascript_the_first_rows_are_there(page: Browser, pages: Path) -> None:
+def test_without_javascript_the_first_rows_are_there(page, pages):
     page.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
         page.ask("Page.navigate", url=(pages / "large.html").resolve().as_uri())

@@ -1,7 +1,5 @@
 """The documentation as a whole: nothing is an orphan, and every public name has an example."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess
@@ -12,13 +10,15 @@ from pathlib import Path
 import pytest
 
 import spectral_irt
+from spectral_irt.cli.help import TOPICS
+from spectral_irt.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS) for path in DOCS.rglob("*.md"))
 
 
-def test_no_page_is_an_orphan() -> None:
+def test_no_page_is_an_orphan():
     listed = {Path("index.md")}
     for page in PAGES:
         text = (DOCS / page).read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def test_no_page_is_an_orphan() -> None:
     assert set(PAGES) == listed
 
 
-def test_every_file_that_the_design_names_exists() -> None:
+def test_every_file_that_the_design_names_exists():
     source = ROOT / "src" / "spectral_irt"
     for line in (DOCS / "design.md").read_text(encoding="utf-8").splitlines():
         room = re.match(r"\| `(\w+)/`", line)
@@ -40,36 +40,23 @@ def test_every_file_that_the_design_names_exists() -> None:
 @pytest.mark.parametrize(
     "name", [name for name in spectral_irt.__all__ if not isinstance(getattr(spectral_irt, name), types.ModuleType)]
 )
-def test_every_public_name_has_an_example_and_a_place_in_the_reference(name: str) -> None:
+def test_every_public_name_has_an_example_and_a_place_in_the_reference(name):
     assert ">>>" in (inspect.getdoc(getattr(spectral_irt, name)) or ""), name
     page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     assert re.search(rf"^   {name}$", page, re.MULTILINE), name
 
 
-def test_every_command_and_every_topic_is_on_the_page_of_commands() -> None:
-    from spectral_irt.cli.help import TOPICS
-    from spectral_irt.cli.main import COMMANDS
-
+def test_every_command_and_every_topic_is_on_the_page_of_commands():
     page = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     assert re.findall(r"^```\{help\} (.*)$", page, re.MULTILINE) == list(COMMANDS)
     assert re.findall(r"^```\{options\} (.*)$", page, re.MULTILINE) == list(TOPICS)
 
 
 @pytest.mark.slow
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("sphinx")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "--keep-going",
-        "-q",
-        "-d",
-        tmp_path / "trees",
-        DOCS,
-        tmp_path / "site",
-    ]
+    options = ["-W", "--keep-going", "-q", "-d", tmp_path / "trees"]
+    command = [sys.executable, "-m", "sphinx", *options, DOCS, tmp_path / "site"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "site" / "reference" / "commands.html").read_text(encoding="utf-8")
@@ -78,7 +65,5 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "tutorials/exam.html" in (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8")
 
 
-def test_the_citation_names_this_version() -> None:
-    from spectral_irt import __version__
-
-    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+def test_the_citation_names_this_version():
+    assert f"\nversion: {spectral_irt.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -1,7 +1,5 @@
 """The Python that the documentation shows is accepted by mypy, as it would be in a person's own project."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -16,12 +14,12 @@ EVERY = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in EVERY if BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
-def test_pages_have_python() -> None:
+def test_pages_have_python():
     assert ROOT / "README.md" in PAGES
 
 
 @pytest.mark.slow
-def test_mypy_accepts_the_python_of_every_page(tmp_path: Path) -> None:
+def test_mypy_accepts_the_python_of_every_page(tmp_path):
     """A file for each page: its blocks one after the other, on the lines where they stand."""
     pytest.importorskip("mypy")
     for page in PAGES:

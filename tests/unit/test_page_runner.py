@@ -1,9 +1,5 @@
 """What keeps pages true, and leaves them alone where nothing has changed."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 import page_runner
@@ -26,7 +22,7 @@ echo '<svg id="m{name}" r="{size}"/>' > dot.svg
 """
 
 
-def updated(folder: Path, **said: str) -> tuple[str, str]:
+def updated(folder, **said):
     """The page and its picture after an update, with these commands in it."""
     page = folder / "page.md"
     page.write_text(PAGE.format(**said), encoding="utf-8")
@@ -36,7 +32,7 @@ def updated(folder: Path, **said: str) -> tuple[str, str]:
     return page.read_text(encoding="utf-8"), (folder / "made" / "page" / "dot.svg").read_text(encoding="utf-8")
 
 
-def test_times_and_last_bits_leave_a_page_and_its_pictures_as_they_are(tmp_path: Path) -> None:
+def test_times_and_last_bits_leave_a_page_and_its_pictures_as_they_are(tmp_path):
     shown = {"printed": "0.3 logits, fitted in 0.05\ns"}
     first = updated(tmp_path, commands="0.3 logits, fitted in 0.05 s", name="1a", size="1.5", **shown)
     again = updated(
@@ -46,7 +42,7 @@ def test_times_and_last_bits_leave_a_page_and_its_pictures_as_they_are(tmp_path:
     assert first[1] == again[1] == '<svg id="m1a" r="1.5"/>\n'
 
 
-def test_what_has_changed_is_written(tmp_path: Path) -> None:
+def test_what_has_changed_is_written(tmp_path):
     shown = {"printed": "0.3 logits, fitted in 0.05 s"}
     updated(tmp_path, commands="0.3 logits, fitted in 0.05 s", name="1a", size="1.5", **shown)
     text, picture = updated(tmp_path, commands="0.301 logits, fitted in 2.75 s", name="2b", size="1.6", **shown)
@@ -55,12 +51,12 @@ def test_what_has_changed_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", page_runner.pages(), ids=lambda page: page.stem)
-def test_tables_are_those_of_the_results(page: Path) -> None:
+def test_tables_are_those_of_the_results(page):
     text = page.read_text(encoding="utf-8")
     assert page_runner.with_results(text) == text
 
 
-def test_every_result_is_on_a_page() -> None:
+def test_every_result_is_on_a_page():
     shown = {
         found[2] for page in page_runner.pages() for found in page_runner.RESULTS.finditer(page.read_text("utf-8"))
     }

@@ -1,15 +1,11 @@
 """What a program that runs a command is told of its progress."""
 
-from __future__ import annotations
-
 import json
-
-import pytest
 
 from spectral_irt.cli.terminal import Progress
 
 
-def test_a_program_is_told_in_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_told_in_lines(capsys, monkeypatch):
     monkeypatch.setenv("SPECTRAL_IRT_PROGRESS", "json")
     with Progress() as progress:
         for k in range(1000):  # not a line for each
@@ -21,7 +17,7 @@ def test_a_program_is_told_in_lines(capsys: pytest.CaptureFixture[str], monkeypa
     assert len(lines) < 100
 
 
-def test_nobody_is_told_who_did_not_ask(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_is_told_who_did_not_ask(capsys):
     with Progress() as progress:
         progress.say("reading", 0.5)
     assert capsys.readouterr().err == ""

@@ -1,7 +1,5 @@
 """The default in eight steps, as docs/design.md has them: each function is there, and is called in this order."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
@@ -14,14 +12,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "design.md"
 MATHEMATICS = ("chain/", "conditional/", "estimators/", "calibration.py")
 
 
-def steps() -> list[tuple[str, str]]:
+def steps():
     """Function and file of each step."""
     rows = re.findall(r"^\| (\d) \|.*\| `([\w.]+)` \| `([\w./]+)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(number) for number, *_ in rows] == list(range(1, 9))
     return [(function, file) for _, function, file in rows]
 
 
-def calls(estimator, table) -> list[tuple[str, str]]:
+def calls(estimator, table):
     """Functions of the package in the order of their first calls, in this thread."""
     seen: dict[tuple[str, str], None] = {}
 
@@ -48,7 +46,7 @@ WALKS = {
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_a_fit_takes_the_steps_of_the_page(name: str) -> None:
+def test_a_fit_takes_the_steps_of_the_page(name):
     estimator, data, files = WALKS[name]
     found = calls(estimator(threads=1), data().to_dense())
     places = [found.index(step) for step in steps()]

@@ -1,7 +1,5 @@
 """The field's words in everything that a user can read: phrases that are not to come back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -22,7 +20,7 @@ TEXTS |= {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md"
         *("stands beside cannot", "where chance has", "shares more than the ability", "drown"),
     ],
 )
-def test_phrases_that_nobody_in_the_field_would_say(phrase: str) -> None:
+def test_phrases_that_nobody_in_the_field_would_say(phrase):
     found = [str(path.relative_to(ROOT)) for path, text in TEXTS.items() if phrase in " ".join(text.split())]
     assert not found
 
