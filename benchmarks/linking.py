@@ -1,11 +1,12 @@
 """Are the standard errors of a link right, and are drifted items found?
 
-    python benchmarks/linking.py [--replicates 400] [--people 300,1000] [--keep fit] [--anchors]
+    python benchmarks/linking.py [--replicates 400] [--people 300,1000] [--categories 2] [--keep bank] [--anchors]
 
 Two test forms, each answered by people of its own who differ in mean ability by half a logit, with 4, 15 or 40 items in
 common and 10 more of their own, or in booklets of which everybody answers a part. Each is calibrated on its own, and
-the second is linked to the first. `--keep` says what is linked: the fits with their covariance matrices (`fit`), banks
-with their information matrices (`bank`), or calibrations of which only standard errors are known (`se`).
+the second is linked to the first. Answers are right or wrong, or in so many categories. `--keep` is what is linked: the
+fits with their covariance matrices (`fit`), banks with their information matrices (`bank`), or calibrations of which
+only standard errors are known (`se`).
 
 covered: the 95% interval of the shift has the truth in it; ratio: mean standard error over the spread of the shifts;
 items: the 95% intervals of the second form's items, on the scale of the first, have the truth in them; false: items
@@ -18,14 +19,15 @@ in them.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import harness
-from spectral_irt import SpectralRasch, simulate
-from spectral_irt.bank import Link, anchored_fit, link
+from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt.bank import anchored_fit, link
 from spectral_irt.bank.build import without_data
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Responses
@@ -46,58 +48,60 @@ DESIGNS: dict[str, tuple[int, float, int, float]] = {
 }
 
 
-def forms(common: int, share: float, drifted: int, by: float, people: int, seed: int) -> tuple[Any, ...]:
+def forms(design: str, people: int, categories: int, seed: int) -> tuple[Any, ...]:
     """Responses to both forms, the true difficulties of each, and which items of the second have drifted."""
+    common, share, drifted, by = DESIGNS[design]
     rng = np.random.default_rng([seed, common, people])
     truth = rng.normal(size=common + 2 * OWN)
+    distances = np.linspace(-1, 1, categories - 1) if categories > 2 else np.zeros(1)
     a, b = np.arange(common + OWN), np.r_[:common, common + OWN : common + 2 * OWN]
     moved = np.isin(b, rng.permutation(common)[:drifted])
     data = []
     for items, level, shift in ((a, 0.0, 0.0), (b, 0.5, by * moved)):
-        design = {} if share == 1 else {"design": "sampled", "p": share}
-        made = simulate.rasch(
-            people, difficulty=truth[items] + shift, ability_mean=level, seed=int(rng.integers(2**31)), **design
-        )
+        options = {"ability_mean": level, "seed": int(rng.integers(2**31))}
+        if share < 1:
+            options |= {"design": "sampled", "p": share}
+        location = truth[items] + shift
+        if categories == 2:
+            made = simulate.rasch(people, difficulty=location, **options)
+        else:
+            made = simulate.partial_credit(people, thresholds=list(location[:, None] + distances), **options)
         data.append(replace(made.responses, items=items))
-    return data[0], data[1], truth[a], truth[b], moved
+    return data[0], data[1], truth[a], truth[b] + by * moved, moved
 
 
 def calibrated(data: Responses, keep: str) -> Any:
-    fit = SpectralRasch().fit(data)
+    fit = (SpectralRasch if data.thresholds.binary else SpectralPartialCredit)().fit(data)
     if keep == "fit":
         return fit
     alone = fit.calibration_.replace(covariance=None)
     if keep == "se":
         return alone
     # As Bank.from_fit makes it, but for the population, which takes most of the time and has no part in a link.
-    bank = without_data(alone)
-    return replace(
-        bank, evidence=replace(bank.evidence, matrix=Likelihood(data, fit.difficulty_).at(fit.difficulty_).dense())
-    )
+    bank, at = without_data(alone), alone.thresholds
+    return replace(bank, evidence=replace(bank.evidence, matrix=Likelihood(data, at).at(at).dense()))
 
 
-def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, float, np.ndarray]:
-    """The link, how far its shift is from the truth, the share of items covered, and which common items drifted."""
-    first, second, a, b, moved = forms(*DESIGNS[design], people, seed)
-    other = calibrated(second, keep)
-    found = link(calibrated(first, keep), other)
-    truth = b + DESIGNS[design][3] * moved - a.mean()  # of the second form, on the scale of the first
-    covered = np.nan
-    if keep == "bank":
-        linked = found.apply(other)
-        covered = np.mean(np.abs(linked.difficulty - truth) < 1.96 * linked.se)
-    return found, found.shift - truth.mean(), float(covered), np.isin(found.item, second.items[moved])
-
-
-def study(design: str, people: int, replicates: int, keep: str, first: int = 0) -> dict[str, float]:
+def study(design: str, people: int, asked: Namespace) -> harness.Row:
     """What came of so many replicates."""
     found = []
-    for seed in range(first, first + replicates):
-        made, off, covered, moved = one(design, people, seed, keep)
-        found.append((off, made.shift_se, covered, made.drift[~moved].mean(), made.drift[moved].sum()))
+    for seed in asked.seeds:
+        first, second, a, b, moved = forms(design, people, asked.categories, seed)
+        other = calibrated(second, asked.keep)
+        made = link(calibrated(first, asked.keep), other)
+        truth, covered = b - a.mean(), np.nan  # of the second form, on the scale of the first
+        if asked.keep == "bank":
+            linked = made.apply(other)
+            covered = np.mean(np.abs(linked.difficulty - truth) < 1.96 * linked.se)
+        item = np.array([int(str(label).split(" ")[0]) for label in made.item])  # "3 [2]" is a threshold of item 3
+        drifted, named = np.isin(item, second.items[moved]), np.unique(item[made.drift])
+        off, false = made.shift - truth.mean(), made.drift[~drifted].mean()
+        found.append((off, made.shift_se, covered, false, np.isin(named, second.items[moved]).sum()))
     off, errors, items, false, named = np.array(found).T
     drifted = DESIGNS[design][2]
     return {
+        "design": design,
+        "people": people,
         "covered": float(np.mean(np.abs(off) < 1.96 * errors)),
         "ratio": float(errors.mean() / off.std()),
         "bias": float(off.mean()),
@@ -125,18 +129,14 @@ def anchored(seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    options: dict[str, Any] = {"people": (300, 1000), "keep": "bank", "designs": tuple(DESIGNS), "anchors": False}
-    asked = harness.arguments(__doc__, replicates=400, **options)
+    options: dict[str, Any] = {"people": (300, 1000), "categories": 2, "keep": "bank", "anchors": False}
+    asked = harness.arguments(__doc__, replicates=400, designs=tuple(DESIGNS), **options)
     if asked.keep not in ("fit", "bank", "se"):
         raise SystemExit("--keep is fit, bank or se")
     if asked.anchors:
         harness.study("Coverage of new items", [({"anchors": "6 of 12, 130 people"}, anchored)], asked)
         return
-    rows = (
-        {"design": design, "people": people} | study(design, people, asked.replicates, asked.keep, asked.seed)
-        for design in asked.designs
-        for people in asked.people
-    )
+    rows = (study(design, people, asked) for design in asked.designs for people in asked.people)
     harness.show(f"Links: {asked.replicates} replicates, keeping: {asked.keep}", rows, asked)
 
 

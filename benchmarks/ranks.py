@@ -1,13 +1,14 @@
 """Are rank intervals and probabilities of the top what they say.
 
-    python benchmarks/ranks.py [--replicates 100]
+    python benchmarks/ranks.py [--replicates 100] [--categories 2]
 
 For three designs and six spreads of difficulties, the share of items whose true rank is in its own interval,
 the share of data sets in which all are in the intervals for all items at once, both with the mean width as a share of
 the items; and of the items with a probability of the top between two limits, the mean probability and the share that
 are truly in the top.
 
-Every replicate draws new difficulties (standard deviation 1), people and answers.
+Every replicate draws new difficulties (standard deviation 1), people and answers, right or wrong or in so many
+categories.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 import draws
 import harness
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.inference.ranks.items import item_ranks
 from spectral_irt.simulate import Simulated
 
@@ -50,10 +51,14 @@ SPREADS = {
 LIMITS = (0.05, 0.35, 0.65, 0.95)
 
 
-def draw(design: str, spread: str, seed: int) -> Simulated:
-    options = DESIGNS[design][1]
+def draw(design: str, spread: str, categories: int, seed: int) -> Simulated:
+    options = dict(DESIGNS[design][1])
     beta = SPREADS[spread](np.random.default_rng([1, seed]), options["n_items"])
-    return simulate.rasch(**options, difficulty=beta, seed=seed)
+    if categories == 2:
+        return simulate.rasch(**options, difficulty=beta, seed=seed)
+    del options["n_items"]
+    thresholds = list(beta[:, None] + np.linspace(-1, 1, categories - 1))
+    return simulate.partial_credit(**options, thresholds=thresholds, seed=seed)
 
 
 def true_ranks(beta: np.ndarray) -> np.ndarray:
@@ -65,8 +70,9 @@ def intervals(asked: Namespace) -> Iterator[harness.Row]:
         for spread in SPREADS:
             own, chance, hit = [], [], []
             for seed in asked.seeds:
-                data = draw(design, spread, seed)
-                fit = SpectralRasch(se="dense").fit(data.responses)
+                data = draw(design, spread, asked.categories, seed)
+                kind = SpectralRasch if asked.categories == 2 else SpectralPartialCredit
+                fit = kind(se="dense").fit(data.responses)
                 found = item_ranks(fit.calibration_, fit.covariance(), top=top)
                 rank, m = true_ranks(data.difficulty), len(data.difficulty)
                 low, high, p_top = (found[name] for name in ("rank_low", "rank_high", "p_top"))
@@ -86,6 +92,6 @@ def intervals(asked: Namespace) -> Iterator[harness.Row]:
 
 
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, replicates=100)
+    asked = harness.arguments(__doc__, replicates=100, categories=2)
     print("\n".join(f"{name}: {said}" for name, (said, _, _) in DESIGNS.items()))
     harness.show(f"Intervals, {asked.replicates} replicates", intervals(asked), asked)

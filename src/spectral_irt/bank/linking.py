@@ -35,7 +35,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.inference.robust_center import LIMIT, choice_variance, robust_center, scatter
+from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter
 from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equated
 from spectral_irt.persons.test_form import Form
 from spectral_irt.tables import make_table
@@ -78,8 +78,8 @@ class Link:
         Of a.
     left_out : labels
         Items that both have, with another number of categories.
-    n_items : int
-        How many items the common thresholds belong to.
+    item_of : labels
+        The item that each row belongs to.
     errors_a : JointErrors
         Of the common thresholds in a.
     """
@@ -103,7 +103,7 @@ class Link:
     errors_a: JointErrors = field(repr=False)
     left_out: Labels
     choice: float
-    n_items: int
+    item_of: Labels
 
     @property
     def difference(self) -> Floats:
@@ -130,6 +130,24 @@ class Link:
     def table(self, frame_kind: str | None = None) -> Any:
         """The common items as a dataframe."""
         return make_table(self.columns(), frame_kind)
+
+    @property
+    def n_items(self) -> int:
+        """How many items the common thresholds belong to."""
+        return len(set(self.item_of.tolist()))
+
+    @property
+    def drifted(self) -> dict[Any, float]:
+        """By how much what has drifted did, farthest first: items as a whole, or single thresholds of them."""
+        moved = {}
+        for label in dict.fromkeys(self.item_of[self.drift].tolist()):
+            rows = self.item_of == label
+            if self.drift[rows].all():
+                moved[label] = float(self.difference[rows].mean())
+            else:
+                rows &= self.drift
+                moved |= dict(zip(self.item[rows].tolist(), self.difference[rows].tolist(), strict=True))
+        return dict(sorted(moved.items(), key=lambda each: -abs(each[1])))
 
     @property
     def common(self) -> str:
@@ -168,12 +186,11 @@ class Link:
         sentence = f"Linked over {self.common} ({self.method}): shift {self.shift:.3f} logits (se {self.shift_se:.3f})."
         if len(self.left_out):
             sentence += f" Left out, with other categories in B than in A: {listed(self.left_out)}."
-        drifted = np.flatnonzero(self.drift)
+        drifted = self.drifted
         remedies: list[str] = []
-        if len(drifted):
+        if drifted:
             verb = "has" if len(drifted) == 1 else "have"
-            order = drifted[np.argsort(-np.abs(self.difference[drifted]), kind="stable")]
-            named = ", ".join(f"{listed(self.item[[k]])} {self.difference[k]:+.2f}" for k in order[:NAMED])
+            named = ", ".join(f"{listed([label])} {drifted[label]:+.2f}" for label in list(drifted)[:NAMED])
             more = f" and {len(drifted) - NAMED:,} more" if len(drifted) > NAMED else ""
             sentence += f" {len(drifted):,} of them {verb} drifted (+: harder in B): {named}{more}."
             if self.method != "robust":
@@ -184,8 +201,8 @@ class Link:
         if self.doubtful:
             sentence += f" {_sentence(self.doubtful)}"
             remedies.append("Look for what happened to these items before using the link.")
-        severity: Severity = "warning" if len(drifted) or self.excess else "note"
-        return Finding(LINKED, severity, sentence, " ".join(remedies), tuple(self.item[drifted].tolist()))
+        severity: Severity = "warning" if drifted or self.excess else "note"
+        return Finding(LINKED, severity, sentence, " ".join(remedies), tuple(drifted))
 
     def apply(self, bank: Made) -> Bank:
         """The bank b on a's scale, the error of the link in its standard errors."""
@@ -240,7 +257,8 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
     Notes
     -----
     Only items with the status "ok" or "anchored" on both sides count: others rest on a prior, or are on another scale.
-    An item has drifted when its difference is more than 3 standard errors from the mean of the items that agree.
+    An item has drifted when its difference is more than 3 standard errors from the mean of the items that agree; of
+    ordered answers, when the mean of its thresholds has, and a threshold when it has moved by itself.
     Where these differ beyond doubt by more than their errors explain (p < 0.001), that excess counts as error too, so
     that in large samples small differences everywhere are not drift of every item.
 
@@ -265,7 +283,8 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
     first, second, left_out = _alike(Side.of(a), Side.of(b))
     place = positions(second.labels, first.labels)
     shared = np.flatnonzero(place >= 0)
-    common = label_array(dict.fromkeys(second.item[shared].tolist()))
+    number = {label: k for k, label in enumerate(dict.fromkeys(second.item[shared].tolist()))}
+    common = label_array(list(number))
     if len(shared) < FEWEST[method]:
         others = f"{listed(left_out)} have other categories in one than in the other. " if len(left_out) else ""
         raise BankError(
@@ -276,9 +295,9 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
     x, y = second.threshold[shared], first.threshold[place[shared]]
     errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
     raw, errors = x - y, errors_x + errors_y
-    found = robust_center(raw, errors, level=LEVEL)
+    found, choice = center_of_items(raw, errors, np.array([number[one] for one in second.item[shared]]), LEVEL)
     if method == "robust":
-        used, excess, choice = found.agrees, found.excess, choice_variance(raw, errors, found)
+        used, excess = found.agrees, found.excess
         test = found.statistic, found.df, found.p
     else:
         every = scatter(raw, errors, LEVEL)
@@ -307,7 +326,7 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
         errors_a=errors_y,
         left_out=left_out,
         choice=choice,
-        n_items=len(common),
+        item_of=second.item[shared],
     )
 
 

@@ -109,6 +109,12 @@ class JointErrors:
         matrix = None if self.matrix is None else self.matrix[np.ix_(place, place)]
         return JointErrors(self.own[place], self.common[place], matrix)
 
+    def averaged(self, group: NDArray[np.int64]) -> JointErrors:
+        """Of the means of groups of them."""
+        w = np.zeros((group.max() + 1, len(group)))
+        w[group, np.arange(len(group))] = (1 / np.bincount(group))[group]
+        return JointErrors(w**2 @ self.own, w @ self.common, None if self.matrix is None else w @ self.matrix @ w.T)
+
     def disagreement(self, values: ArrayLike) -> tuple[float, int]:
         """Cochran's Q of values that should be equal but for these errors, and its degrees of freedom.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -223,7 +224,8 @@ def test_new_answers_do_not_lessen_the_error_of_a_link(forms: tuple[SpectralRasc
 def test_the_shift_is_as_sure_as_it_says(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """benchmarks/linking.py with fewer replicates: of 60 runs 95% +- 2.8% are covered, and a ratio is off by 9%."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
-    found = importlib.import_module("linking").study(design, 400, 60, "bank")
+    asked = SimpleNamespace(seeds=range(60), categories=2, keep="bank")
+    found = importlib.import_module("linking").study(design, 400, asked)
     assert found["covered"] >= 0.87
     assert 0.72 < found["ratio"] < 1.35
     assert 0.92 < found["items"] < 0.98

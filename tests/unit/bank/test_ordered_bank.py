@@ -122,6 +122,16 @@ def test_a_calibration_alone_is_a_bank_too(answers, tmp_path):
 # ------------------------------------------------------------------------------------------------------ links
 
 
+def test_items_that_drift_as_a_whole_are_found(answers):
+    """By 0.8 logits, with 300 people: too little for any single threshold of theirs."""
+    moved = [np.array(each) + (0.8 if k in (2, 4) else 0.0) for k, each in enumerate(THRESHOLDS)]
+    a, b = (SpectralPartialCredit().fit(each) for each in (drawn(300, 8), drawn(300, 7, moved)))
+    found = link(a, b)
+    assert set(found.drifted) == {"q3", "q5"}
+    assert abs(found.shift - (np.mean([np.mean(each) for each in moved]) - np.mean([*map(np.mean, THRESHOLDS)]))) < 0.15
+    assert "2 of them have drifted (+: harder in B): 'q" in found.finding.sentence
+
+
 def test_two_calibrations_are_linked_over_their_thresholds(answers):
     """B is of abler people and other items besides; one threshold has drifted by 1.5 logits."""
     moved = [list(each) for each in THRESHOLDS]
