@@ -283,8 +283,7 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
     first, second, left_out = _alike(Side.of(a), Side.of(b))
     place = positions(second.labels, first.labels)
     shared = np.flatnonzero(place >= 0)
-    number = {label: k for k, label in enumerate(dict.fromkeys(second.item[shared].tolist()))}
-    common = label_array(list(number))
+    common = label_array(dict.fromkeys(second.item[shared].tolist()))
     if len(shared) < FEWEST[method]:
         others = f"{listed(left_out)} have other categories in one than in the other. " if len(left_out) else ""
         raise BankError(
@@ -295,7 +294,7 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
     x, y = second.threshold[shared], first.threshold[place[shared]]
     errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
     raw, errors = x - y, errors_x + errors_y
-    found, choice = center_of_items(raw, errors, np.array([number[one] for one in second.item[shared]]), LEVEL)
+    found, choice = center_of_items(raw, errors, positions(second.item[shared], common), LEVEL)
     if method == "robust":
         used, excess = found.agrees, found.excess
         test = found.statistic, found.df, found.p
