@@ -1,67 +1,40 @@
 """Tables to calibrate: the same answers in DuckDB, in Postgres and at hand."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import warnings
-from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt import Responses
+from spectral_irt import Responses, simulate
 
 
-@dataclass(frozen=True)
-class Answers:
-    """A long table of answers, null where there is none."""
-
-    frame: pl.DataFrame
-
-    @property
-    def responses(self):
-        columns = (self.frame[name].to_list() for name in ("person", "item", "response"))
-        return Responses.from_long(*columns)
+def responses_of(frame):
+    return Responses.from_long(*(frame[name].to_list() for name in ("person", "item", "response")))
 
 
 def drawn(n, m, share, seed, *, sd=1.0):
-    """Answers under the Rasch model, each asked with probability `share`."""
-    rng = np.random.default_rng(seed)
-    ability, difficulty = rng.normal(size=n), rng.normal(0, sd, m)
-    right = rng.random((n, m)) < 1 / (1 + np.exp(difficulty - ability[:, None]))
-    person, item = np.nonzero(rng.random((n, m)) < share)
-    order = rng.permutation(len(person))
-    person, item = person[order], item[order]
-    return Answers(
-        pl.DataFrame(
-            {
-                "person": [f"p{k}" for k in person],
-                "item": [f"q{k:03d}" for k in item],
-                "response": right[person, item].astype(int),
-            }
-        )
-    )
+    """Rows of answers under the Rasch model, each asked with probability `share`, in no order."""
+    data = simulate.rasch(n, m, design="sampled", p=share, difficulty_sd=sd, seed=seed).responses
+    person, item, right = data.answers()
+    columns = {"person": [f"p{k}" for k in person], "item": [f"q{k:03d}" for k in item], "response": right.astype(int)}
+    return pl.DataFrame(columns).sample(fraction=1, shuffle=True, seed=seed)
 
 
-def with_missing(answers):
+def with_missing(frame):
     """Every tenth answer missing, all answers of the last item, and all of one person."""
-    row = pl.int_range(pl.len())
-    gone = (row % 10 == 3) | (pl.col("item") == pl.col("item").max()) | (pl.col("person") == "p0")
-    return Answers(answers.frame.with_columns(pl.when(~gone).then(pl.col("response")).alias("response")))
+    gone = (pl.int_range(pl.len()) % 10 == 3) | (pl.col("item") == pl.col("item").max()) | (pl.col("person") == "p0")
+    return frame.with_columns(response=pl.when(~gone).then(pl.col("response")))
 
 
 def one_way(n=80):
     """Two tests that nobody links, an item that all got right, and one that all got wrong."""
-    first, second = (drawn(n, 8, 0.8, seed).frame for seed in (1, 2))
-    second = second.with_columns(("s" + pl.col("person")).alias("person"), ("z" + pl.col("item")).alias("item"))
-    people = first["person"].unique(maintain_order=True)
-    easy, hard = (
-        pl.DataFrame({"person": people, "item": name, "response": value}, schema=first.schema)
-        for name, value in (("easy", 1), ("hard", 0))
-    )
-    return Answers(pl.concat([first, second, easy, hard]))
+    first, second = (drawn(n, 8, 0.8, seed) for seed in (1, 2))
+    second = second.with_columns(person="s" + pl.col("person"), item="z" + pl.col("item"))
+    people = first.select(pl.col("person").unique(maintain_order=True))
+    extreme = [people.with_columns(item=pl.lit(name), response=pl.lit(x)) for name, x in (("easy", 1), ("hard", 0))]
+    return pl.concat([first, second, *extreme], how="vertical_relaxed")
 
 
 DESIGNS = {
@@ -73,11 +46,11 @@ DESIGNS = {
 }
 
 
-def in_duckdb(answers, table="answers", connection=None):
+def in_duckdb(frame, table="answers", connection=None):
     import duckdb
 
     connection = connection or duckdb.connect()
-    connection.register("given", answers.frame.to_arrow())
+    connection.register("given", frame.to_arrow())
     connection.execute(f'CREATE TABLE "{table.replace(chr(34), chr(34) * 2)}" AS SELECT * FROM given')
     connection.unregister("given")
     return connection
@@ -100,11 +73,11 @@ def postgres():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def in_postgres(uri, answers, table="answers"):
+def in_postgres(uri, frame, table="answers"):
     import adbc_driver_postgresql.dbapi as adbc
 
     with adbc.connect(uri) as connection, connection.cursor() as cursor:
-        cursor.adbc_ingest(table, answers.frame.to_arrow(), mode="replace")
+        cursor.adbc_ingest(table, frame.to_arrow(), mode="replace")
         connection.commit()
 
 

@@ -15,27 +15,27 @@ from spectral_irt.errors import (
     ReadError,
     ResponseValueError,
 )
+from spectral_irt.sql.connection import DuckDB
 
-from .conftest import DESIGNS, Answers, drawn, in_duckdb
+from .conftest import DESIGNS, drawn, in_duckdb, responses_of
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
 duckdb = pytest.importorskip("duckdb")
 
 SAME, SAME_SE = 1e-9, 1e-6  # what is promised; rounding alone leaves 1e-14
+SMALL = drawn(60, 5, 1, 1)
+ROW = pl.int_range(pl.len())
 
 
-def at_hand(answers, **options):
-    responses = answers.responses
-    se = options.pop("se", "dense" if responses.n_items < 20 else "one-pass")
-    return SpectralRasch(refine=False, se=se, **options).fit(responses)
-
-
-def assert_same(there, here):
-    assert there.item_labels_.tolist() == here.item_labels_.tolist()
+def assert_same(there, frame, **options):
+    """The fit in a database, and that of the same answers at hand."""
+    responses = responses_of(frame)
+    se = "dense" if responses.n_items < 20 else "one-pass"
+    here = SpectralRasch(refine=False, se=se, **options).fit(responses)
     np.testing.assert_allclose(there.difficulty_, here.difficulty_, atol=SAME)
     np.testing.assert_allclose(there.se_, here.se_, atol=SAME_SE)
-    for name in ("status_", "item_counts_", "item_scores_"):
+    for name in ("item_labels_", "status_", "item_counts_", "item_scores_"):
         assert getattr(there, name).tolist() == getattr(here, name).tolist()
     assert str(there.regularization_) == str(here.regularization_)
     own = ("no_answer", "people_left_out")  # what a database says besides
@@ -44,27 +44,22 @@ def assert_same(there, here):
 
 
 @pytest.mark.parametrize(
-    ("design", "weighting"),
-    [*((design, "ability") for design in DESIGNS), ("a long test", "persons"), ("no link", "persons")],
+    ("frame", "options"),
+    [
+        *((DESIGNS[design], {"weighting": "ability"}) for design in DESIGNS),
+        (DESIGNS["a long test"], {"weighting": "persons"}),
+        (DESIGNS["no link"], {"weighting": "persons"}),
+        (lambda: drawn(120, 15, 0.5, 5, sd=2.5), {"weighting": "pairs", "regularization": 0.5}),  # as in the paper
+        (lambda: drawn(120, 15, 0.5, 5, sd=2.5), {"regularization": 0}),
+    ],
 )
-def test_the_same_as_at_hand(design, weighting):
-    answers = DESIGNS[design]()
-    there = fit_in_database(in_duckdb(answers), "answers", weighting=weighting)
-    assert_same(there, at_hand(answers, weighting=weighting))
-
-
-def test_the_papers_weights_and_no_prior():
-    answers = drawn(120, 15, 0.5, 5, sd=2.5)
-    connection = in_duckdb(answers)
-    assert_same(
-        fit_in_database(connection, "answers", weighting="pairs", regularization=0.5),
-        at_hand(answers, weighting="pairs", regularization=0.5),
-    )
-    assert_same(fit_in_database(connection, "answers", regularization=0), at_hand(answers, regularization=0))
+def test_the_same_as_at_hand(frame, options):
+    answers = frame()
+    assert_same(fit_in_database(in_duckdb(answers), "answers", **options), answers, **options)
 
 
 def test_nothing_is_left_and_a_given_connection_lives_on():
-    connection = in_duckdb(drawn(60, 5, 1, 1))
+    connection = in_duckdb(SMALL)
     connection.execute("CREATE TEMPORARY TABLE mine AS SELECT 1 AS x")
     fit_in_database(connection, "answers")
     tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
@@ -72,10 +67,8 @@ def test_nothing_is_left_and_a_given_connection_lives_on():
 
 
 def test_a_file_that_may_only_be_read(tmp_path):
-    answers = drawn(60, 5, 1, 1)
     file = tmp_path / "my answers.duckdb"
-    connection = in_duckdb(answers, connection=duckdb.connect(str(file)))
-    connection.close()
+    in_duckdb(SMALL, connection=duckdb.connect(str(file))).close()
     before = file.read_bytes()
     os.chmod(file, 0o444)
     os.chmod(tmp_path, 0o555)
@@ -83,95 +76,77 @@ def test_a_file_that_may_only_be_read(tmp_path):
         fit = fit_in_database(f"duckdb:{file}", "main.answers")
     finally:
         os.chmod(tmp_path, 0o755)
-    assert_same(fit, at_hand(answers))
+    assert_same(fit, SMALL)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
 @pytest.mark.parametrize("table", ['we"ird; DROP TABLE answers; --', "main.answers", "two words", "a.b.c.d"])
 def test_tables_of_any_name(table):
-    connection = in_duckdb(drawn(60, 5, 1, 1), table)
-    assert len(fit_in_database(connection, table).difficulty_) == 5
+    assert len(fit_in_database(in_duckdb(SMALL, table), table).difficulty_) == 5
 
 
 def test_columns_of_any_name_and_true_and_false():
-    answers = drawn(60, 5, 1, 1)
-    named = {"person": "label", "item": 'co"de;', "response": "person"}
-    odd = answers.frame.with_columns(pl.col("response").cast(pl.Boolean)).rename(named)
-    fit = fit_in_database(in_duckdb(Answers(odd)), "answers", person="label", item='co"de;', response="person")
-    assert_same(fit, at_hand(answers))
-
-
-def answers_with(**columns):
-    frame = drawn(60, 5, 1, 1).frame
-    return in_duckdb(Answers(frame.with_columns(**columns)))
-
-
-row = pl.int_range(pl.len())
+    odd = SMALL.with_columns(pl.col("response").cast(pl.Boolean))
+    odd = odd.rename({"person": "label", "item": 'co"de;', "response": "person"})
+    assert_same(fit_in_database(in_duckdb(odd), "answers", person="label", item='co"de;', response="person"), SMALL)
 
 
 @pytest.mark.parametrize(
-    ("connection", "error", "said"),
+    ("columns", "error", "said"),
     [
         (
-            lambda: answers_with(
-                response=pl.when(row < 3).then(9).when(row == 7).then(-1).otherwise(pl.col("response"))
-            ),
+            {"response": pl.when(ROW < 3).then(9).when(ROW == 7).then(-1).otherwise(pl.col("response"))},
             ResponseValueError,
             r"column 'response' holds 9 \(3 rows\), -1 \(1 rows\) among others",
         ),
+        ({"item": pl.when(ROW > 3).then(pl.col("item"))}, ReadError, "column 'item' is null in 4 of 300 rows"),
         (
-            lambda: answers_with(item=pl.when(row > 3).then(pl.col("item"))),
-            ReadError,
-            "column 'item' is null in 4 of 300 rows",
-        ),
-        (
-            lambda: answers_with(response=pl.col("response").cast(pl.String)),
+            {"response": pl.col("response").cast(pl.String)},
             ReadError,
             "column 'response' is of type string, not numbers",
         ),
-        (lambda: answers_with(item=row / 7), ReadError, "column 'item' is of type float64; items are text"),
-        (
-            lambda: in_duckdb(Answers(pl.concat([drawn(60, 5, 1, 1).frame] * 2))),
-            DuplicateResponseError,
-            r"300 \(person, item\) pairs are answered more than once: \('p0', 'q000'\), .* and 295 more",
-        ),
-        (lambda: in_duckdb(Answers(drawn(60, 5, 1, 1).frame.head(0))), ReadError, "it has no rows"),
-        (lambda: answers_with(item=pl.lit("q1"), person=row), DesignError, "a single item"),
-        (lambda: answers_with(response=1), DesignError, "all 300 responses are right"),
+        ({"item": ROW / 7}, ReadError, "column 'item' is of type float64; items are text"),
+        ({"item": pl.lit("q1"), "person": ROW}, DesignError, "a single item"),
+        ({"response": pl.lit(1)}, DesignError, "all 300 responses are right"),
     ],
 )
-def test_tables_that_cannot_be_calibrated(connection, error, said):
-    there = connection()
+def test_tables_that_cannot_be_calibrated(columns, error, said):
+    there = in_duckdb(SMALL.with_columns(**columns))
     with pytest.raises(error, match=said):
         fit_in_database(there, "answers")
     assert there.execute("SELECT COUNT(*) FROM duckdb_tables()").fetchall() == [(1,)]
 
 
-def test_what_is_not_there(tmp_path):
-    connection = in_duckdb(drawn(60, 5, 1, 1))
-    with pytest.raises(DatabaseError, match="there is no table or view 'other' that we may see; it has 'answers'"):
-        fit_in_database(connection, "other")
-    with pytest.raises(OptionError, match="no column 'who' for `person`"):
-        fit_in_database(connection, "answers", person="who")
-    with pytest.raises(OptionError, match="no table is named"):
-        fit_in_database(connection, " ")
-    with pytest.raises(DatabaseError, match="there is no database"):
-        fit_in_database(f"duckdb:{tmp_path}/none.duckdb", "answers")
+@pytest.mark.parametrize(
+    ("database", "table", "options", "error", "said"),
+    [
+        (None, "other", {}, DatabaseError, "there is no table or view 'other' that we may see; it has 'answers'"),
+        (None, "answers", {"person": "who"}, OptionError, "no column 'who' for `person`"),
+        (None, " ", {}, OptionError, "no table is named"),
+        (None, "answers", {"se": "multiplier"}, OptionError, "`se` is 'multiplier'"),
+        ("duckdb:{}/none.duckdb", "answers", {}, DatabaseError, "there is no database"),
+        ("duckdb:{}/text.duckdb", "answers", {}, DatabaseError, r"cannot connect: .* Check that it is such a database"),
+        ("mysql://host/tests", "answers", {}, OptionError, "'mysql://host/tests' is not the address of a database"),
+        (3, "answers", {}, OptionError, r"expected the address of a database .* not int"),
+    ],
+)
+def test_what_is_not_there(database, table, options, error, said, tmp_path):
     (tmp_path / "text.duckdb").write_text("not a database, but long enough to be read as one" * 100)
-    with pytest.raises(DatabaseError, match=r"cannot connect: .* Check that it is such a database"):
-        fit_in_database(f"duckdb:{tmp_path}/text.duckdb", "answers")
-    with pytest.raises(OptionError, match="'mysql://host/tests' is not the address of a database"):
-        fit_in_database("mysql://ann:secret@host/tests".replace("ann:secret@", ""), "answers")
-    with pytest.raises(OptionError, match=r"expected the address of a database .* not int"):
-        fit_in_database(3, "answers")
-    with pytest.raises(OptionError, match="`se` is 'multiplier'"):
-        fit_in_database(connection, "answers", se="multiplier")
+    database = database.format(tmp_path) if isinstance(database, str) else database
+    with pytest.raises(error, match=said):
+        fit_in_database(in_duckdb(SMALL) if database is None else database, table, **options)
+
+
+def test_no_rows_and_many_repeats():
+    with pytest.raises(ReadError, match="it has no rows"):
+        fit_in_database(in_duckdb(SMALL.head(0)), "answers")
+    said = r"300 \(person, item\) pairs are answered more than once: \('p0', 'q000'\), .* and 295 more"
+    with pytest.raises(DuplicateResponseError, match=said):
+        fit_in_database(in_duckdb(pl.concat([SMALL, SMALL])), "answers")
 
 
 def test_a_connection_that_is_lost_in_the_middle(monkeypatch):
-    from spectral_irt.sql.connection import DuckDB
-
     opened = []
     monkeypatch.setattr(DuckDB, "begin", lambda self: opened.append(self))
 
@@ -180,4 +155,4 @@ def test_a_connection_that_is_lost_in_the_middle(monkeypatch):
             opened[0].cursor.close()
 
     with pytest.raises(DatabaseError, match=r"the connection was lost while it was asked to .* nothing was written"):
-        fit_in_database(in_duckdb(drawn(60, 5, 1, 1)), "answers", progress=lose)
+        fit_in_database(in_duckdb(SMALL), "answers", progress=lose)

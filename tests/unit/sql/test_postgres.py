@@ -3,23 +3,23 @@
 import pytest
 
 from spectral_irt import fit_in_database
-from spectral_irt.errors import DatabaseError
+from spectral_irt.errors import DatabaseError, ReadError
 
 from .conftest import DESIGNS, ask_postgres, drawn, in_postgres
-from .test_duckdb import assert_same, at_hand
+from .test_duckdb import assert_same
 
 pytestmark = pytest.mark.slow
 OURS = "SELECT COUNT(*) FROM pg_class WHERE relname LIKE 'spectral%'"
+SMALL = drawn(60, 5, 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("design", "weighting"),
-    [("a short test", "ability"), ("a long test", "ability"), ("a long test", "persons"), ("no link", "ability")],
+    ("design", "weighting"), [("a short test", "ability"), ("a long test", "persons"), ("no link", "ability")]
 )
 def test_the_same_as_at_hand(postgres, design, weighting):
-    answers = DESIGNS[design]()
-    in_postgres(postgres, answers, 'an"swers; DROP')
-    assert_same(fit_in_database(postgres, 'an"swers; DROP', weighting=weighting), at_hand(answers, weighting=weighting))
+    answers, name = DESIGNS[design](), 'an"swers; DROP'
+    in_postgres(postgres, answers, name)
+    assert_same(fit_in_database(postgres, name, weighting=weighting), answers, weighting=weighting)
     assert ask_postgres(postgres, OURS) == [(0,)]
 
 
@@ -35,7 +35,7 @@ def as_user(postgres, name):
 
 
 def test_rights_that_are_missing(postgres):
-    in_postgres(postgres, drawn(60, 5, 1, 1))
+    in_postgres(postgres, SMALL)
     uri = as_user(postgres, "ann")
     with pytest.raises(DatabaseError, match=r"permission denied for table answers. Ask for the right to read") as told:
         fit_in_database(uri, "answers")
@@ -51,41 +51,26 @@ def test_rights_that_are_missing(postgres):
 
 
 def test_a_server_that_goes_away(postgres):
-    in_postgres(postgres, drawn(60, 5, 1, 1))
-
-    def lose(text):
-        if "weights" in text:
-            ask_postgres(
-                postgres, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-            )
-
+    in_postgres(postgres, SMALL)
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
     with pytest.raises(DatabaseError, match=r"the connection was lost while it was asked to .*nothing was written"):
-        fit_in_database(postgres, "answers", progress=lose)
+        fit_in_database(postgres, "answers", progress=lambda text: "weights" in text and ask_postgres(postgres, others))
     assert ask_postgres(postgres, OURS) == [(0,)]
 
 
 def test_what_is_not_there(postgres):
     with pytest.raises(DatabaseError, match="there is no table or view 'nowhere' that we may see; it has "):
         fit_in_database(postgres, "nowhere")
-    in_postgres(postgres, drawn(60, 5, 1, 1), "of_texts")
-    ask_postgres(postgres, "CREATE OR REPLACE VIEW texts AS SELECT person, item, 'yes' AS response FROM of_texts")
-    with pytest.raises(Exception, match="column 'response' is of type string"):
-        fit_in_database(postgres, "texts")
-
-
-def test_a_server_that_is_not_there():
-    pytest.importorskip("adbc_driver_postgresql")
     with pytest.raises(DatabaseError, match=r"postgresql://ann@127.0.0.1:9/tests: cannot connect: .*refused") as told:
         fit_in_database("postgresql://ann:secret@127.0.0.1:9/tests", "answers")
     assert "secret" not in str(told.value)
 
 
 def test_a_view_and_numbers_as_labels(postgres):
-    in_postgres(postgres, drawn(60, 5, 1, 1), "of_numbers")
-    ask_postgres(
-        postgres,
-        "CREATE OR REPLACE VIEW numbered AS SELECT substr(person, 2)::int AS student, substr(item, 2)::int AS task, "
-        "(response = 1) AS correct FROM of_numbers",
-    )
-    fit = fit_in_database(postgres, "numbered")
-    assert fit.item_labels_.tolist() == [0, 1, 2, 3, 4]
+    in_postgres(postgres, SMALL, "rows")
+    numbers = "substr(person, 2)::int AS student, substr(item, 2)::int AS task, (response = 1) AS correct"
+    for name, columns in (("numbered", numbers), ("texts", "person, item, 'yes' AS response")):
+        ask_postgres(postgres, f"CREATE OR REPLACE VIEW {name} AS SELECT {columns} FROM rows")
+    assert fit_in_database(postgres, "numbered").item_labels_.tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ReadError, match="column 'response' is of type string"):
+        fit_in_database(postgres, "texts")
