@@ -5,11 +5,11 @@ import json
 import random
 import zipfile
 
-import polars as pl
 import pytest
 
 import harness_logs as make
 import spectral_irt as si
+from reading import notes
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
 from spectral_irt.eval_logs.collect import collect, find_logs
 
@@ -20,43 +20,33 @@ ODD = [None, True, 3, -1, 1.5, float("nan"), float("inf"), 10**400, "", "text", 
 
 def read(path, **options):
     files = find_logs([path])
-    return None if files is None else collect(files, **options)
+    return None if files is None else collect(files, **options).responses
 
 
-def jsonl(folder):
-    return make.lm_eval(folder, "m", {"acc": SCORES})
+def inspect_log(scores, **how):
+    return make.inspect_log("m", [make.inspect_sample(k, x) for k, x in enumerate(scores)], **how)
 
 
-def ever(folder):
-    return make.every_eval_ever(folder / "x_samples.jsonl", "m", [(str(k), v > 0, v) for k, v in enumerate(SCORES)])
-
-
-def plain(folder):
+def plain(folder, scores):
     path = folder / "2025-01-01T00-00-00_arc_x.json"
-    path.write_text(json.dumps(make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(SCORES)])))
+    path.write_text(json.dumps(inspect_log(scores)))
     return path
 
 
-def zipped(folder):
-    log = make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(SCORES)], status="error")
-    return make.inspect_eval(folder / "a.eval", log)
-
-
-def helm(folder):
-    return make.helm(folder, "m", [(f"id{k}", 0, {"exact_match": v}, None) for k, v in enumerate(SCORES)])
-
-
-def lighteval(folder):
-    return make.lighteval(folder, "org/m", {"em": SCORES})
+def ever(folder, scores):
+    rows = [(str(k), x > 0 if x == x else x, x) for k, x in enumerate(scores)]
+    return make.every_eval_ever(folder / "x_samples.jsonl", "m", rows)
 
 
 LOGS = {
-    "lm_eval": jsonl,
-    "every_eval_ever": ever,
-    "inspect json": plain,
-    "inspect eval": zipped,
-    "helm": helm,
-    "lighteval": lighteval,
+    "lm_eval": lambda at, scores=SCORES: make.lm_eval(at, "m", {"acc": scores}),
+    "every_eval_ever": lambda at, scores=SCORES: ever(at, scores),
+    "inspect json": lambda at, scores=SCORES: plain(at, scores),
+    "inspect eval": lambda at, scores=SCORES: make.inspect_eval(at / "a.eval", inspect_log(scores, status="error")),
+    "helm": lambda at, scores=SCORES: make.helm(
+        at, "m", [(f"id{k}", 0, {"em": x}, None) for k, x in enumerate(scores)]
+    ),
+    "lighteval": lambda at, scores=SCORES: make.lighteval(at, "org/m", {"em": scores}),
 }
 
 
@@ -133,37 +123,33 @@ def test_json_that_is_too_deep(tmp_path, kind):
         only_sentences(log)
 
 
-def test_members_that_cannot_be_unpacked(tmp_path):
-    log = zipped(tmp_path)
-    whole = log.read_bytes()
-    central = whole.index(b"PK\x01\x02")
-    for at, value in ((8, 1), (10, 99), (10, 93), (10, 14), (10, 12)):  # encrypted; packed in ways that are not
-        data = bytearray(whole)
-        for start in (k for k in range(central, len(data) - 4) if data[k : k + 4] == b"PK\x01\x02"):
-            data[start + at] = value
-        log.write_bytes(bytes(data))
-        with pytest.raises(ReadError, match=r"a\.eval is not a complete \.eval file"):
-            read(log)
+@pytest.mark.parametrize(("at", "value"), [(8, 1), (10, 99), (10, 93), (10, 14), (10, 12)])
+def test_members_that_cannot_be_unpacked(tmp_path, at, value):
+    """Encrypted; packed in ways that are not."""
+    log = LOGS["inspect eval"](tmp_path)
+    data = bytearray(log.read_bytes())
+    for start in (k for k in range(len(data) - 4) if data[k : k + 4] == b"PK\x01\x02"):
+        data[start + at] = value
+    log.write_bytes(bytes(data))
+    with pytest.raises(ReadError, match=r"a\.eval is not a complete \.eval file"):
+        read(log)
 
 
-def test_where_a_log_is_odd(tmp_path):
-    log = ever(tmp_path)
-    lines = log.read_text().splitlines()
-    lines[2] = json.dumps({**json.loads(lines[2]), "evaluation": [1]})
-    log.write_text("\n".join(lines))
-    with pytest.raises(ReadError, match=r"x_samples\.jsonl: line 3 has no 'is_correct'"):
-        read(log)
-    log = helm(tmp_path)
-    stats = json.loads(log.read_text())
-    stats[3]["train_trial_index"] = "two"
-    log.write_text(json.dumps(stats))
-    with pytest.raises(ReadError, match=r"per_instance_stats\.json: entry 4 is not as HELM writes it"):
-        read(log)
-    log = plain(tmp_path)
-    text = json.loads(log.read_text())
-    text["samples"][1]["scores"] = [1]
-    log.write_text(json.dumps(text))
-    with pytest.raises(ReadError, match=r"_arc_x\.json: sample 2 is not as inspect_ai writes it"):
+@pytest.mark.parametrize(
+    ("kind", "place", "value", "said"),
+    [
+        ("every_eval_ever", (2, "evaluation"), [1], r"x_samples\.jsonl: line 3 has no 'is_correct'"),
+        ("helm", (3, "train_trial_index"), "two", r"per_instance_stats\.json: entry 4 is not as HELM writes it"),
+        ("inspect json", ("samples", 1, "scores"), [1], r"_arc_x\.json: sample 2 is not as inspect_ai writes it"),
+    ],
+)
+def test_where_a_log_is_odd(tmp_path, kind, place, value, said):
+    log = LOGS[kind](tmp_path)
+    lines = kind == "every_eval_ever"
+    document = [json.loads(line) for line in log.open()] if lines else json.loads(log.read_text())
+    new = changed(document, place, value)
+    log.write_text("\n".join(map(json.dumps, new)) if lines else json.dumps(new))
+    with pytest.raises(ReadError, match=said):
         read(log)
 
 
@@ -173,61 +159,35 @@ def test_where_a_log_is_odd(tmp_path):
 @pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "helm", "lighteval"])
 @pytest.mark.parametrize("n", [1, 3])
 def test_a_score_that_is_no_number_is_wrong_and_said(tmp_path, kind, n):
-    nan = [float("nan")] * n + SCORES[n:]
-    log = {
-        "lm_eval": lambda: make.lm_eval(tmp_path, "m", {"acc": nan}),
-        "every_eval_ever": lambda: make.every_eval_ever(
-            tmp_path / "x_samples.jsonl", "m", [(str(k), v, v) for k, v in enumerate(nan)]
-        ),
-        "helm": lambda: make.helm(tmp_path, "m", [(f"id{k}", 0, {"em": v}, None) for k, v in enumerate(nan)]),
-        "lighteval": lambda: make.lighteval(tmp_path, "m", {"em": nan}),
-    }[kind]()
-    found = read(log)
-    assert found is not None
+    log = LOGS[kind](tmp_path, [float("nan")] * n + SCORES[n:])
     more = {"response": "is_correct"} if kind == "every_eval_ever" else {}
-    for responses in (found.responses, si.read(log, **more)):
+    for responses in (read(log), si.read(log, **more)):
         assert responses.n_responses == len(SCORES)
         assert responses.scores.sum() == sum(SCORES[n:])
-        notes = [one for one in responses.notes if one.code == "nan_scores"]
-        assert len(notes) == 1
-        assert notes[0].severity == "warning"
-        assert f"{n} samples" in notes[0].sentence
+        (note,) = (one for one in responses.notes if one.code == "nan_scores")
+        assert note.severity == "warning"
+        assert f"{n} samples" in note.sentence
 
 
 def test_inspect_counts_what_is_unscored_and_what_it_does_not_know(tmp_path):
     """NaN is inspect_ai's own sign of a sample without a verdict; a text that it cannot turn into a number is 0."""
-    values = ["C", "I", float("nan"), "maybe", 1.0]
-    log = make.inspect_eval(
-        tmp_path / "a.eval", make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(values)])
-    )
-    found = read(log)
-    assert found is not None
-    for responses in (found.responses, si.read(log)):
+    log = make.inspect_eval(tmp_path / "a.eval", inspect_log(["C", "I", float("nan"), "maybe", 1.0]))
+    for responses in (read(log), si.read(log)):
         assert responses.n_responses == 4
         assert responses.scores.sum() == 2
         assert [one.code for one in responses.notes] == ["unscored_samples", "nan_scores"]
 
 
 def test_a_stray_filter_loses_no_answers_in_silence(tmp_path):
-    log = jsonl(tmp_path)
+    log = LOGS["lm_eval"](tmp_path)
     lines = [json.loads(line) for line in log.open()]
     lines[0]["filter"] = "stray"
     log.write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(OptionError, match=r"'acc,stray', 'acc,none'"):
         read(log)
     found = read(log, metric=["acc,none"])
-    assert found is not None
-    assert found.responses.n_responses == 4
-    assert [one.code for one in found.responses.notes] == ["unscored_samples"]
-    assert found.responses.n_items == 5
-
-
-def test_scores_of_a_table_with_an_integer_metric(tmp_path):
-    log = make.lighteval(tmp_path, "m", {"em": [1, 0, 1]})
-    assert pl.read_parquet(log)["metric"].struct.field("em").dtype == pl.Int64
-    found = read(log)
-    assert found is not None
-    assert found.responses.scores.sum() == 2
+    assert (found.n_responses, found.n_items) == (4, 5)
+    assert list(notes(found)) == ["unscored_samples"]
 
 
 def test_a_leaderboard_says_it_once(tmp_path):
