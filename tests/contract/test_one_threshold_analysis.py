@@ -47,15 +47,13 @@ def beside_another(x):
     """The calibration of right and wrong answers, with an item of three categories that nobody answered."""
     made = si.ConditionalRasch().fit(x).calibration_
     layout = Thresholds(np.append(np.ones(ITEMS, dtype=np.int64), 2))
-    more = {"threshold_se": 2, "location_se": 1, "item_information": 1}
-    wide = {
-        name: np.append(made.se if name == "location_se" else getattr(made, name), np.full(k, np.nan))
-        for name, k in more.items()
-    }
     made = made.replace(
         layout=layout,
         labels=np.arange(ITEMS + 1),
         thresholds=np.append(made.thresholds, [np.nan, np.nan]),
+        threshold_se=np.append(made.threshold_se, [np.nan, np.nan]),
+        location_se=np.append(made.se, np.nan),
+        item_information=np.append(made.item_information, np.nan),
         status=np.append(made.status, "no responses"),
         n=np.append(made.n, 0),
         score=np.append(made.score, 0),
@@ -63,7 +61,6 @@ def beside_another(x):
         codes=np.vstack([np.pad(made.codes, ((0, 0), (0, 1)), constant_values=np.nan), [0.0, 1.0, 2.0]]),
         covariance=None,
         further={},
-        **wide,
     )
     person, item = np.nonzero(~np.isnan(x))
     code = x[person, item].astype(np.int64)

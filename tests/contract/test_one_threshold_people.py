@@ -137,13 +137,10 @@ def test_posterior_is_right_on_a_long_test_of_ordered_answers():
 def test_a_narrow_population_is_found_and_too_few_people_are_refused():
     answers = np.random.default_rng(1).integers(0, 2, (1_000, 4)).astype(float)  # all of the same ability
     beta = np.zeros(4)
-    other = Responses.from_codes(
-        *np.indices(answers.shape).reshape(2, -1),
-        answers.ravel().astype(np.int64),
-        thresholds=Thresholds(np.array([1, 1, 1, 1, 2])),
-        persons=np.arange(1_000),
-        items=np.arange(5),
-    )
+    ids = {"persons": np.arange(1_000), "items": np.arange(5)}
+    person, item = np.indices(answers.shape).reshape(2, -1)
+    code, layout = answers.ravel().astype(np.int64), Thresholds(np.array([1, 1, 1, 1, 2]))
+    other = Responses.from_codes(person, item, code, thresholds=layout, **ids)
     one = abilities(Responses.from_wide(answers), beta, "eap").prior
     assert one[1] < 0.05
     assert abilities(other, np.append(beta, [0.0, 0.0]), "eap").prior == pytest.approx(one, abs=1e-4)

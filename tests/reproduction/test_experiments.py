@@ -26,6 +26,7 @@ from spectral_irt import PairwiseRasch, SpectralRasch, simulate
 from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError
 
+Patch, Said = pytest.MonkeyPatch, pytest.CaptureFixture[str]
 pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
 
 SMALL = {
@@ -108,12 +109,6 @@ def test_every_experiment_has_a_table_and_a_place_on_the_page(out: Path, tmp_pat
             assert (tmp_path / line.partition("](")[2].rstrip(")")).is_file()
 
 
-def test_only_what_was_run_is_on_the_page(tmp_path: Path) -> None:
-    run(load("figure1a"), request_for(tmp_path / "out", "figure1a"))
-    page = write_page(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
-    assert page.count("\n## ") == 1
-
-
 def stop_after(tasks: int) -> Any:
     """A `tell` that interrupts."""
     told = []
@@ -141,9 +136,7 @@ def test_interrupted_and_restarted_gives_the_same_table(name: str, out: Path, ra
     assert without_times(out / f"{name}.csv") == without_times(broken / f"{name}.csv")
 
 
-def test_all_experiments_interrupted_go_on_without_those_that_were_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_interrupted_go_on_without_those_that_were_finished(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("reproduction.__main__.NAMES", ("figure1a", "gap"))
     out = tmp_path / "out"
     command = ["all", "--trials", "1", "-o", str(out)]
@@ -286,12 +279,13 @@ def test_designs_that_fall_apart_are_fitted_in_their_largest_part() -> None:
         assert found.note == "largest part of the design"
 
 
-def test_the_command_lists_runs_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_runs_and_refuses(tmp_path: Path, capsys: Said) -> None:
     assert main(["list"]) == 0
-    printed_names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert printed_names == list(NAMES)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(NAMES)
     assert main(["figure1a", "--trials", "1", "--seed", "3", "-o", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "figure1a.csv").is_file()
+    page = write_page(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
+    assert page.count("\n## ") == 1  # what was run, and nothing else
     for args, words in (
         (["figure9"], "'figure9'"),
         (["table1", "--data", str(tmp_path / "nowhere")], "there is no directory"),
@@ -308,9 +302,7 @@ def test_the_command_lists_runs_and_refuses(tmp_path: Path, capsys: pytest.Captu
         assert said.err.count("\n") == 1
 
 
-def test_a_dataset_that_cannot_be_read_leaves_nothing_behind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dataset_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path, capsys: Said, monkeypatch: Patch) -> None:
     monkeypatch.delenv("SPECTRAL_IRT_DATA", raising=False)
     (tmp_path / "ml_1m.parquet").write_text("garbage")
     out = tmp_path / "out"
@@ -322,9 +314,7 @@ def test_a_dataset_that_cannot_be_read_leaves_nothing_behind(
     assert "say --data" in capsys.readouterr().err
 
 
-def test_an_interrupt_says_that_trials_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt_says_that_trials_are_kept(tmp_path: Path, monkeypatch: Patch, capsys: Said) -> None:
     calls: list[int] = []
     original = simulations.measure
 
@@ -357,9 +347,7 @@ def test_from_an_empty_folder_to_the_page_as_make_does_it(tmp_path: Path) -> Non
     assert "Table 1: real data" in (tmp_path / "docs" / "reproduction.md").read_text(encoding="utf-8")
 
 
-def test_no_file_of_the_data_is_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_of_the_data_is_overwritten(tmp_path: Path, monkeypatch: Patch, capsys: Said) -> None:
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
     Path("data/table1.csv").write_text("somebody's data\n")

@@ -1,5 +1,6 @@
 """The numbers of the experiments against closed forms."""
 
+import itertools
 import math
 
 import numpy as np
@@ -67,28 +68,18 @@ def test_titles_say_what_was_simulated(experiment: simulations.Simulation) -> No
 
 def test_names_are_found_where_they_are_said_to_be() -> None:
     assert len(NAMES) == 11
-    for name in NAMES:
-        assert load(name).name == name
+    assert [load(name).name for name in NAMES] == list(NAMES)
     with pytest.raises(OptionError, match="figure9"):
         load("figure9")
 
 
 def test_slopes_of_power_laws_are_their_powers() -> None:
-    table = [
-        {
-            "panel": panel.name,
-            "method": method,
-            "n": n,
-            "p": n / 1000,
-            "error": 3.0 * (n if panel.axis == "n" else n / 1000) ** -0.7,
-        }
-        for panel in rates.PANELS
-        for method in rates.METHODS
-        for n in (100, 300, 1000)
-    ]
-    assert [row["slope"] for row in rates.slopes(table)] == pytest.approx(
-        [-0.7] * len(rates.PANELS) * len(rates.METHODS)
-    )
+    table = []
+    for panel, method, n in itertools.product(rates.PANELS, rates.METHODS, (100, 300, 1000)):
+        error = 3.0 * (n if panel.axis == "n" else n / 1000) ** -0.7
+        table.append({"panel": panel.name, "method": method, "n": n, "p": n / 1000, "error": error})
+    slopes = [row["slope"] for row in rates.slopes(table)]
+    assert slopes == pytest.approx([-0.7] * len(rates.PANELS) * len(rates.METHODS))
 
 
 def test_our_default_is_compared_with_the_paper_s_split_by_split() -> None:

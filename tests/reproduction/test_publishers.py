@@ -58,10 +58,9 @@ def expected() -> np.ndarray:
 @pytest.mark.parametrize("name", [*LAYOUT, "neutral"])
 def test_ratings(tmp_path: Path, name: str) -> None:
     if name == "neutral":
-        name, frame = "ml_1m", pl.DataFrame(RATINGS, schema=["person", "item", "rating"], orient="row")
-        frame.cast({"person": pl.Int32, "item": pl.Int32, "rating": pl.Float32}).write_parquet(
-            tmp_path / "ml_1m.parquet"
-        )
+        schema = {"person": pl.Int32, "item": pl.Int32, "rating": pl.Float32}
+        name, frame = "ml_1m", pl.DataFrame(RATINGS, schema=schema, orient="row")
+        frame.write_parquet(tmp_path / "ml_1m.parquet")
     else:
         publish(name, tmp_path)
     dataset = open_dataset(name, tmp_path)

@@ -88,11 +88,8 @@ def test_right_and_wrong_are_the_case_of_one_threshold(padding):
             assert a.shape[:3] == (n - 1, n + padding, 1)
             assert b.shape[:3] == (n - 1, n + padding, 2)
         theta = rough_tilt(one, scores, most)[0]
-        for a, b in zip(
-            by_fewer_steps(chances(theta, one), one, scores, most),
-            by_fewer_steps(chances(theta, two), two, scores, most),
-            strict=True,
-        ):
+        ways = (by_fewer_steps(chances(theta, each), each, scores, most) for each in (one, two))
+        for a, b in zip(*ways, strict=True):
             np.testing.assert_allclose(b[0], a[0], rtol=0, atol=1e-13)
         few, many = given_every_score(one[:, :n, 0]), given_every_score(two[:, :n, 0])
         np.testing.assert_allclose(many.p[0], few.p[0], rtol=0, atol=1e-13)

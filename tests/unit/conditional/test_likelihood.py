@@ -111,11 +111,9 @@ def test_long_rows_lead_to_conditional_likelihood(monkeypatch):
 def grades(seed, people=150):
     """Five grades of 12 items each, 4 common to neighbors; people of a grade are as able as its items are hard."""
     rng = np.random.default_rng(seed)
-    location = np.concatenate(
-        [rng.normal(1.2 * g, 0.7, 12) for g in range(5)] + [rng.normal(1.2 * g + 0.6, 0.7, 4) for g in range(4)]
-    )
-    steps = np.array([-1.0, 0.0, 1.0]) + 0.3 * rng.normal(size=(len(location), 3))
-    beta = location[:, None] + steps
+    center = np.r_[np.repeat(1.2 * np.arange(5), 12), np.repeat(1.2 * np.arange(4) + 0.6, 4)]
+    location = rng.normal(center, 0.7)
+    beta = location[:, None] + [-1.0, 0.0, 1.0] + 0.3 * rng.normal(size=(len(location), 3))
     table = np.full((5 * people, len(location)), np.nan)
     for g in range(5):
         mine = [*range(12 * g, 12 * g + 12)]

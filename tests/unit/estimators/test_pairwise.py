@@ -8,15 +8,8 @@ from spectral_irt import SpectralRasch
 from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError
-from spectral_irt.estimators.pairwise import (
-    ChoppinRasch,
-    EigenvectorRasch,
-    PairwiseRasch,
-    choppin_difficulty,
-    eigenvector_difficulty,
-    pairwise_difficulty,
-    person_scores,
-)
+from spectral_irt.estimators import pairwise
+from spectral_irt.estimators.pairwise import ChoppinRasch, EigenvectorRasch, PairwiseRasch, pairwise_difficulty
 from spectral_irt.simulate import rasch
 
 
@@ -39,7 +32,7 @@ def test_scores_of_users_equal_loops(weighting, pairs_at_a_time, monkeypatch):
     monkeypatch.setattr("spectral_irt.estimators.pairwise.PAIRS", pairs_at_a_time)
     beta = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
     for X in (AWKWARD, rasch(40, 7, design="sampled", p=0.6, seed=1).responses.to_dense()):
-        found = person_scores(Responses.from_wide(X).blocks[0], beta, weighting).toarray()
+        found = pairwise.person_scores(Responses.from_wide(X).blocks[0], beta, weighting).toarray()
         expected = scores_by_loops(X, beta, weighting)
         n, s = (~np.isnan(X)).sum(axis=1), np.nansum(X, axis=1)
         np.testing.assert_allclose(found, expected[(s > 0) & (s < n)], atol=1e-12)
@@ -108,8 +101,8 @@ BOTH = pytest.mark.parametrize("estimator", [ChoppinRasch, EigenvectorRasch])
 def test_exact_reciprocal_matrix_gives_back_the_difficulties(size):
     beta = np.random.default_rng(size).uniform(-4, 4, size)
     matrix = np.exp(np.subtract.outer(beta, beta))
-    np.testing.assert_allclose(choppin_difficulty(matrix), beta - beta.mean(), atol=1e-12)
-    found, n_iter, residual = eigenvector_difficulty(matrix)
+    np.testing.assert_allclose(pairwise.choppin_difficulty(matrix), beta - beta.mean(), atol=1e-12)
+    found, n_iter, residual = pairwise.eigenvector_difficulty(matrix)
     np.testing.assert_allclose(found, beta - beta.mean(), atol=1e-10)
     assert n_iter <= 3
     assert residual < 1e-12

@@ -62,11 +62,9 @@ def test_categories_that_are_kept_are_not_said_to_be_numbered_anew(table):
 def test_groups_of_items_with_a_scale_of_their_own():
     rng = np.random.default_rng(0)
     scales = {"a": [-1.0, 0.0, 1.0], "b": [-0.3, 0.3]}
-    thresholds = [np.array(scales["a"]) + d for d in (-0.5, 0.0, 0.6)] + [
-        np.array(scales["b"]) + d for d in (-0.4, 0.3)
-    ]
+    groups, places = ["a", "a", "a", "b", "b"], (-0.5, 0.0, 0.6, -0.4, 0.3)
+    thresholds = [np.array(scales[name]) + place for name, place in zip(groups, places, strict=True)]
     data = simulate.partial_credit(4000, thresholds=thresholds, ability=rng.normal(size=4000), seed=1)
-    groups = ["a", "a", "a", "b", "b"]
     for estimator in (SpectralRatingScale(groups=groups), ConditionalRatingScale(groups=groups)):
         fit = estimator.fit(data.responses)
         offsets = fit.offsets_
