@@ -94,6 +94,9 @@ def test_with_much_information_the_precision_is_that_of_the_estimates():
     beta = np.random.default_rng(1).normal(0, 1.3, 500)
     found = prior_precision(beta, np.full(500, 1e9), 1.0)
     assert found == pytest.approx((500 + IMAGINARY) / (np.sum(beta**2) + IMAGINARY), rel=1e-6)
+    wide = np.random.default_rng(3).normal(0, 6, 400)  # a wider spread than any test has, and what bounds it
+    assert prior_precision(wide, np.full(400, 10.0), 1 / 36) < 1.2 / 36
+    assert prior_precision(wide, np.zeros(400), 1.0) == pytest.approx(1 / (1 + REACH**2))
 
 
 def test_the_step_is_the_second_moment_of_the_posterior():
@@ -191,13 +194,6 @@ def test_the_hub_of_a_star_is_not_carried_off_by_its_leaves(weighting):
     assert fit.status_[0] == "ok"
     assert np.abs(fit.difficulty_).max() < 15
     assert fit.se_.max() < 10
-
-
-def test_the_bound_is_of_no_consequence_where_difficulties_were_measured():
-    beta = np.random.default_rng(3).normal(0, 6, 400)  # a wider spread than any test has
-    information = np.full(400, 10.0)
-    assert prior_precision(beta, information, 1 / 36) < 1.2 / 36
-    assert prior_precision(beta, np.zeros(400), 1.0) == pytest.approx(1 / (1 + REACH**2))
 
 
 @pytest.mark.slow
