@@ -1,16 +1,21 @@
-"""A bank with some of its fields changed, wherever it keeps them."""
+"""Banks for tests: of answers, and with some of their fields changed, wherever they keep them."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
 from typing import Any
 
+from spectral_irt import SpectralRasch
 from spectral_irt.bank import Bank
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import Calibration
 
 OF_EVIDENCE = {each.name for each in fields(Evidence)}
 OF_CALIBRATION = {each.name for each in fields(Calibration)}
+
+
+def bank_of(responses: Any, **options: Any) -> Bank:
+    return Bank.from_fit(SpectralRasch(**options).fit(responses), responses)
 
 
 def changed(bank: Bank, **changes: Any) -> Bank:

@@ -1,7 +1,5 @@
 """Analysis: everything from the same numbers, each computed once; its text and files are those of the command."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -12,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import sparse
 
 import spectral_irt as si
+from drawn import drawn
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.model_tests import score_split
+from split import in_blocks
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
@@ -47,27 +48,23 @@ def content(value: Any) -> Any:
 
 
 class CountingEngine(LocalEngine):
-    """Remembers which kernels ran, over what and with what."""
-
     def __init__(self) -> None:
         super().__init__(threads=1)
         self.runs: Counter[Any] = Counter()
 
     def map(self, kernel: Callable[..., Any], parts: Sequence[Any], *args: Any, each: Any = ()) -> Iterator[Any]:
-        name = f"{kernel.__module__}.{kernel.__qualname__}"
-        self.runs[name, content(tuple(parts)), content(args), content(tuple(each))] += 1
+        self.runs[kernel.__qualname__, content(tuple(parts)), content(args), content(tuple(each))] += 1
         return super().map(kernel, parts, *args, each=each)
 
     def times(self, kernel: str) -> int:
-        return sum(number for (name, *_), number in self.runs.items() if name.endswith(kernel))
+        return sum(number for (name, *_), number in self.runs.items() if name == kernel)
 
 
 @pytest.fixture
 def counted() -> tuple[si.Analysis, CountingEngine]:
     engine = CountingEngine()
     answers = si.simulate.rasch(700, 12, seed=3).responses.using(engine)
-    blocks = [answers.take_persons(np.arange(start, start + 100)).blocks[0] for start in range(0, 700, 100)]
-    responses = Responses(tuple(blocks), answers.items, answers.persons, engine=engine)
+    responses = in_blocks(answers, 100).using(engine)
     fit = si.SpectralRasch().fit(responses)
     engine.runs.clear()
     return fit.analyse(responses), engine
@@ -75,47 +72,31 @@ def counted() -> tuple[si.Analysis, CountingEngine]:
 
 def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> None:
     study, engine = counted
-    for _ in range(2):
-        study.persons()
-        study.item_fit()
-        study.reliability()
-        study.model_test()
-        study.summary()
-        study.record()
-        study.tables()
-        study.ranking()
+    for name in 2 * ("persons", "item_fit", "reliability", "model_test", "summary", "record", "tables", "ranking"):
+        getattr(study, name)()
     runs = engine.runs.copy()
     assert len(runs) > 20
     # Warm's and maximum likelihood; Warm's of four data sets drawn to see how many people are erratic by chance.
     # And the steps to the population of EAP reliability.
-    assert 2 + 4 + 3 < engine.times("persons.abilities._solved") < 2 + 4 + 15
+    assert 2 + 4 + 3 < engine.times("_solved") < 2 + 4 + 15
     own = content(study.responses.blocks)
     # Both tests between halves divide people; alpha is asked by the reliability and item by item; Hausman's test and
     # the reliability each begin with a population; patterns of answers are looked for by those who look at pairs, too.
-    twice = {
-        "spectral_irt.inference.groups.grouping.ability_and_level",
-        "spectral_irt.inference.items.classical._with_score",
-        "spectral_irt.estimators.population.expected_counts",
-        "spectral_irt.estimators.population._passed_last",
-        "spectral_irt.data.same_items._pattern_keys",
-        "spectral_irt.data.block.Block.take",
-    }
+    twice = {"ability_and_level", "_with_score", "expected_counts", "_passed_last", "_pattern_keys", "Block.take"}
     assert {name for (name, parts, *_), n in runs.items() if parts == own and n > 1} <= twice
     # The comparison of two halves fits each of them, and a fit looks at the design of its data more than once.
     engine.runs.clear()
     score_split(study.calibration, study.responses, "ability")
     alone = engine.runs
     again = {key[0]: number for key, number in runs.items() if number > max(1, alone[key])}
-    light = {f"spectral_irt.data.{name}" for name in ("thresholds.counts_and_scores", "thresholds.rows_of")}
-    assert again.keys() <= twice | light
+    assert again.keys() <= twice | {"counts_and_scores", "rows_of"}  # these are light
 
 
 def test_the_counting_engine_counts(counted: tuple[si.Analysis, CountingEngine]) -> None:
-    """What is asked of two analyses runs twice."""
     study, engine = counted
     study.persons()
     si.Analysis(study.calibration, study.responses).persons()
-    assert engine.times("persons.abilities._solved") == 2
+    assert engine.times("_solved") == 2
     assert max(engine.runs.values()) == 2
 
 
@@ -125,8 +106,7 @@ def test_another_scale_computes_nothing_anew(counted: tuple[si.Analysis, Countin
     before = sum(engine.runs.values())
     scaled = columns_of(study.rescale(500, 100).persons)
     assert sum(engine.runs.values()) == before
-    assert scaled["measure"].mean() == pytest.approx(500)
-    assert scaled["measure"].std() == pytest.approx(100)
+    assert (scaled["measure"].mean(), scaled["measure"].std()) == pytest.approx((500, 100))
     assert "measure" not in columns_of(study.persons)
 
 
@@ -150,17 +130,14 @@ def test_residuals_are_answers_minus_expectations() -> None:
     table = study.residuals()
     assert table.columns == ["person", "item", "response", "expected", "residual", "z"]
     assert len(table) == lsat.n_responses
-    ability = dict(zip(study.persons()["person"].to_list(), study.persons()["ability"].to_list(), strict=True))
-    difficulty = dict(zip(study.calibration.labels.tolist(), study.calibration.difficulty.tolist(), strict=True))
+    ability = dict(study.persons().select("person", "ability").iter_rows())
+    difficulty = dict(study.calibration.items().select("item", "difficulty").iter_rows())
     for row in table.sample(50, seed=1).iter_rows(named=True):
         p = 1 / (1 + np.exp(difficulty[row["item"]] - ability[row["person"]]))
-        assert row["expected"] == pytest.approx(p)
-        assert row["residual"] == pytest.approx(row["response"] - p)
-        assert row["z"] == pytest.approx((row["response"] - p) / np.sqrt(p * (1 - p)))
+        away = row["response"] - p
+        expected = (p, away, away / np.sqrt(p * (1 - p)))
+        assert (row["expected"], row["residual"], row["z"]) == pytest.approx(expected)
     assert table["response"].sum() == lsat.item_scores.sum()
-
-
-# ------------------------------------------------------------------------- the command says and writes the same
 
 
 @pytest.fixture
@@ -170,11 +147,10 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COLUMNS", "80")
     rng = np.random.default_rng(1)
     slope = np.where(np.arange(14) == 3, 0.3, np.where(np.arange(14) == 7, 3.0, 1.0))
-    theta, beta = rng.normal(0, 1.2, (600, 1)), np.linspace(-1.5, 1.5, 14)
-    table = (rng.random((600, 14)) < 1 / (1 + np.exp(-slope * (theta - beta)))).astype(int)
+    table = drawn(rng, slope * (rng.normal(0, 1.2, (600, 1)) - np.linspace(-1.5, 1.5, 14))).astype(int)
     table[:, 13] = 1
-    rows = [f"s{k},{','.join(map(str, row))}" for k, row in enumerate(table.tolist())]
-    Path("answers.csv").write_text("\n".join(["student," + ",".join(f"q{k}" for k in range(14)), *rows]) + "\n")
+    frame = pl.DataFrame(table, schema=[f"q{k}" for k in range(14)])
+    frame.insert_column(0, pl.Series("student", [f"s{k}" for k in range(600)])).write_csv("answers.csv")
     return "answers.csv"
 
 
@@ -187,9 +163,7 @@ def without_times(paragraph: str) -> str:
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "results"]])
-def test_the_summary_is_what_the_command_prints(
-    answers: str, options: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_summary_is_what_the_command_prints(answers, options, capsys):
     assert main(["fit", answers, *options]) == 0
     *printed, places = paragraphs(capsys.readouterr().out)
     assert places.startswith("Results are in" if options else "Nothing was saved")

@@ -1,12 +1,13 @@
 """Anchored calibration: values kept, scale kept, unbiased, displacement, and what is wrong with anchors."""
 
-from __future__ import annotations
-
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from changed_bank import bank_of
+from drawn import drawn
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
 from spectral_irt.bank.anchors import Anchors
@@ -18,7 +19,8 @@ from spectral_irt.inference.joint_errors import JointErrors
 def test_anchored_items_keep_their_values_to_the_bit() -> None:
     data = simulate.rasch(500, 10, seed=1)
     anchors = {0: 0.1 + 0.2, 3: -1 / 3, 7: 1.23456789012345}
-    fit = anchored_fit(data.responses, anchors)
+    fit = anchored_fit(data.responses, {**anchors, "gone": 1.0})
+    assert [finding.items for finding in fit.findings_ if finding.code == "unused_anchors"] == [("gone",)]
     assert [fit.difficulty_[k] for k in anchors] == list(anchors.values())
     assert fit.anchored_.tolist() == [k in anchors for k in range(10)]
     assert [fit.status_[k] for k in anchors] == ["anchored"] * 3
@@ -59,20 +61,17 @@ def test_displacement_finds_the_anchor_that_has_changed() -> None:
         anchors[1] += 0.8
         fit = anchored_fit(data.responses, anchors)
         assert fit.displacement_[1] == pytest.approx(-0.8, abs=4 * fit.displacement_se_[1])
-        z = (fit.displacement_ / fit.displacement_se_)[:n_anchors]
-        assert int(np.argmax(np.abs(z))) == 1
-        found = [finding for finding in fit.findings_ if finding.code == "displaced_anchors"]
-        assert len(found) == 1
-        assert 1 in found[0].items
+        assert np.argmax(np.abs(fit.displacement_ / fit.displacement_se_)[:n_anchors]) == 1
+        (found,) = [finding for finding in fit.findings_ if finding.code == "displaced_anchors"]
+        assert 1 in found.items
     table = fit.displacements()
     assert table.columns == ["item", "anchor", "free", "displacement", "se", "z"]
     assert {"anchored", "displacement", "displacement_se"} <= set(fit.items().columns)
 
 
 def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
-    nan = np.nan
     rng = np.random.default_rng(5)
-    table = np.full((400, 6), nan)
+    table = np.full((400, 6), np.nan)
     table[:, :4] = rng.random((400, 4)) < 0.5
     table[:30, 4] = 1  # everybody right
     table[50:90, 5] = rng.random(40) < 0.5
@@ -81,19 +80,15 @@ def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
     assert np.all(np.isfinite(fit.difficulty_))
     assert fit.difficulty_[4] < fit.difficulty_[5]
     assert fit.status_[4] == "all right"
-
     strict = anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2}, regularization=0)
     assert np.isnan(strict.difficulty_[4])
     assert [f.items for f in strict.findings_ if f.code == "items_left_out"] == [(4,)]
-    fixed = anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2}, regularization=2.0)
-    assert fixed.regularization_.alpha == 2.0
+    assert anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2}, regularization=2.0).regularization_.alpha == 2.0
 
 
 def test_a_form_without_any_anchor() -> None:
-    table = np.full((400, 8), np.nan)
-    rng = np.random.default_rng(5)
-    table[:200, :4] = rng.random((200, 4)) < 0.5
-    table[200:, 4:] = rng.random((200, 4)) < 0.5
+    table = (np.random.default_rng(5).random((400, 8)) < 0.5).astype(float)
+    table[200:, :4], table[:200, 4:] = np.nan, np.nan
     fit = anchored_fit(table, {0: 1.0, 1: 1.0})
     assert fit.status_.tolist() == ["anchored"] * 2 + ["ok"] * 2 + ["unlinked"] * 4
     assert [f.items for f in fit.findings_ if f.code == "untied_items"] == [(4, 5, 6, 7)]
@@ -101,21 +96,18 @@ def test_a_form_without_any_anchor() -> None:
 
 
 def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
-    data = simulate.rasch(800, 12, seed=6)
-    first = data.responses.take_persons(np.arange(400))
-    bank = Bank.from_fit(SpectralRasch().fit(first), first).rescale(mean=500, sd=100)
-    bank.save(tmp_path / "bank")
-    second = data.responses.take_persons(np.arange(400, 800))
-    sources = (bank, tmp_path / "bank", str(tmp_path / "bank"), bank.calibration)
-    fits = [anchored_fit(second, source) for source in sources]
-    for fit in fits:
+    data = simulate.rasch(800, 12, seed=6).responses
+    bank, second = bank_of(data.take_persons(np.arange(400))), data.take_persons(np.arange(400, 800))
+    bank = bank.rescale(mean=500, sd=100)
+    folder = bank.save(tmp_path / "bank")
+    for source in (folder, str(folder), bank.calibration, bank):
+        fit = anchored_fit(second, source)
         assert np.array_equal(fit.difficulty_, bank.difficulty)
         assert np.array_equal(fit.anchor_se_, bank.se)
         assert fit.calibration_.scale == bank.scale
-    again = Bank.from_fit(fits[0], second)
+    again = Bank.from_fit(fit, second)
     assert again.calibration.anchored.all()
     assert np.array_equal(again.se, bank.se)  # where the anchors come from, not the 0 they have here
-
     path = tmp_path / "anchors.csv"
     path.write_text("item,difficulty,se\n0,0.5,0.1\n5,,\n3,-1e0,\n0,0.5,0.1\n", encoding="utf-8")
     fit = anchored_fit(second, path)
@@ -123,14 +115,8 @@ def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
     assert fit.anchor_se_[0] == 0.1
 
 
-def test_unused_anchors_are_noted() -> None:
-    data = simulate.rasch(300, 6, seed=7)
-    fit = anchored_fit(data.responses, {0: 0.0, "gone": 1.0})
-    assert [finding.items for finding in fit.findings_ if finding.code == "unused_anchors"] == [("gone",)]
-
-
 @pytest.mark.parametrize(
-    ("text", "error", "words"),
+    ("anchors", "error", "words"),
     [
         ("item,difficulty\n1,0.5\n1,0.6\n2,0\n", OptionError, "'1' more than once"),
         ("item,difficulty\n1,hard\n", ReadError, "line 2.*'hard'"),
@@ -139,43 +125,30 @@ def test_unused_anchors_are_noted() -> None:
         ("item,difficulty\n1,500\n", OptionError, "logits"),
         ("item,difficulty\n1,49\n2,-49\n", OptionError, "beyond 20 logits"),
         ("item,difficulty\nq1,1\nq2,2\n", OptionError, "none of its items.*'q1', 'q2'"),
+        ({0: "x"}, OptionError, "no number as difficulty, but 'x'"),
+        ({9: 1.0}, DesignError, "anchored item"),  # which nobody answered
+        (5, OptionError, "not a int"),
+        (None, OptionError, "anchors is missing"),
+        (Path("nowhere"), BankError, "there is no bank"),
     ],
 )
-def test_anchor_files_that_will_not_do(tmp_path: Path, text: str, error: type[Exception], words: str) -> None:
-    path = tmp_path / "anchors.csv"
-    path.write_text(text, encoding="utf-8")
+def test_anchors_that_will_not_do(tmp_path: Path, anchors: Any, error: type[Exception], words: str) -> None:
+    if isinstance(anchors, str):
+        (tmp_path / "anchors.csv").write_text(anchors, encoding="utf-8")
+        anchors = tmp_path / "anchors.csv"
+    table = np.column_stack([simulate.rasch(100, 5, seed=8).responses.to_dense(), np.full(100, np.nan)])
     with pytest.raises(error, match=words):
-        anchored_fit(simulate.rasch(100, 5, seed=8).responses, path)
-
-
-def test_other_bad_anchors() -> None:
-    data = simulate.rasch(100, 5, seed=8).responses
-    with pytest.raises(OptionError, match="none of its items"):
-        anchored_fit(data, {"a": 1.0})
-    with pytest.raises(OptionError, match="no number as difficulty, but 'x'"):
-        anchored_fit(data, {0: "x"})
-    with pytest.raises(OptionError, match="not a int"):
-        anchored_fit(data, 5)
-    with pytest.raises(OptionError, match="anchors is missing"):
-        AnchoredRasch().fit(data)
-    with pytest.raises(BankError, match="there is no bank"):
-        anchored_fit(data, "nowhere")
+        AnchoredRasch(anchors).fit(Responses.from_wide(table, items=[0, 1, 2, 3, 4, 9]))
     with pytest.raises(OptionError, match="`regularization` is -1"):
-        anchored_fit(data, {0: 1.0}, regularization=-1)
-    with pytest.raises(DesignError, match="anchored item"):
-        table = np.column_stack([np.full(100, np.nan), data.to_dense()])
-        anchored_fit(Responses.from_wide(table), {0: 1.0})
+        anchored_fit(table, {0: 1.0}, regularization=-1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("se", ["dense", "one-pass"])
 @pytest.mark.parametrize("moved", [3.0, -3.0])
 def test_displacement_of_a_far_anchor_has_the_error_it_says(moved: float, se: str) -> None:
-    """Three logits harder or easier, with 50 people: found every time, and the standard error is the spread.
-
-    Over R trials the spread has a standard error of 1 / sqrt(2 (R - 1)) of itself; 4 of these, and a tenth for the
-    error's own bias with 50 people.
-    """
+    """Over R trials the spread has a standard error of 1 / sqrt(2 (R - 1)) of itself; 4 of these, and a tenth for the
+    error's own bias with 50 people."""
     trials, beta, item = 60, np.linspace(-1.5, 1.5, 16), 6
     truth = beta.copy()
     truth[item] = 0.0
@@ -183,9 +156,7 @@ def test_displacement_of_a_far_anchor_has_the_error_it_says(moved: float, se: st
     rng = np.random.default_rng(11)
     found, errors, flagged = [], [], 0
     for _ in range(trials):
-        theta = rng.normal(size=50)
-        data = (rng.random((50, 16)) < 1 / (1 + np.exp(truth - theta[:, None]))).astype(float)
-        fit = anchored_fit(data, anchors, se=se, threads=1)
+        fit = anchored_fit(drawn(rng, rng.normal(size=(50, 1)) - truth), anchors, se=se, threads=1)
         found.append(fit.displacement_[item])
         errors.append(fit.displacement_se_[item])
         flagged += any(item in one.items for one in fit.findings_ if one.code == "displaced_anchors")
@@ -199,7 +170,6 @@ def test_displacement_of_a_far_anchor_has_the_error_it_says(moved: float, se: st
 
 
 def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> None:
-    """Items that everybody got right, or that nothing links, are estimated anew, and named."""
     rng = np.random.default_rng(5)
     first = np.full((400, 10), np.nan)
     first[:300, :7] = rng.random((300, 7)) < 0.6
@@ -222,9 +192,6 @@ def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> No
         anchored_fit(Responses.from_wide(second[:, 6:9], items=[6, 7, 8]), bank)
 
 
-# ------------------------------------------------------------------------------------ errors of the anchors
-
-
 @pytest.mark.parametrize("se", ["dense", "multiplier"])
 def test_errors_of_the_anchors_are_passed_on_as_free_items_follow_them(se: str) -> None:
     """Var = sandwich + D errors D', D by moving each anchor a little and fitting again."""
@@ -235,16 +202,15 @@ def test_errors_of_the_anchors_are_passed_on_as_free_items_follow_them(se: str) 
     plain, told = (anchored_fit(data, given, se=se, regularization=0) for given in (anchors, table))
     follow = np.empty((9, 3))
     for k in range(3):
-        up, down = (
-            anchored_fit(data, {**anchors, k: anchors[k] + h}, se="none", regularization=0) for h in (0.05, -0.05)
-        )
-        follow[:, k] = (up.difficulty_ - down.difficulty_) / 0.1
+        moved = [{**anchors, k: anchors[k] + h} for h in (0.05, -0.05)]
+        up, down = (anchored_fit(data, each, se="none", regularization=0).difficulty_ for each in moved)
+        follow[:, k] = (up - down) / 0.1
     expected = np.sqrt(plain.se_**2 + follow**2 @ errors**2)[3:]
     np.testing.assert_allclose(told.se_[3:], expected, rtol=0.01 if se == "dense" else 0.25)
     assert np.all(told.se_[3:] > plain.se_[3:])
     assert (told.se_[:3] == 0).all()
-    said = [next(one.sentence for one in fit.findings_ if one.code == "anchored") for fit in (plain, told)]
-    assert said == [
-        "3 items are anchored; the anchors came without standard errors and count as exact.",
-        "3 items are anchored; the anchors' standard errors are passed on to the other items.",
-    ]
+    for fit, words in (
+        (plain, "without standard errors and count as exact"),
+        (told, "are passed on to the other items"),
+    ):
+        assert words in next(one.sentence for one in fit.findings_ if one.code == "anchored")

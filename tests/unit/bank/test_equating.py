@@ -1,7 +1,5 @@
 """Equated scores against root finding, their gradients against differences, their errors against simulation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +7,11 @@ import pytest
 from scipy.optimize import brentq
 
 import spectral_irt as si
+from drawn import drawn
 from spectral_irt.errors import BankError, OptionError
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.scores.equating import equate_forms, equated
-
-sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+from spectral_irt.model import sigmoid
 
 
 def by_roots(first, second, shift=0.0, slope=1.0):
@@ -31,8 +29,7 @@ NAMES_B = [f"c{k}" for k in range(COMMON)] + [f"b{k}" for k in range(ONLY_B)]
 
 
 def answers(beta, names, mean, people, rng):
-    theta = rng.normal(mean, 1, people)
-    return si.Responses.from_wide((rng.random((people, len(beta))) < sigmoid(theta[:, None] - beta)) * 1.0, items=names)
+    return si.Responses.from_wide(drawn(rng, rng.normal(mean, 1, (people, 1)) - beta), items=names)
 
 
 def two_fits(seed, people=600):
@@ -55,16 +52,24 @@ def test_there_and_back_is_where_it_began():
     np.testing.assert_allclose(equated(A, A).equated, np.arange(len(A) + 1), atol=1e-6)
 
 
+def slopes(function, forms, which, h):
+    """The derivatives of function(*forms) by the difficulties of one of the forms, by differences."""
+    found = []
+    for k in range(len(forms[which])):
+        sides = []
+        for sign in (1, -1):
+            moved = [form.copy() for form in forms]
+            moved[which][k] += sign * h
+            sides.append(function(*moved))
+        found.append((sides[0] - sides[1]) / (2 * h))
+    return np.array(found)
+
+
 def test_gradients_are_differences():
-    found, h = equated(A, B, -0.3, 1.2), 1e-5
+    found = equated(A, B, -0.3, 1.2)
     for which, gradient in ((0, found.by_first), (1, found.by_second)):
-        for k in (0, 5, -1):
-            sides = []
-            for sign in (1, -1):
-                forms = [A.copy(), B.copy()]
-                forms[which][k] += sign * h
-                sides.append(by_roots(*forms, -0.3, 1.2))
-            np.testing.assert_allclose(gradient[1:-1, k], (sides[0] - sides[1]) / (2 * h), atol=1e-5)
+        expected = slopes(lambda a, b: by_roots(a, b, -0.3, 1.2), (A, B), which, 1e-5)
+        np.testing.assert_allclose(gradient[1:-1].T, expected, atol=1e-5)
 
 
 def test_two_banks_agree_with_root_finding_on_the_linked_scale():
@@ -83,7 +88,7 @@ def test_two_banks_agree_with_root_finding_on_the_linked_scale():
 def test_errors_are_the_delta_method_over_both_calibrations():
     """The variance by brute force: the whole chain of link and equating, differentiated item by item."""
     _, (a, b) = two_fits(6)
-    found, h = si.equate(a, b, "mean"), 1e-4
+    found = si.equate(a, b, "mean")
     link = si.link(a, b, "mean")
     common_a = [NAMES_A.index(name) for name in link.item]
     common_b = [NAMES_B.index(name) for name in link.item]
@@ -94,15 +99,7 @@ def test_errors_are_the_delta_method_over_both_calibrations():
     x, y = a.difficulty_, b.difficulty_
     variance = link.excess**2 / len(common_a) * (equated(x, y, -link.shift).by_ability[1:-1]) ** 2
     for which, covariance in ((0, a.covariance()), (1, b.covariance())):
-        gradient = []
-        for k in range(len((x, y)[which])):
-            sides = []
-            for sign in (1, -1):
-                moved = [x.copy(), y.copy()]
-                moved[which][k] += sign * h
-                sides.append(whole(*moved))
-            gradient.append((sides[0] - sides[1]) / (2 * h))
-        g = np.array(gradient)
+        g = slopes(whole, (x, y), which, 1e-4)
         variance += np.einsum("is,ij,js->s", g, covariance, g)
     np.testing.assert_allclose(found.se[0][1:-1], np.sqrt(variance), rtol=1e-3)
 
@@ -124,56 +121,39 @@ def test_errors_are_those_of_repeated_samples():
     assert inside.mean() == pytest.approx(0.95, abs=0.045)
 
 
-def test_ends_are_by_convention_and_have_no_error():
-    _, (a, b) = two_fits(8)
+def test_ends_are_by_convention_and_forms_may_be_some_of_the_items():
+    data, (a, b) = two_fits(8)
     columns = si.equate(a, b).columns()
     n, m = len(A), len(B)
     assert columns["score"].tolist() == [*range(n + 1), *range(m + 1)]
     assert columns["from"].tolist() == ["A"] * (n + 1) + ["B"] * (m + 1)
-    for k, expected in ((0, 0), (n, m), (n + 1, 0), (n + m + 1, n)):
-        assert columns["equated"][k] == expected
-        assert np.isnan(columns["se"][k])
-        assert np.isinf(columns["ability"][k])
-    assert np.isfinite(columns["se"]).sum() == n + m - 2
-
-
-def test_forms_may_be_some_of_the_items():
-    _, (a, b) = two_fits(8)
-    shift = si.link(a, b).shift
-    some_a, some_b = NAMES_A[5:15], NAMES_B[:12]
-    found = si.equate(a, b, items_a=some_a, items_b=some_b)
-    expected = by_roots(a.difficulty_[5:15], shift + b.difficulty_[:12])
+    ends = [0, n, n + 1, n + m + 1]
+    assert columns["equated"][ends].tolist() == [0, m, 0, n]
+    assert np.isinf(columns["ability"][ends]).all()
+    assert np.flatnonzero(np.isnan(columns["se"])).tolist() == ends
+    found = si.equate(a, b, items_a=NAMES_A[5:15], items_b=NAMES_B[:12])
+    expected = by_roots(a.difficulty_[5:15], si.link(a, b).shift + b.difficulty_[:12])
     np.testing.assert_allclose(found.equated[0][1:-1], expected, atol=1e-6)
-    with pytest.raises(OptionError, match="'zz'"):
-        si.equate(a, b, items_a=["zz"])
-    with pytest.raises(OptionError, match="more than once"):
-        si.equate(a, b, items_b=["c0", "c0"])
+    for options, words in (({"items_a": ["zz"]}, "'zz'"), ({"items_b": ["c0", "c0"]}, "more than once")):
+        with pytest.raises(OptionError, match=words):
+            si.equate(a, b, **options)
     with pytest.raises(BankError, match="share 0 items"):
         si.equate(a, si.SpectralRasch().fit(np.random.default_rng(0).integers(0, 2, (50, 5))))
-
-
-def test_without_standard_errors_there_are_scores_all_the_same():
-    rng = np.random.default_rng(3)
-    fits = [si.SpectralRasch(se="none").fit(answers(*each, 0.0, 300, rng)) for each in ((A, NAMES_A), (B, NAMES_B))]
-    found = si.equate(*fits)
-    assert np.isnan(found.se[0]).all()
-    assert np.isfinite(found.equated[0]).all()
+    without = si.equate(*(si.SpectralRasch(se="none").fit(each) for each in data))
+    assert np.isnan(without.se[0]).all()
+    assert np.isfinite(without.equated[0]).all()
 
 
 def test_forms_of_one_calibration_share_its_errors():
     """Booklets of one analysis: the joint covariance, by differences; a form is itself without any error."""
     rng = np.random.default_rng(2)
-    table = (rng.random((300, 12)) < sigmoid(rng.normal(size=300)[:, None] - np.linspace(-1, 1, 12))) * 1.0
+    table = drawn(rng, rng.normal(size=(300, 1)) - np.linspace(-1, 1, 12))
     table[:150, 8:], table[150:, :4] = np.nan, np.nan
     study = si.SpectralRasch().fit(table).analyse(table)
     found = study.equate("form 1", "form 2")
-    beta, covariance, h = study.calibration.difficulty, study.covariance(), 1e-4
+    beta, covariance = study.calibration.difficulty, study.covariance()
     np.testing.assert_allclose(found.equated[0][1:-1], by_roots(beta[:8], beta[4:]), atol=1e-6)
-    gradient = []
-    for k in range(12):
-        up, down = (beta + sign * h * np.eye(12)[k] for sign in (1, -1))
-        gradient.append((by_roots(up[:8], up[4:]) - by_roots(down[:8], down[4:])) / (2 * h))
-    g = np.array(gradient)
+    g = slopes(lambda b: by_roots(b[:8], b[4:]), (beta,), 0, 1e-4)
     np.testing.assert_allclose(found.se[0][1:-1], np.sqrt(np.einsum("is,ij,js->s", g, covariance, g)), rtol=1e-3)
     by_labels = study.equate(range(8), range(4, 12))
     np.testing.assert_allclose(by_labels.se[0][1:-1], found.se[0][1:-1])

@@ -1,21 +1,24 @@
-"""Files for other programs: names, codes, columns, and readers that know nothing of us."""
-
-from __future__ import annotations
+"""Files for other programs: names, codes, columns; and adaptive testing with a bank."""
 
 import csv
 import io
+import json
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 import pytest
 
+import spectral_irt as si
+from changed_bank import bank_of
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.bank import Bank, anchored_fit
-from spectral_irt.bank.export import CODES, LAYOUT, adaptive_text, ifile, pfile, winsteps_text
+from spectral_irt.bank.adaptive import next_item
+from spectral_irt.bank.export import CODES, adaptive_text, ifile, pfile, winsteps_text
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Responses
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import BankError, OptionError
 
 NAMES = [
     *("ENTRY", "MEASURE", "STATUS", "COUNT", "SCORE", "ERROR", "IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD"),
@@ -30,12 +33,6 @@ def data() -> Responses:
     table = simulate.rasch(200, 6, seed=1).responses.to_dense()
     table[:, 4], table[:, 5] = 1, np.nan
     return Responses.from_wide(table, items=['q"1', "q,2", "q\n3", "q4", "easy", "unseen"])
-
-
-def read_fixed(text: str, widths: list[int]) -> list[list[str]]:
-    limits = np.cumsum([0, *widths])
-    lines = text.splitlines()[2:]
-    return [[line[a:b].strip() for a, b in zip(limits, [*limits[1:], None], strict=True)] for line in lines]
 
 
 def test_items(data: Responses) -> None:
@@ -56,32 +53,23 @@ def test_items(data: Responses) -> None:
 def test_fixed_columns_stand_where_winsteps_has_them(data: Responses) -> None:
     columns = ifile(SpectralRasch().fit(data))
     text = winsteps_text(columns, "fixed", title="ITEM file")
-    lines = text.splitlines()
-    assert lines[0] == "; ITEM file"
-    assert lines[1].startswith(";")
-    assert lines[1].split()[:6] == [";ENTRY", "MEASURE", "ST", "COUNT", "SCORE", "ERROR"]
-    rows = read_fixed(text, WIDTHS)
+    title, head, *_ = text.splitlines()
+    assert title == "; ITEM file"
+    assert head.split()[:6] == [";ENTRY", "MEASURE", "ST", "COUNT", "SCORE", "ERROR"]
+    limits = [*np.cumsum([0, *WIDTHS]), None]
+    rows = [[line[a:b].strip() for a, b in pairwise(limits)] for line in text.splitlines()[2:]]
     assert [row[0] for row in rows] == ["", "", "", "", ";", ";"]  # a comment for items without a proper measure
     assert [int(row[1]) for row in rows] == [1, 2, 3, 4, 5, 6]
     assert [float(row[2]) for row in rows[:5]] == pytest.approx(columns["MEASURE"][:5], abs=0.005)
     assert [float(row[4]) for row in rows] == columns["COUNT"].tolist()
     assert [row[-1] for row in rows] == ['q"1', "q,2", "q 3", "q4", "easy", "unseen"]
-
-
-def test_columns_that_overflow_are_widened() -> None:
-    data = simulate.rasch(50, 3, seed=2).responses
-    columns = ifile(SpectralRasch().fit(data), scale=Scale(5_000_000, 1_000_000))
-    row = winsteps_text(columns, "fixed").splitlines()[2].split()
-    assert float(row[1]) == pytest.approx(columns["MEASURE"][0], abs=0.01)
-    assert row[2] == "1"
-
-
-def test_tabs_and_titles(data: Responses) -> None:
-    text = winsteps_text(ifile(SpectralRasch().fit(data)), "tab")
-    assert text.splitlines()[0].split("\t")[:3] == NAMES[:3]
-    assert winsteps_text(ifile(SpectralRasch().fit(data)), "fixed", title="two\nlines").startswith("; two lines\n")
+    assert winsteps_text(columns, "fixed", title="two\nlines").startswith("; two lines\n")
+    assert winsteps_text(columns, "tab").splitlines()[0].split("\t")[:3] == NAMES[:3]
     with pytest.raises(OptionError, match="'csv', 'tab', 'fixed'"):
         winsteps_text({}, "xls")
+    wide = ifile(SpectralRasch().fit(data), scale=Scale(5_000_000, 1_000_000))  # more than the columns hold
+    row = winsteps_text(wide, "fixed").splitlines()[2].split()
+    assert (float(row[1]), row[2]) == (pytest.approx(wide["MEASURE"][0], abs=0.01), "1")
 
 
 def test_scale_and_displacement(data: Responses) -> None:
@@ -96,15 +84,14 @@ def test_scale_and_displacement(data: Responses) -> None:
 
 
 def test_persons(data: Responses) -> None:
-    persons = {
-        "person": np.array(["a", "b", "c", "d"], dtype=object),
-        "n": np.array([5, 5, 5, 0]),
-        "score": np.array([5, 0, 3, 0]),
-        "ability": np.array([3.0, -3.0, 0.5, np.nan]),
-        "se": np.array([1.5, 1.5, 0.9, np.nan]),
-        "infit": np.array([np.nan, np.nan, 1.1, np.nan]),
-        "extreme": np.array([True, True, False, False]),
-    }
+    names, nan = ("person", "n", "score", "ability", "se", "infit", "extreme"), np.nan
+    rows = [
+        ("a", 5, 5, 3.0, 1.5, nan, True),
+        ("b", 5, 0, -3.0, 1.5, nan, True),
+        ("c", 5, 3, 0.5, 0.9, 1.1, False),
+        ("d", 0, 0, nan, nan, nan, False),
+    ]
+    persons = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
     columns = pfile(persons, scale=Scale(500, 100))
     assert list(columns) == [*NAMES, "NAME"]
     assert columns["STATUS"].tolist() == [0, -1, 1, -2]
@@ -118,7 +105,7 @@ def test_persons(data: Responses) -> None:
 
 
 def test_catsim(data: Responses) -> None:
-    bank = Bank.from_fit(SpectralRasch().fit(data), data).rescale(mean=500, sd=100)
+    bank = bank_of(data).rescale(mean=500, sd=100)
     rows = list(csv.reader(io.StringIO(adaptive_text(bank, "catsim"))))
     assert rows[0] == ["item", "a", "b", "c", "d"]
     assert [row[0] for row in rows[1:]] == data.items.tolist()[:5]
@@ -126,18 +113,87 @@ def test_catsim(data: Responses) -> None:
     assert {(row[1], *row[3:]) for row in rows[1:]} == {("1.0", "0.0", "1.0")}
 
 
-def test_the_layout_is_the_one_of_the_manual() -> None:
-    assert [1, *(width for width, *_ in LAYOUT.values()), 2, 2, 2] == WIDTHS
-
-
 def test_an_infinite_error_is_left_empty() -> None:
-    """Items that share no people with the others have a difficulty within their group and no error that says more."""
     table = simulate.rasch(300, 8, seed=3).responses.to_dense()
     table[:200, 5:], table[200:, :5] = np.nan, np.nan
-    responses = Responses.from_wide(table)
-    bank = Bank.from_fit(SpectralRasch().fit(responses), responses)
+    bank = bank_of(Responses.from_wide(table))
     assert np.isinf(bank.se[5:]).all()
     rows = list(csv.DictReader(io.StringIO(winsteps_text(ifile(bank)))))
     assert [row["ERROR"] == "" for row in rows] == [False] * 5 + [True] * 3
     assert all(row["MEASURE"] for row in rows)
     assert "inf" not in winsteps_text(ifile(bank), "fixed").casefold()
+
+
+@pytest.fixture(scope="module")
+def bank() -> Bank:
+    data = si.simulate.rasch(400, 60, seed=1)
+    return si.SpectralRasch().fit(data.responses).analyse(data.responses).to_bank()
+
+
+@pytest.fixture(scope="module")
+def ordered() -> Bank:
+    answers = si.simulate.partial_credit(800, 12, categories=4, seed=1).responses
+    return si.SpectralPartialCredit().fit(answers).analyse(answers).to_bank()
+
+
+def test_nothing_is_left_and_answers_that_mean_nothing(bank: Bank, ordered: Bank) -> None:
+    assert next_item(bank, dict.fromkeys(bank.items.tolist(), 1)).item is None
+    with pytest.raises(BankError, match="no difficulty for 'nowhere'"):
+        next_item(bank, {"nowhere": 1})
+    with pytest.raises(OptionError, match="an answer is 2"):
+        next_item(bank, {bank.items[0]: 2})
+    with pytest.raises(OptionError, match="an answer is 4; it is one of 0, 1, 2, 3"):
+        next_item(ordered, {ordered.items[0]: 4})
+
+
+def test_the_items_for_other_programs(bank: Bank, ordered: Bank) -> None:
+    rows = json.loads(adaptive_text(bank, "jscat"))
+    assert rows[0]["difficulty"] == pytest.approx(bank.difficulty[0])
+    assert set(rows[0]) == {"id", "difficulty", "discrimination", "guessing", "slipping"}
+    head, first, *_ = adaptive_text(bank, "mirtcat").splitlines()
+    assert head == "item,a1,d,g,u"
+    assert float(first.split(",")[2]) == pytest.approx(-bank.difficulty[0])
+    assert adaptive_text(bank, "adaptivetesting").splitlines()[0] == "ids,a,b,c,d"
+    for program in ("catsim", "adaptivetesting", "jscat"):
+        with pytest.raises(BankError, match=f"{program} knows right and wrong answers only; 0, 1, .* several thresh"):
+            adaptive_text(ordered, program)
+    head, first, *_ = adaptive_text(ordered, "mirtcat").splitlines()
+    assert head == "item,itemtype,a1,ak0,ak1,ak2,ak3,d0,d1,d2,d3"
+    assert [float(d) for d in first.split(",")[-3:]] == pytest.approx(-np.cumsum(ordered.calibration.thresholds[:3]))
+
+
+@pytest.mark.parametrize(("kind", "given"), [("bank", (1, 0, 1)), ("ordered", (2, 3, 1))])
+def test_the_next_item_is_where_the_answer_varies_most_by_enumeration(kind, given, request):
+    bank = request.getfixturevalue(kind)
+    made, answers = bank.calibration, dict(zip(bank.items[[3, 7, 10]].tolist(), given, strict=True))
+    found = next_item(bank, answers, population=(0.2, 1.1))
+    theta = np.linspace(-6, 6, 4001)
+    log = -((theta - 0.2) ** 2) / (2 * 1.1**2)
+    for item, value in answers.items():
+        log += np.log(made.category_probability(theta, item)[:, value])
+    weight = np.exp(log - log.max())
+    mean = np.sum(weight * theta) / weight.sum()
+    assert found.ability == pytest.approx(mean, abs=1e-3)
+    assert found.se == pytest.approx(np.sqrt(np.sum(weight * (theta - mean) ** 2) / weight.sum()), abs=1e-3)
+    variance = {}
+    for item in set(bank.items.tolist()) - set(answers):
+        p = made.category_probability([found.ability], item)[0]
+        k = np.arange(len(p))
+        variance[item] = p @ k**2 - (p @ k) ** 2
+    assert found.item == max(variance, key=lambda item: variance[item])
+
+
+def test_items_on_another_scale_are_not_asked() -> None:
+    rng = np.random.default_rng(3)
+    table = np.full((500, 10), np.nan)
+    table[:300, :6], table[300:, 6:] = rng.random((300, 6)) < 0.6, rng.random((200, 4)) < 0.4
+    answers = si.Responses.from_wide(table)
+    bank = si.SpectralRasch().fit(answers).analyse(answers).to_bank()
+    first = next_item(bank, {})
+    assert first.item in range(6)
+    assert [finding.code for finding in first.findings] == ["several_scales"]
+    assert next_item(bank, dict.fromkeys(range(6), 1)).item is None
+    assert next_item(bank, {8: 1}).item in (6, 7, 9)
+    both = next_item(bank, {7: 1, 8: 0, 0: 1})
+    assert "Answers to 0 do not count" in both.findings[0].sentence
+    assert both.ability == next_item(bank, {7: 1, 8: 0}).ability

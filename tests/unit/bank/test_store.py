@@ -1,13 +1,15 @@
-"""Banks on disk: everything comes back, damage is found, and what was there before is never lost."""
-
-from __future__ import annotations
+"""Banks on disk: everything comes back, damage is found, nothing that was there is lost, whoever else is writing."""
 
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -15,21 +17,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from changed_bank import changed
-from spectral_irt import SpectralRasch, simulate
+from changed_bank import bank_of, changed
+from spectral_irt import simulate
 from spectral_irt.bank import Bank, storage
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import Calibration
-from spectral_irt.data import Finding
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import label_array
-from spectral_irt.errors import BankError, OutputError
+from spectral_irt.errors import BankError, OutputError, StaleBankError
+from spectral_irt.files import draft_beside
 
 
 @pytest.fixture(scope="module")
 def bank() -> Bank:
-    data = simulate.rasch(200, 12, design="sampled", p=0.3, seed=1).responses
-    bank = Bank.from_fit(SpectralRasch().fit(data), data)
+    bank = bank_of(simulate.rasch(200, 12, design="sampled", p=0.3, seed=1).responses)
     difficulty, se = bank.difficulty.copy(), bank.se.copy()
     difficulty[3], se[3] = np.nan, np.nan
     finding = Finding("a", "note", 'one "two" ü', "do", (1, "x"))
@@ -62,10 +64,12 @@ def test_everything_comes_back(bank: Bank, tmp_path: Path) -> None:
     assert table["difficulty"].null_count() == 1
     without = changed(bank, matrix=None)
     assert_same(without, Bank.load(without.save(tmp_path / "no matrix")))
+    with pytest.raises(BankError, match="is a tuple"):  # a label of a strange kind
+        storage.encoded(np.array([("a", 1), None], dtype=object))
 
 
-any_text = st.text(alphabet=st.characters(), max_size=20)  # lone surrogates, control characters, everything
-labels = st.lists(any_text | st.integers() | st.floats(allow_nan=False), min_size=1, max_size=12, unique_by=repr)
+anything = st.text(alphabet=st.characters(), max_size=20) | st.integers() | st.floats(allow_nan=False)
+labels = st.lists(anything, min_size=1, max_size=12, unique_by=repr)  # lone surrogates, control characters, everything
 
 
 @pytest.mark.slow
@@ -83,23 +87,9 @@ def test_labels_survive_exactly(bank: Bank, tmp_path: Path, labels: list[Any]) -
     assert [type(label) for label in again] == [type(label) for label in labels]
 
 
-def test_labels_of_strange_kinds_are_refused() -> None:
-    strange = np.empty(1, dtype=object)
-    strange[0] = ("a", 1)
-    with pytest.raises(BankError, match="is a tuple"):
-        storage.encoded(strange)
-
-
-# ------------------------------------------------------------------------------------------------- damage
-
-
-def saved(bank: Bank, tmp_path: Path) -> Path:
-    return bank.save(tmp_path / "bank")
-
-
 @pytest.mark.parametrize("table", ["items", "categories", "information"])
 def test_a_changed_table_is_found(bank: Bank, tmp_path: Path, table: str) -> None:
-    folder = saved(bank, tmp_path)
+    folder = bank.save(tmp_path / "bank")
     path = next(folder.glob(f"{table}.*.parquet"))
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -112,7 +102,7 @@ def test_a_changed_table_is_found(bank: Bank, tmp_path: Path, table: str) -> Non
 
 
 def test_a_changed_manifest_is_found(bank: Bank, tmp_path: Path) -> None:
-    folder = saved(bank, tmp_path)
+    folder = bank.save(tmp_path / "bank")
     path = folder / "bank.json"
     text = path.read_text()
     path.write_text(text.replace('"unit": ', '"unit": 1'))
@@ -125,17 +115,14 @@ def test_a_changed_manifest_is_found(bank: Bank, tmp_path: Path) -> None:
 
 
 def test_names_outside_the_folder_are_not_opened(bank: Bank, tmp_path: Path) -> None:
-    folder = saved(bank, tmp_path)
+    folder = bank.save(tmp_path / "bank")
     record = json.loads((folder / "bank.json").read_text())
     record.pop("sha256")
-    record["tables"]["items"]["file"] = "../secret.parquet"
-    (folder / "bank.json").write_bytes(storage._sealed(record)[0])
-    with pytest.raises(BankError, match="lies outside"):
-        Bank.load(folder)
-    record["tables"]["items"] = 5
-    (folder / "bank.json").write_bytes(storage._sealed(record)[0])
-    with pytest.raises(BankError, match="cannot be understood"):
-        Bank.load(folder)
+    for lie, words in (({"file": "../secret.parquet"}, "lies outside"), (5, "cannot be understood")):
+        record["tables"]["items"] = {**record["tables"]["items"], **lie} if isinstance(lie, dict) else lie
+        (folder / "bank.json").write_bytes(storage._sealed(record)[0])
+        with pytest.raises(BankError, match=words):
+            Bank.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +137,7 @@ def test_names_outside_the_folder_are_not_opened(bank: Bank, tmp_path: Path) -> 
     ],
 )
 def test_a_resealed_table_that_lies(bank: Bank, tmp_path: Path, table: str, lie: pl.Expr, says: str) -> None:
-    folder = saved(bank, tmp_path)
+    folder = bank.save(tmp_path / "bank")
     record = json.loads((folder / "bank.json").read_text())
     path = folder / record["tables"][table]["file"]
     pl.read_parquet(path).with_columns(lie).write_parquet(path)
@@ -161,42 +148,35 @@ def test_a_resealed_table_that_lies(bank: Bank, tmp_path: Path, table: str, lie:
         Bank.load(folder)
 
 
-# ------------------------------------------------------------------------------- nothing is lost on the way
-
-
 def test_a_bank_replaces_a_bank_and_leaves_no_litter(bank: Bank, tmp_path: Path) -> None:
-    folder = saved(bank, tmp_path)
+    folder = bank.save(tmp_path / "bank")
     other = changed(bank, thresholds=bank.difficulty + 1)
     other.save(folder)
     assert_same(other, Bank.load(folder))
     assert len(list(folder.iterdir())) == 4
     other.save(folder)  # the very same again
     assert_same(other, Bank.load(folder))
+    next(folder.glob("information.*.parquet")).write_bytes(b"damaged")
+    other.save(folder)
+    assert_same(other, Bank.load(folder))
     assert [path.name for path in tmp_path.iterdir()] == ["bank"]
 
 
 @pytest.mark.parametrize("step", range(1, 10))
-def test_a_crash_at_any_step_leaves_the_old_bank_whole(
-    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
+def test_a_crash_at_any_step_leaves_the_old_bank_whole(bank, tmp_path, monkeypatch, step):
     """Each write, flush to disk and move in turn fails, as on a full disk or when the power goes."""
-    folder = saved(bank, tmp_path)
-    calls = 0
+    folder = bank.save(tmp_path / "bank")
+    fails = iter([False] * (step - 1) + [True] + [False] * 20)
 
-    def failing(real: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == step:
-                raise OSError(28, "No space left on device")
-            return real(*args, **kwargs)
-
-        return call
+    def failing(real, *args):
+        if next(fails):
+            raise OSError(28, "No space left on device")
+        return real(*args)
 
     other = changed(bank, thresholds=bank.difficulty + 1)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", failing(os.fsync))
-        patch.setattr(os, "replace", failing(os.replace))
+        patch.setattr(os, "fsync", partial(failing, os.fsync))
+        patch.setattr(os, "replace", partial(failing, os.replace))
         if step <= 8:  # three tables and the manifest, each flushed and moved
             with pytest.raises(OutputError, match="The bank that was there is unchanged"):
                 other.save(folder)
@@ -206,18 +186,8 @@ def test_a_crash_at_any_step_leaves_the_old_bank_whole(
     assert len(list(folder.iterdir())) == 4
 
 
-def test_a_damaged_bank_is_replaced_by_a_whole_one(bank: Bank, tmp_path: Path) -> None:
-    folder = saved(bank, tmp_path)
-    next(folder.glob("information.*.parquet")).write_bytes(b"damaged")
-    bank.save(folder)
-    assert_same(bank, Bank.load(folder))
-
-
 def test_a_first_save_that_fails_leaves_nothing(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", mock.Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OutputError, match="Nothing was written"):
         bank.save(tmp_path / "bank")
     assert list(tmp_path.iterdir()) == []
@@ -233,3 +203,107 @@ def test_other_files_are_not_written_over(bank: Bank, tmp_path: Path) -> None:
         bank.save(tmp_path / "thesis.doc" / "bank")
     (tmp_path / "empty").mkdir()
     assert_same(bank, Bank.load(bank.save(tmp_path / "empty")))
+
+
+def piece(seed: int, users: int = 100) -> Responses:
+    return simulate.rasch(users, 8, difficulty=np.linspace(-1, 1, 8), seed=seed).responses
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return bank_of(piece(0, 300)).save(tmp_path / "bank")
+
+
+def test_a_stale_copy_does_not_replace_somebody_elses_update(folder: Path) -> None:
+    mine, theirs = Bank.load(folder), Bank.load(folder)
+    theirs.update(piece(1)).save(folder)
+    with pytest.raises(StaleBankError, match="has changed since it was loaded"):
+        mine.update(piece(2)).save(folder)
+    assert Bank.load(folder).n_persons == 400
+    Bank.load(folder).update(piece(2)).save(folder)  # load it again, as the message says
+    assert Bank.load(folder).n_persons == 500
+    mine.update(piece(2)).save(folder.parent / "elsewhere")  # or save it elsewhere
+    assert Bank.load(folder.parent / "elsewhere").n_persons == 400
+
+
+def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
+    bank = bank_of(piece(0, 300))
+    folder = bank.save(tmp_path / "bank")
+    Bank.load(folder).update(piece(1)).save(folder)
+    with pytest.raises(StaleBankError):
+        bank.update(piece(2)).save(folder)
+    bank_of(piece(0, 300)).save(folder)  # a calibration from elsewhere replaces what is there, as it always did
+    assert Bank.load(folder).n_persons == 300
+
+
+@pytest.mark.slow
+def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank = Bank.load(folder).update(piece(1))
+    holder = (
+        "from pathlib import Path; from spectral_irt.bank.storage import locked\n"
+        f"with locked(Path({str(folder)!r})): print('held', flush=True); input()"  # until it is told to let go
+    )
+
+    def hold() -> subprocess.Popen[str]:
+        child = subprocess.Popen([sys.executable, "-c", holder], stdin=-1, stdout=-1, text=True)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        return child
+
+    with hold() as child:
+        said = r"another program is writing .* for 0\.3 seconds; try again"
+        with monkeypatch.context() as patch, pytest.raises(OutputError, match=said):
+            patch.setattr(storage, "PATIENCE", 0.3)
+            bank.save(folder)
+        child.kill()  # a killed writer locks nobody out, though its lock file is still there
+    assert (folder / storage.LOCK).exists()
+    assert Bank.load(folder).n_persons == 300
+    with hold() as child:
+        waited = []
+
+        def let_go(pause: float) -> None:  # in the place of waiting
+            waited.append(pause)
+            child.communicate("now\n")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(storage.time, "sleep", let_go)
+            bank.save(folder)
+        assert len(waited) == 1
+    assert Bank.load(folder).n_persons == 400
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json", *3 * [".parquet"]]
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_update(folder: Path) -> None:
+    new = folder.parent / "new"
+    new.mkdir()
+    for seed, place in enumerate((folder, new), start=1):  # such files alone are no bank, and nobody else's either
+        draft_beside(place / "items").write_bytes(b"half a table")
+        (place / "items.0123456789ab.parquet").write_bytes(b"a table without a manifest")
+        assert storage.is_bank(place) == (place == folder)
+        Bank.load(folder).update(piece(seed)).save(place)
+        assert len(os.listdir(place)) == 4
+
+
+@pytest.mark.slow
+def test_three_updates_at_the_same_time_eight_times(folder: Path) -> None:
+    place = folder.parent
+    for number in range(24):
+        data = piece(100 + number)
+        table = pl.DataFrame(data.to_dense().astype(int), schema=[str(k) for k in range(8)], orient="row")
+        table.write_csv(place / f"{number}.csv")
+    one = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    update = [sys.executable, "-m", "spectral_irt", "update", str(folder)]
+    for turn in range(8):
+        children = [
+            subprocess.Popen([*update, str(place / f"{3 * turn + k}.csv")], stdout=-1, stderr=-2, text=True, env=one)
+            for k in range(3)
+        ]
+        for child in children:
+            said, _ = child.communicate(timeout=120)
+            assert child.returncode == 0, said
+        bank = Bank.load(folder)
+        assert bank.n_persons == 300 + 300 * (turn + 1)
+        assert int(bank.n.sum()) == 8 * bank.n_persons
+    assert sorted(data.source for data in bank.data[1:]) == sorted(f"{k}.csv" for k in range(24))
+    assert len(os.listdir(folder)) == 4
+    assert sorted(os.listdir(place)) == sorted(["bank", *(f"{k}.csv" for k in range(24))])

@@ -1,17 +1,17 @@
-"""The classical statistics of items against loops over their definitions."""
-
-from __future__ import annotations
+"""Classical statistics of items, rest scores and slopes against loops over their definitions."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 import spectral_irt as si
 from dense import AWKWARD
-from spectral_irt import simulate
-from spectral_irt.data import Responses
-from spectral_irt.data.block import Block
+from drawn import drawn
+from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
+from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.inference.items import rest_score as restscore
 from spectral_irt.inference.items.classical import (
     Groups,
     abler,
@@ -20,57 +20,61 @@ from spectral_irt.inference.items.classical import (
     item_analysis_columns,
     rises,
 )
+from spectral_irt.inference.items.slopes import _given_the_sum, slopes
+from spectral_irt.model import sigmoid
+from split import in_blocks
 
 
-def rasch(n: int, m: int, seed: int, *, share: float = 1.0, slope: object = 1.0) -> np.ndarray:
+def rasch(n, m, seed, share=1.0):
     rng = np.random.default_rng(seed)
-    theta, beta = rng.normal(size=(n, 1)), np.linspace(-1.5, 1.5, m)
-    x = (rng.random((n, m)) < 1 / (1 + np.exp(-np.asarray(slope) * (theta - beta)))).astype(float)
+    x = drawn(rng, rng.normal(size=(n, 1)) - np.linspace(-1.5, 1.5, m))
     x[rng.random((n, m)) >= share] = np.nan
     return x
 
 
-def correlation(pairs: list[tuple[float, float]]) -> float:
+def study_of(x):
+    responses = Responses.from_wide(x)
+    return si.SpectralRasch().fit(responses).analyse(responses)
+
+
+def correlation(pairs):
     if len(pairs) < 2:
-        return float("nan")
+        return np.nan
     a, b = np.array(pairs).T
-    if a.std() == 0 or b.std() == 0:
-        return float("nan")
-    return float(np.mean((a - a.mean()) * (b - b.mean())) / (a.std() * b.std()))
+    return np.corrcoef(a, b)[0, 1] if a.std() > 0 and b.std() > 0 else np.nan
 
 
-def rests(X: np.ndarray, item: int) -> list[tuple[float, float]]:
+def rests(X, item):
     """The answer to this item, and the share right of the person's other answers."""
-    found = []
-    for row in X:
-        others = [row[j] for j in range(len(row)) if j != item and not np.isnan(row[j])]
-        if not np.isnan(row[item]) and others:
-            found.append((row[item], sum(others) / len(others)))
-    return found
+    others = np.delete(X, item, axis=1)
+    answered = ~np.isnan(X[:, item]) & (~np.isnan(others)).any(axis=1)
+    return [(row[item], np.nanmean(rest)) for row, rest in zip(X[answered], others[answered], strict=True)]
 
 
-def rest_abilities(X: np.ndarray, beta: np.ndarray, item: int, right: float) -> list[float]:
-    """PROX on the other items, of the people with this answer."""
-    found = []
-    for row in X:
-        others = [j for j in range(len(row)) if j != item and not np.isnan(row[j])]
-        if row[item] != right or not others:
-            continue
-        b = np.array([beta[j] for j in others])
-        s, n = sum(row[j] for j in others), len(others)
-        found.append(b.mean() + np.sqrt(1 + b.var() / 2.89) * np.log((s + 0.5) / (n - s + 0.5)))
-    return found
+def rest_measure(row, item, beta):
+    """PROX on the other items; NaN without any."""
+    others = ~np.isnan(row)
+    others[item] = False
+    n, right, b = others.sum(), row[others].sum(), beta[others]
+    return b.mean() + np.sqrt(1 + b.var() / 2.89) * np.log((right + 0.5) / (n - right + 0.5)) if n else np.nan
+
+
+def rest_abilities(X, beta, item, right):
+    found = [rest_measure(row, item, beta) for row in X if row[item] == right]
+    return [ability for ability in found if np.isfinite(ability)]
 
 
 @pytest.mark.parametrize("case", ["awkward", "complete", "holes"])
-def test_statistics_are_their_definitions(case: str) -> None:
+def test_statistics_are_their_definitions(case):
     X = {"awkward": AWKWARD, "complete": rasch(80, 6, 1), "holes": rasch(120, 7, 2, share=0.6)}[case]
     beta = np.linspace(-1, 1, X.shape[1])
-    found = item_analysis(Responses.from_wide(X), beta)
+    beta[3] = np.inf if case == "holes" else beta[3]  # counts in the rest score, and makes nobody able
+    known = np.where(np.isfinite(beta), X, np.nan)
+    found = item_analysis(in_blocks(Responses.from_wide(X), 30), beta)
     for item in range(X.shape[1]):
         assert found.item_rest[item] == pytest.approx(correlation(rests(X, item)), abs=1e-12, nan_ok=True)
         for right in (0, 1):
-            values = rest_abilities(X, beta, item, right)
+            values = rest_abilities(known, beta, item, right)
             assert found.chose.n[item, right] == len(values)
             if len(values) > 1:
                 assert found.chose.mean[item, right] == pytest.approx(np.mean(values), abs=1e-12)
@@ -111,9 +115,7 @@ def test_ordered_answers_by_hand() -> None:
     found = item_analysis(answers, beta)
     location, known = layout.mean(beta), np.array([0, 1, 2, 4])
     pairs, abilities = [], []
-    for row in X:
-        if np.isnan(row[0]):
-            continue
+    for row in X[~np.isnan(X[:, 0])]:
         others = [k for k in range(1, 5) if not np.isnan(row[k])]
         if others:
             pairs.append((row[0], sum(row[others]) / layout.max_score[others].sum()))
@@ -127,51 +129,26 @@ def test_ordered_answers_by_hand() -> None:
     assert found.chose.n[3].sum() == 0
 
 
-def test_blocks_do_not_matter_and_items_without_difficulty_make_nobody_able() -> None:
-    X = rasch(60, 8, 4, share=0.7)
-    whole = Responses.from_wide(X)
-    beta = np.linspace(-1, 1, 8)
-    beta[3] = np.inf
-    parts = [whole.take_persons(np.arange(a, a + 15)).blocks for a in range(0, 60, 15)]
-    many = replace(whole, blocks=tuple(block for part in parts for block in part))
-    assert isinstance(many.blocks[0], Block)
-    assert len(many.blocks) == 4
-    one, other = item_analysis(whole, beta), item_analysis(many, beta)
-    np.testing.assert_allclose(one.item_rest, other.item_rest, atol=1e-12)
-    np.testing.assert_allclose(one.chose.mean, other.chose.mean, atol=1e-12)
-    kept = np.where(np.arange(8) == 3, np.nan, X)
-    assert one.chose.mean[0, 1] == pytest.approx(np.mean(rest_abilities(kept, beta, 0, 1.0)), abs=1e-12)
-    assert one.item_rest[0] == pytest.approx(correlation(rests(X, 0)), abs=1e-12)  # the share counts all items
-    assert one.chose.n[3, 1] == 0
-
-
 def test_discrimination_is_one_newton_step_of_the_slope() -> None:
     X = rasch(300, 10, 5, share=0.8)
-    study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
+    study = study_of(X)
     beta, theta = study.calibration.difficulty, study.abilities("ml").ability
     table = study.item_analysis()
     for item in range(10):
-        top = bottom = 0.0
-        for person, row in enumerate(X):
-            given = row[~np.isnan(row)]
-            if np.isnan(row[item]) or given.sum() in (0, len(given)):
-                continue
-            far = theta[person] - beta[item]
-            p = 1 / (1 + np.exp(-far))
-            top += (row[item] - p) * far
-            bottom += p * (1 - p) * far**2
-        assert table["discrimination"][item] == pytest.approx(1 + top / bottom, abs=1e-9)
+        own = ~np.isnan(X[:, item]) & (np.nanmean(X, axis=1) % 1 > 0)  # answered, and not all right or all wrong
+        far = theta[own] - beta[item]
+        p = sigmoid(far)
+        slope = 1 + np.sum((X[own, item] - p) * far) / np.sum(p * (1 - p) * far**2)
+        assert table["discrimination"][item] == pytest.approx(slope, abs=1e-9)
 
 
 def test_the_table_counts_blanks_and_leaves_out_what_is_not_known() -> None:
-    X = np.where(np.isnan(AWKWARD), None, AWKWARD)
-    responses = Responses.from_wide(X)
-    study = si.SpectralRasch().fit(responses).analyse(responses)
+    study = study_of(np.where(np.isnan(AWKWARD), None, AWKWARD))
     columns = study._item_analysis(discrimination=False)
     assert list(columns) == ["item", "n", "p_correct", "item_rest", "alpha_if_deleted", "omitted", "not_reached"]
     assert columns["omitted"].tolist() == [2, 1, 1, 0, 4, 5, 0]
     assert columns["not_reached"].tolist() == [0, 0, 0, 1, 2, 2, 2]
-    part = responses.take_persons(np.arange(4))  # their blanks were not counted
+    part = study.responses.take_persons(np.arange(4))  # their blanks were not counted
     assert "omitted" not in item_analysis_columns(study.calibration, part, item_analysis(part, np.zeros(7)))
 
 
@@ -192,7 +169,7 @@ def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not(
     X = rasch(400, 20, 7)
     X[:, 4] = 1 - X[:, 4]
     X[:, 9] = np.random.default_rng(1).random(400) < 0.5  # noise
-    study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
+    study = study_of(X)
     (found,) = study._item_findings()
     assert (found.code, found.severity, found.items) == ("reversed_items", "warning", (4,))
     assert "Abler people fail 1 item: 4 (correlation with the other items -0." in found.sentence
@@ -205,9 +182,125 @@ def test_forms_of_unlike_difficulty_turn_nothing_round() -> None:
     able = np.arange(1000) % 2 == 1
     theta = np.where(able, 1.5, -1.5) + 0.3 * rng.normal(size=1000)
     beta = np.concatenate([np.full(10, -3.5), np.zeros(4), np.full(10, 3.5)])
-    X = (rng.random((1000, 24)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
+    X = drawn(rng, theta[:, None] - beta)
     X[np.ix_(able, range(10))] = np.nan
     X[np.ix_(~able, range(14, 24))] = np.nan
-    study = si.SpectralRasch().fit(Responses.from_wide(X)).analyse(Responses.from_wide(X))
+    study = study_of(X)
     assert (study._classical().item_rest[10:14] < -0.1).any()  # which is why this does not decide
     assert not study._item_findings()
+
+
+@pytest.mark.parametrize(
+    ("turned", "noise"), [((0, 3, 4, 7, 9, 11), 0.0), ((1, 2, 5, 8, 9, 10), 0.4), ((4, 6, 7), 0.2)]
+)
+def test_all_reversed_items_are_named_first_and_ready_to_paste(turned, noise):
+    """Half of the items reversed is the hard case: no total score says who is able."""
+    rng = np.random.default_rng(len(turned))
+    x = simulate.partial_credit(600, 12, categories=5, seed=12).responses.to_dense()
+    x = np.where(rng.random(x.shape) < noise, rng.integers(0, 5, x.shape), x)
+    x[:, turned] = 4 - x[:, turned]
+    x[rng.random(x.shape) < 0.05] = np.nan
+    study = SpectralPartialCredit().fit(x).analyse(x)
+    codes = [one.code for one in study.findings()]
+    found = study.findings()[codes.index("reversed_items")]
+    rest = tuple(k for k in range(12) if k not in turned)
+    named = rest if len(turned) == 6 and 0 in turned else turned  # of equal halves, not that of the first
+    assert found.items == named
+    assert f"`reverse='{','.join(map(str, found.items))}'`" in found.remedy
+    assert ("either half may be" in found.sentence) == (len(turned) == 6)
+    follow = [code for code in codes if code in ("second_dimension", "misfitting_items", "dependent_items")]
+    assert follow
+    assert codes.index(follow[0]) > codes.index("reversed_items")
+
+
+def rest_scores(table, beta):
+    study = SpectralRasch(se="none").fit(Responses.from_wide(table)).calibration_
+    return restscore.restscore_columns(replace(study, thresholds=beta), Responses.from_wide(table))
+
+
+def gamma_of_pairs(ones, zeros):
+    """ones, zeros: lists of (rest, weight)."""
+    agree = sum(a * b for r, a in ones for t, b in zeros if r > t + 1e-9)
+    differ = sum(a * b for r, a in ones for t, b in zeros if r < t - 1e-9)
+    return (agree - differ) / (agree + differ) if agree + differ else np.nan
+
+
+def test_complete_data_pair_by_pair():
+    table = simulate.rasch(60, 6, seed=1).responses.to_dense()
+    beta = np.linspace(-1, 1, 6)
+    found = rest_scores(table, beta)
+    block = Responses.from_wide(table).blocks[0]
+    P = np.empty((60, 6))
+    P[block.person_of_response(), block.items] = conditional_probabilities(block, beta)
+    score = table.sum(axis=1)
+    for item in range(6):
+        for name, right in (("gamma", table[:, item]), ("gamma_expected", P[:, item])):
+            expected = gamma_of_pairs(
+                list(zip(score - 1, right, strict=True)), list(zip(score, 1 - right, strict=True))
+            )
+            np.testing.assert_allclose(found[name][item], expected)
+
+
+def test_awkward_data_pair_by_pair():
+    beta = np.linspace(-1, 1, 7)
+    found = rest_scores(AWKWARD, beta)
+    gamma, n = found["gamma"], found["n"]
+    for item in range(7):
+        rows = [row for row in AWKWARD if not np.isnan(row[item]) and np.sum(~np.isnan(row)) > 1]
+        assert n[item] == len(rows)
+        rest = [(rest_measure(row, item, beta), 1.0, row[item]) for row in rows]
+        expected = gamma_of_pairs([r[:2] for r in rest if r[2]], [r[:2] for r in rest if not r[2]])
+        np.testing.assert_allclose(gamma[item], expected)
+
+
+def test_table_and_sample_of_very_many_answers(monkeypatch):
+    answers = datasets.load_lsat()
+    table = SpectralRasch().fit(answers).analyse(answers).item_restscore()
+    assert table.columns == ["item", "n", "gamma", "gamma_expected", "se", "z", "p"]
+    assert (table["p"] > 0.05).all()  # LSAT section 6 fits
+    monkeypatch.setattr(restscore, "MOST_RESPONSES", 1000)
+    assert SpectralRasch().fit(answers).analyse(answers).item_restscore()["n"].max() == 200
+
+
+@pytest.mark.slow
+def test_level():
+    z = []
+    for seed in range(60):
+        responses = simulate.rasch(600, 20, design="sampled", p=0.7, seed=seed).responses
+        z.append(SpectralRasch(se="none").fit(responses).analyse(responses).item_restscore()["z"].to_numpy())
+    z = np.concatenate(z)
+    assert abs(z.mean()) < 0.15
+    assert 0.03 < np.mean(np.abs(z) > 1.96) < 0.07
+
+
+def test_moments_given_the_sum_by_enumeration() -> None:
+    theta = np.array([-1.3, -0.2, 0.4, 1.9])
+    n = np.array([[1.0, 1, 1, 1], [1, 0, 2, 1], [2, 2, 1, 0]])
+    r = np.array([[1.0, 0, 1, 0], [0, 0, 2, 1], [1, 0, 0, 0]])
+    score, variance, varies = _given_the_sum(n, r, theta)
+    apart = theta - (n.sum(axis=0) @ theta) / n.sum()
+    for i in range(3):
+        each = np.repeat(apart, n[i].astype(int))
+        answers = np.array([x for x in product((0, 1), repeat=len(each)) if sum(x) == r[i].sum()])
+        t = answers @ each
+        chance = np.exp(t) / np.exp(t).sum()
+        mean = chance @ t
+        spread = chance @ (t - mean) ** 2
+        assert score[i] == pytest.approx(r[i] @ apart - mean, abs=1e-12)
+        assert variance[i] == pytest.approx(spread, rel=1e-10)
+        assert varies[i] == pytest.approx(chance @ (t - mean) ** 4 / spread**2 - 1, rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("models", [9, 30])
+def test_one_slope_is_enough_where_it_is(models: int) -> None:
+    """With nine models, chi-square on normal scores rejected three true models of four."""
+    ratios = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        ability, difficulty = random.normal(0.8, 1, models), random.normal(0, 1.3, 300)
+        right = drawn(random, ability[:, None] - difficulty)
+        found = slopes(Responses.from_wide(right), -SpectralRasch(se="none").fit(right.T).difficulty_)
+        ratios.append(found.chi2 / found.df)
+    # twenty means of some 270 squares, each with a variance of 2 at most
+    assert np.mean(ratios) == pytest.approx(1.0, abs=4 * np.sqrt(2 / 270 / 20))

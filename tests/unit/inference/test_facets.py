@@ -1,7 +1,5 @@
 """What is said about raters, against plain loops over the ratings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -31,14 +29,7 @@ def study(request):
     responses, *_ = simulated(meets, 3, request.param, seed=4)
     kind = si.SpectralRasch if request.param == 2 else si.SpectralPartialCredit
     calibration = kind().fit(responses).calibration_
-    ability = np.asarray(calibration_abilities(calibration, responses))
-    return calibration, responses, ability
-
-
-def calibration_abilities(calibration, responses):
-    from spectral_irt.analysis import Analysis
-
-    return Analysis(calibration, responses).persons()["ability"].to_numpy()
+    return calibration, responses, si.Analysis(calibration, responses).persons()["ability"].to_numpy()
 
 
 def each(calibration, responses, ability):
@@ -118,23 +109,17 @@ def test_interactions_are_score_tests(study):
     assert (np.diff(found["p"]) >= 0).all()
     groups = np.array(["a", "b"] * 75, dtype=object)
     by_group = interactions(calibration, responses, "rater", groups)
-    first = {r: z for r, g, z in zip(by_group["rater"], by_group["group"], by_group["z"], strict=True) if g == "a"}
-    second = {r: z for r, g, z in zip(by_group["rater"], by_group["group"], by_group["z"], strict=True) if g == "b"}
-    np.testing.assert_allclose([first[r] for r in range(5)], [-second[r] for r in range(5)], atol=0.02)
+    z = {(r, g): z for r, g, z in zip(*(by_group[name] for name in ("rater", "group", "z")), strict=True)}
+    np.testing.assert_allclose([z[r, "a"] for r in range(5)], [-z[r, "b"] for r in range(5)], atol=0.02)
 
 
 def test_an_interaction_that_is_there_is_found_first():
     meets = [[0, 1, 2]] * 300
     responses, *_ = simulated(meets, 3, 3, seed=9)
     person, item, x = responses.answers()
-    moved = np.flatnonzero((item == 4) & (x > 0))[::2]  # item 1 by rater 1 loses a threshold
-    x[moved] -= 1
-    from dataclasses import replace
-
-    changed = si.Responses.from_codes(
-        person, item, x, persons=responses.persons, items=responses.items, thresholds=responses.thresholds
-    )
-    changed = replace(changed, facets=responses.facets)
+    x[np.flatnonzero((item == 4) & (x > 0))[::2]] -= 1  # item 1 by rater 1 loses a threshold
+    same = {name: getattr(responses, name) for name in ("persons", "items", "thresholds")}
+    changed = replace(si.Responses.from_codes(person, item, x, **same), facets=responses.facets)
     found = interactions(si.SpectralPartialCredit().fit(changed).calibration_, changed, "rater")
     assert (found["rater"][0], found["item"][0]) == (1, 1)
     assert found["bias"][0] > 0.5
@@ -148,7 +133,8 @@ def test_separation_and_findings():
     meets = [[k % 4, (k + 1) % 4] for k in range(200)] + [[4, 0]]
     responses, *_ = simulated(meets, 2, 4, seed=3, severity=[-3.0, 1, 1, 1, 0])
     calibration = si.SpectralPartialCredit().fit(responses).calibration_
-    table = facet_table(calibration, responses, calibration_abilities(calibration, responses), "rater")
+    ability = si.Analysis(calibration, responses).persons()["ability"].to_numpy()
+    table = facet_table(calibration, responses, ability, "rater")
     found = {finding.code: finding for finding in facet_findings(table, "rater")}
     assert found["severe_levels"].items[0] == 0
     assert found["few_ratings"].items == (4,)
@@ -157,10 +143,8 @@ def test_separation_and_findings():
 
 
 def test_what_is_about_items_says_so(study):
-    from spectral_irt.analysis import Analysis
-
     calibration, responses, _ = study
-    ours = Analysis(calibration, responses)
+    ours = si.Analysis(calibration, responses)
     for ask in (ours.item_fit, ours.ranking, ours.to_bank, ours.checks, lambda: ours.dif(["a", "b"] * 75)):
         with pytest.raises(OptionError, match="these are ratings"):
             ask()

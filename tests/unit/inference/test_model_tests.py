@@ -1,20 +1,19 @@
-"""Andersen and Wald: by definition on small data, size and power on simulated data, and bad input."""
+"""Andersen's, Wald's and Rao's tests: by definition on small data, size and power on simulated data, and bad input."""
 
 import numpy as np
 import pytest
 
+from drawn import drawn
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, andersen, simulate
 from spectral_irt.errors import DesignError, DisconnectedDesignError
+from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.groups import calibrations
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
-from spectral_irt.inference.groups.grouping import by_label
-from spectral_irt.inference.groups.model_tests import joint_statistic
+from spectral_irt.inference.groups.grouping import by_label, divide
+from spectral_irt.inference.groups.model_tests import ability_split, joint_statistic, score_split
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 
 LEVEL = (0.03, 0.07)  # where the share of rejections at 5% must lie
-
-
-# ------------------------------------------------------------------------------------------- tails
 
 
 def test_tails_equal_scipy_stats():
@@ -37,9 +36,6 @@ def test_adjusted_p_values_equal_their_definitions():
         assert step_down[i] == pytest.approx(min(1, max(smaller)))
         assert step_up[i] == pytest.approx(min(1, min(larger)))
     assert np.isnan(step_down[[4, 9]]).all()
-
-
-# ---------------------------------------------------------------------------------------- andersen
 
 
 @pytest.mark.slow
@@ -68,9 +64,7 @@ def test_andersen_takes_only_users_with_a_group():
 
 @pytest.mark.slow
 def test_andersen_size_and_power():
-    null, power = [], []
-    for seed in range(200):
-        null.append(andersen(simulate.rasch(600, 10, seed=seed).responses).p)
+    null, power = [andersen(simulate.rasch(600, 10, seed=seed).responses).p for seed in range(200)], []
     for seed in range(20):
         slopes = np.exp(0.3 * np.random.default_rng(seed).standard_normal(15))
         power.append(andersen(simulate.rasch(1500, 15, slopes=slopes, seed=seed).responses).p)
@@ -78,20 +72,12 @@ def test_andersen_size_and_power():
     assert np.mean(np.array(power) < 0.05) > 0.9
 
 
-# -------------------------------------------------------------------------------------------- wald
-
-
 def test_joint_statistic_is_the_pseudo_inverse_form():
     rng = np.random.default_rng(0)
     m = 6
     centre = np.eye(m) - 1 / m
-
-    def covariance():
-        root = rng.standard_normal((m, m))
-        return centre @ root @ root.T @ centre
-
-    b = rng.standard_normal((3, m)) @ centre
-    v = tuple(covariance() for _ in range(3))
+    b, roots = rng.standard_normal((3, m)) @ centre, centre @ rng.standard_normal((3, m, m))
+    v = tuple(root @ root.T for root in roots)
     d = b[0] - b[1]
     assert joint_statistic(b[:2], v[:2], np.ones(m)) == pytest.approx(d @ np.linalg.pinv(v[0] + v[1]) @ d)
     # Three groups: the contrasts with the first, whose covariance is block-wise.
@@ -125,14 +111,10 @@ def test_more_items_than_are_compared_at_once(monkeypatch):
     ids=["1000 x 15", "2000 x 15", "1000 x 60", "half missing"],
 )
 def test_score_split_keeps_its_size(n, m, options):
-    p, items = [], []
-    for seed in range(200):
-        data = simulate.rasch(n, m, seed=seed, **options).responses
-        found = SpectralRasch(se="none").fit(data).analyse(data).model_test()
-        p.append(found.p)
-        items.append(np.mean(found.columns["p"] < 0.05))
-    assert LEVEL[0] <= np.mean(np.array(p) < 0.05) <= LEVEL[1]
-    assert 0.04 <= np.mean(items) <= 0.06
+    data = [simulate.rasch(n, m, seed=seed, **options).responses for seed in range(200)]
+    found = [SpectralRasch(se="none").fit(each).analyse(each).model_test() for each in data]
+    assert LEVEL[0] <= np.mean([each.p < 0.05 for each in found]) <= LEVEL[1]
+    assert 0.04 <= np.mean([each.columns["p"] < 0.05 for each in found]) <= 0.06
 
 
 @pytest.mark.slow
@@ -156,18 +138,15 @@ def test_wald_test_of_several_thresholds():
     np.testing.assert_allclose(test.columns["contrast"], (thresholds[1] - thresholds[0]).mean(axis=1), atol=1e-10)
 
 
-# --------------------------------------------------------------------------------------- bad groups
-
-
 def test_groups_that_cannot_be_compared():
     data = simulate.rasch(200, 6, seed=11).responses
-    with pytest.raises(DesignError, match="two groups of people are needed to compare, and there is a single one, 'a'"):
-        andersen(data, ["a"] * 200)
-    with pytest.raises(DesignError, match="two groups of people are needed to compare, and there is none"):
-        andersen(data, [None] * 200)
-    extreme = np.where(data.scores == 6, "top", "rest")
-    with pytest.raises(DesignError, match="in the group 'top'"):
-        andersen(data, extreme)
+    for groups, text in (
+        (["a"] * 200, "two groups of people are needed to compare, and there is a single one, 'a'"),
+        ([None] * 200, "two groups of people are needed to compare, and there is none"),
+        (np.where(data.scores == 6, "top", "rest"), "in the group 'top'"),
+    ):
+        with pytest.raises(DesignError, match=text):
+            andersen(data, groups)
 
 
 def test_a_group_whose_items_fall_apart_is_named():
@@ -194,9 +173,7 @@ def test_locations_solve_the_conditional_equations():
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_groups_with_many_patterns_of_missing_answers_are_calibrated_by_series(
-    held: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_with_many_patterns_of_missing_answers_are_calibrated_by_series(held, monkeypatch):
     data = simulate.partial_credit(1500, 12, categories=4, design="sampled", p=0.85, seed=5)
     model = GroupModel(shape=data.thresholds if held else None)
     exact = by_newton(data.responses, model, model.design(data.responses), "")
@@ -213,3 +190,53 @@ def test_groups_without_common_items_say_so():
     answers = Responses.from_wide(np.concatenate([table, table[:, ::-1]]), ordered=True)
     with pytest.raises(DesignError, match=r"in the group '0'.*categories"):
         calibrate_groups(answers, by_label(answers, [0] * 2 + [1] * 10), GroupModel())
+
+
+def test_agrees_with_the_likelihood_ratio_where_the_model_is_nearly_right() -> None:
+    """Score, Wald and likelihood ratio statistics are equal to first order; here they differ by a few percent."""
+    slopes = np.ones(10)
+    slopes[[2, 7]] = 1.3, 0.75
+    data = simulate.rasch(4000, 10, slopes=slopes, seed=1).responses
+    fit = ConditionalRasch().fit(data)
+    score = ability_split(fit.calibration_, data)
+    halves = divide(data, "ability", difficulty=fit.difficulty_).group
+    ratio, wald = andersen(data, halves), score_split(fit.calibration_, data, halves)
+    assert score.df == ratio.df == 9
+    assert score.statistic == pytest.approx(ratio.statistic, rel=0.05)
+    assert score.statistic == pytest.approx(wald.statistic, rel=0.05)
+    worst = np.argsort(-np.abs(score.z))[:2]
+    assert sorted(worst.tolist()) == [2, 7]
+    assert np.sign(score.z[2]) == -np.sign(score.z[7]) == -1  # weak people do worse on the steep item
+
+
+def test_shift_in_the_difficulties_is_made_up_for() -> None:
+    data = simulate.rasch(3000, 12, seed=2).responses
+    made = SpectralRasch(se="none").fit(data).calibration_
+    moved = made.replace(thresholds=made.difficulty + 0.02 * np.sin(np.arange(12)))
+    assert ability_split(moved, data).statistic == pytest.approx(ability_split(made, data).statistic, abs=0.6)
+
+
+def test_items_with_little_information_are_left_out_and_parts_without_a_link_cost_a_degree() -> None:
+    rng = np.random.default_rng(0)
+    data = simulate.rasch(2000, 12, difficulty=[*rng.normal(size=11), 8.0], seed=3).responses
+    test = ability_split(SpectralRasch(se="none").fit(data).calibration_, data)
+    assert len(test.z) == 11
+    assert test.df == 11
+    with pytest.raises(DesignError, match="no two items"):
+        few = simulate.rasch(12, 4, seed=1).responses
+        ability_split(SpectralRasch(se="none").fit(few).calibration_, few)
+
+
+@pytest.mark.slow
+def test_level_in_a_vertical_design() -> None:
+    """4 grades, half of the items in common: at 1%, at most 3 of 60, which Wald's test exceeds."""
+    below = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        level, grade = np.repeat(np.arange(5), 12), np.arange(2000) % 4
+        logit = (grade - 1.5 + rng.normal(size=2000))[:, None] - (level - 2 + rng.normal(0, 0.7, 60))
+        x = drawn(rng, logit)
+        x[(level != grade[:, None]) & (level != grade[:, None] + 1)] = np.nan
+        fit = SpectralRasch(se="none").fit(x)
+        below += ability_split(fit.calibration_, fit.analyse(x).responses).p < 0.01
+    assert below <= 3

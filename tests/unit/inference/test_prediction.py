@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt import ConditionalPartialCredit, ConditionalRatingScale, Responses, SpectralRasch, simulate
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.prediction import TEN_PRIORS, compare, evaluate, marginal_categories, split_persons
+from spectral_irt.model import category_probabilities
 
 
 def test_marginal_probability_equals_a_fine_sum():
@@ -54,14 +55,6 @@ def test_items_without_difficulty_are_predicted_at_the_average():
     assert found.n_responses == 9  # answers to the item without a difficulty are predicted, too, and counted
 
 
-def test_two_categories_are_right_and_wrong():
-    """The general line with one threshold gives what the fast branch does."""
-    beta, layout = np.array([-1.5, 0.2, 3.0]), Thresholds.ones(3)
-    general = Thresholds(np.array([1, 1, 2]))  # a wider item beside them
-    found = marginal_categories(general, np.append(beta, 0.5), 0.3, 1.5)[:2, :2]
-    np.testing.assert_allclose(marginal_categories(layout, beta, 0.3, 1.5)[:2], found, rtol=1e-12)
-
-
 def test_compare_goes_on_when_a_method_fails():
     class Broken(SpectralRasch):
         def _estimate(self, *args, **design):
@@ -78,3 +71,19 @@ def test_compare_goes_on_when_a_method_fails():
     assert "peak_mb" not in rows[0].to_dict()  # the operating system's business, and another on each
     with pytest.raises(OptionError, match="between 0 and 1"):
         compare(data, {}, holdout=1.5)
+
+
+@pytest.mark.slow
+def test_held_out_answers_are_predicted():
+    """By hand for one prior; and the true model predicts better than one that ties its thresholds."""
+    data = simulate.partial_credit(900, thresholds=[[-1.5, 1.5], [0.8, -0.8], [-0.2, 0.2], [1.0, -1.0]], seed=4)
+    nodes = np.linspace(-6, 6, 2001)
+    weight = np.exp(-(nodes**2) / 2)
+    p = category_probabilities(nodes, np.tile([0, -1.5, 0], (2001, 1)))
+    found = marginal_categories(data.responses.thresholds, data.thresholds, 0.0, 1.0)[0]
+    np.testing.assert_allclose(found, weight @ p / weight.sum(), atol=1e-6)
+    methods = {"pcm-cml": ConditionalPartialCredit, "rsm-cml": ConditionalRatingScale}
+    rows = compare(data.responses, methods, seed=1)
+    assert rows[0].loglik > rows[1].loglik + 0.01
+    assert rows[0].distance_to_cml == 0
+    assert rows[1].distance_to_cml > 0.3

@@ -1,7 +1,5 @@
 """Differences that agree, and their joint errors: against dense matrices and simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from spectral_irt.inference.robust_center import robust_center, scatter
 
 
 def dense(errors: JointErrors) -> np.ndarray:
-    """The covariance, written out."""
     k = len(errors.own)
     plain = np.diag(errors.own) + errors.common[:, None] + errors.common
     return plain if errors.matrix is None else plain + errors.matrix.reshape(k, k)
@@ -22,8 +19,7 @@ def kinds() -> list[JointErrors]:
     rng = np.random.default_rng(0)
     v = rng.random(7) + 0.1
     root = rng.normal(size=(7, 7))
-    centered = JointErrors.centered(v)
-    whole = JointErrors.dense(root @ root.T)
+    centered, whole = JointErrors.centered(v), JointErrors.dense(root @ root.T)
     return [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.scaled(1.5)]
 
 
@@ -60,11 +56,10 @@ def test_all_that_is_asked_of_them_equals_the_matrix(kinds: list[JointErrors]) -
 
 def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found() -> None:
     rng = np.random.default_rng(2)
-    p, found = [], []
     se = np.linspace(0.1, 0.3, 20)
-    for _ in range(400):
-        p.append(scatter(rng.normal(0, se), JointErrors.independent(se), 0.05).p)
-        found.append(scatter(rng.normal(0, np.hypot(se, 0.4)), JointErrors.independent(se), 0.05).beyond)
+    errors = JointErrors.independent(se)
+    p = [scatter(rng.normal(0, se), errors, 0.05).p for _ in range(400)]
+    found = [scatter(rng.normal(0, np.hypot(se, 0.4)), errors, 0.05).beyond for _ in range(400)]
     assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=0.033)  # three standard errors
     assert np.mean(found) == pytest.approx(0.16, rel=0.06)  # variance of a variance of 20: 33% of it, over 400
 

@@ -1,22 +1,27 @@
-"""Leaderboards: contrasts, tiers, ranks, prompts, families; against closed forms, enumeration and simulation."""
+"""Leaderboards and short lists: contrasts, tiers, ranks, prompts, families, and that intervals hold."""
 
-from __future__ import annotations
-
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from scipy.optimize import minimize
 
 import harness_logs as make
 import spectral_irt as si
+from drawn import drawn
+from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
 from spectral_irt.data.builder import turned
-from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
-from spectral_irt.inference.results import holm, mcnemar
+from spectral_irt.inference.results import mcnemar
 from spectral_irt.leaderboard.pairs import differing, prompts_needed, shared_prompts
+from spectral_irt.leaderboard.shortlist import Predictor, ShortList, conformal, spread_out
 from spectral_irt.leaderboard.source import Source
 
 
@@ -24,11 +29,11 @@ def table(ability: np.ndarray, n: int, seed: int, *, slope: np.ndarray | float =
     """Models x prompts under the Rasch model (or with slopes)."""
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(0, 1.3, n)
-    p = 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))
-    return (rng.random(p.shape) < p).astype(float)
+    return drawn(rng, slope * (ability[:, None] - difficulty))
 
 
-# ------------------------------------------------------------------------------------ tests of pairs
+def codes(board: si.Leaderboard) -> dict[str, Any]:
+    return {finding.code: finding for finding in board.findings}
 
 
 def test_mcnemar_is_the_binomial_test_by_enumeration() -> None:
@@ -39,25 +44,13 @@ def test_mcnemar_is_the_binomial_test_by_enumeration() -> None:
         assert mcnemar(np.array([b]), np.array([c]))[0] == pytest.approx(min(1, exact))
 
 
-def test_holm_by_its_definition() -> None:
-    p = np.array([0.001, 0.02, 0.03, 0.04, 0.5])
-    rejected = set()
-    for k, one in enumerate(np.argsort(p)):
-        if p[one] > 0.05 / (len(p) - k):
-            break
-        rejected.add(int(one))
-    assert set(np.flatnonzero(holm(p) <= 0.05).tolist()) == rejected
-
-
 def test_discordant_counts_are_those_of_a_loop() -> None:
     rng = np.random.default_rng(0)
     x = (rng.random((5, 40)) < 0.5).astype(float)
     some = np.where(rng.random(x.shape) < 0.2, np.nan, x)
-    for table in (x, some):
-        found = differing(turned(Responses.from_wide(table)))
-        for i in range(5):
-            for j in range(5):
-                assert found[i, j] == np.sum((table[i] == 1) & (table[j] == 0))
+    for answers in (x, some):
+        expected = [[np.sum((first == 1) & (second == 0)) for second in answers] for first in answers]
+        assert differing(turned(Responses.from_wide(answers))).tolist() == expected
     thin = np.where(rng.random((6, 400)) < 0.03, 1.0, np.nan)
     thin[0, :50], thin[1, :50] = 1, 0
     assert differing(turned(Responses.from_wide(thin)))[0, 1] == 50
@@ -82,47 +75,28 @@ def test_errors_of_differences_are_those_of_a_bootstrap_over_prompts() -> None:
     board = si.Leaderboard(x)
     pairs = board.contrast_columns()
     rng = np.random.default_rng(0)
-    draws = []
-    for _ in range(150):
-        again = si.SpectralRasch(se="none").fit(x[:, rng.integers(0, 400, 400)].T)
-        draws.append(-again.difficulty_)
-    order = board.order
+    again = [si.SpectralRasch(se="none").fit(x[:, rng.integers(0, 400, 400)].T) for _ in range(150)]
+    draws = -np.array([fit.difficulty_ for fit in again])[:, board.order]
     first, second = np.triu_indices(8, 1)
-    apart = np.array(draws)[:, order[first]] - np.array(draws)[:, order[second]]
+    apart = draws[:, first] - draws[:, second]
     # 28 standard deviations from 150 draws each: their mean ratio errs by about 2%.
     assert np.mean(apart.std(axis=0, ddof=1) / pairs["se"]) == pytest.approx(1, abs=0.06)
 
 
-def test_more_prompts_make_the_difference_plain() -> None:
-    z = np.array([1.0, 2.0])
-    needed = prompts_needed(z, 1.96, 1000)
-    # z grows with the root of n: at the number found it exceeds the critical value by the quantile of 80%.
-    assert np.sqrt(needed / 1000) * z == pytest.approx([1.96 + 0.8416] * 2, rel=1e-3)
-
-
 def test_more_prompts_are_counted_from_those_that_both_answered() -> None:
-    """Where models share a quarter of the prompts, or each prompt was run twice, more of them is not four times, or
-    twice, as many."""
+    z = np.array([1.0, 2.0])
+    # z grows with the root of n: at the number found it exceeds the critical value by the quantile of 80%.
+    assert np.sqrt(prompts_needed(z, 1.96, 1000) / 1000) * z == pytest.approx([1.96 + 0.8416] * 2, rel=1e-3)
     x = table(np.array([0.9, 0.5, 0.1, -0.3, -0.7]), 400, seed=2)
     x[0, 100:], x[1, 200:] = np.nan, np.nan
-    answers = si.Responses.from_wide(x)
+    answers = Responses.from_wide(x)
     first, second = np.triu_indices(5, 1)
     each = np.arange(400)
     both = [np.sum(~np.isnan(x[i]) & ~np.isnan(x[j])) for i, j in zip(first, second, strict=True)]
     assert shared_prompts(answers, each, first, second).tolist() == both
     assert both[0] == 100
     assert shared_prompts(answers, each // 2, first, second)[0] == 50
-    assert shared_prompts(si.Responses.from_wide(np.nan_to_num(x)), each // 2, first, second).tolist() == [200] * 10
-
-
-# ---------------------------------------------------------------------------------------- ranks and tiers
-
-
-def test_step_down_p_of_two_items_is_the_normal_one() -> None:
-    beta, se = np.array([0.5, 0.0]), np.array([0.2, 0.2])
-    _, z, p = order_p(beta, se, rng=np.random.default_rng(0))
-    assert z[0, 1] == pytest.approx(0.5 / np.sqrt(0.08))
-    assert p[0, 1] == pytest.approx(math.erfc(z[0, 1] / np.sqrt(2)), abs=3 * np.sqrt(0.077 * 0.923 / 2000))
+    assert shared_prompts(Responses.from_wide(np.nan_to_num(x)), each // 2, first, second).tolist() == [200] * 10
 
 
 def test_step_down_is_never_stricter_than_one_step_and_keeps_the_order() -> None:
@@ -130,16 +104,17 @@ def test_step_down_is_never_stricter_than_one_step_and_keeps_the_order() -> None
     beta, se = rng.normal(size=12), np.full(12, 0.15)
     _, z, p = order_p(beta, se, rng=np.random.default_rng(0))
     upper = np.triu_indices(12, 1)
-    order = np.argsort(-np.abs(z[upper]))
-    assert np.all(np.diff(p[upper][order]) >= 0)
+    assert np.all(np.diff(p[upper][np.argsort(-np.abs(z[upper]))]) >= 0)
     errors = np.random.default_rng(0).standard_normal((2000, 12)) * se
     apart = np.abs(errors[:, :, None] - errors[:, None, :]) / (np.sqrt(2) * 0.15)
-    largest = apart.max(axis=(1, 2))
-    one_step = np.array([(1 + np.sum(largest >= size)) / 2001 for size in np.abs(z[upper])])
+    one_step = np.array([(1 + np.sum(apart.max(axis=(1, 2)) >= size)) / 2001 for size in np.abs(z[upper])])
     assert np.all(p[upper] <= one_step + 1e-12)
     low, high = sure_ranks((p < 0.05) & (z > 0))
     rank = 12 - np.argsort(np.argsort(beta))
     assert np.all((low <= rank) & (rank <= high))
+    _, z, p = order_p(np.array([0.5, 0.0]), np.array([0.2, 0.2]), rng=np.random.default_rng(0))  # two: the normal one
+    assert z[0, 1] == pytest.approx(0.5 / np.sqrt(0.08))
+    assert p[0, 1] == pytest.approx(math.erfc(z[0, 1] / np.sqrt(2)), abs=3 * np.sqrt(0.077 * 0.923 / 2000))
 
 
 @pytest.mark.slow
@@ -164,8 +139,7 @@ def test_models_with_equal_scores_are_equally_able_and_copies_are_named() -> Non
     x[5] = x[1]
     x[6] = x[1][::-1]  # as many right, others
     board = si.Leaderboard(x)
-    ability = board.ability
-    assert ability[1] == ability[5] == ability[6]
+    assert board.ability[1] == board.ability[5] == board.ability[6]
     assert board.se[1] == board.se[5]
     pairs = board.contrast_columns()
     equal = [k for k, pair in enumerate(zip(pairs["model"], pairs["other"], strict=True)) if set(pair) <= {1, 5, 6}]
@@ -176,8 +150,7 @@ def test_models_with_equal_scores_are_equally_able_and_copies_are_named() -> Non
         assert pairs["se"][k] < 1e-5 if copies else pairs["se"][k] > 0.01
         assert np.isnan(pairs["more_prompts"][k])
     assert board.copies == [[1, 5]]
-    found = {one.code: one for one in board.findings}
-    assert found["same_answers"].items == (1, 5)
+    assert codes(board)["same_answers"].items == (1, 5)
     # With holes: equal scores on other prompts say nothing.
     x[6, :20] = np.nan
     x[2] = x[6]
@@ -194,14 +167,8 @@ def test_tiers_agree_with_mcnemar_and_holm_where_the_model_holds() -> None:
 
 
 def test_equal_models_share_a_tier() -> None:
-    board = si.Leaderboard(table(np.zeros(6), 300, seed=1))
-    assert set(board.tier.tolist()) == {1}
-    models = board.model_columns()
-    assert np.all(models["rank_low"] == 1)
-    assert np.all(models["rank_high"] == 6)
-
-
-# ------------------------------------------------------------------------------------------------ prompts
+    models = si.Leaderboard(table(np.zeros(6), 300, seed=1)).model_columns()
+    assert {tuple(models[name][k] for name in ("tier", "rank_low", "rank_high")) for k in range(6)} == {(1, 1, 6)}
 
 
 def test_dead_and_miskeyed_prompts() -> None:
@@ -213,17 +180,14 @@ def test_dead_and_miskeyed_prompts() -> None:
     flag = board.prompt_columns["flag"]
     assert flag[:3].tolist() == ["all right", "all wrong", "better models fail"]
     assert np.sum(flag == "better models fail") <= 2
-    codes = {one.code: one for one in board.findings}
-    assert 2 in codes["wrong_key"].items
-    assert {"too_easy", "too_hard"} <= set(codes)
+    assert 2 in codes(board)["wrong_key"].items
+    assert {"too_easy", "too_hard"} <= set(codes(board))
 
 
 def test_slopes_are_those_of_a_logistic_regression() -> None:
-    from scipy.optimize import minimize
-
     rng = np.random.default_rng(1)
     theta = rng.normal(size=50)
-    x = (rng.random((50, 3)) < 1 / (1 + np.exp(-np.array([0.5, 1.0, 2.0]) * theta[:, None]))).astype(float)
+    x = drawn(rng, np.array([0.5, 1.0, 2.0]) * theta[:, None])
     found = slopes(Responses.from_wide(x), theta)
     for k in range(3):
 
@@ -242,11 +206,9 @@ def test_one_slope_is_enough_where_it_is_and_not_where_it_is_not() -> None:
     ability = rng.normal(size=300)
     same = slopes(Responses.from_wide(table(ability, 60, seed=1)), ability)
     assert same.p > 0.001
-    assert same.spread < 0.15
     assert "enough" in same.sentence
-    other = slopes(
-        Responses.from_wide(table(ability, 60, seed=1, slope=np.where(np.arange(60) < 30, 0.4, 1.8))), ability
-    )
+    unequal = table(ability, 60, seed=1, slope=np.where(np.arange(60) < 30, 0.4, 1.8))
+    other = slopes(Responses.from_wide(unequal), ability)
     assert other.p < 1e-6
     assert 0.5 < other.spread < 0.9
     assert np.nanmean(other.slope[:30]) == pytest.approx(0.4, abs=0.1)
@@ -257,22 +219,17 @@ def test_families_of_models() -> None:
     x[5] = np.where(np.random.default_rng(0).random(500) < 0.85, x[4], x[5])
     board = si.Leaderboard(x)
     assert board.families == [[4, 5]]
-    assert "model_families" in {one.code for one in board.findings}
+    assert "model_families" in codes(board)
 
 
-# ---------------------------------------------------------------------------------- clusters, runs, subjects
-
-
-def test_runs_of_a_prompt_are_one_witness(tmp_path: Path) -> None:
+def test_runs_of_a_prompt_are_one_witness() -> None:
     """The same answers in five epochs: errors are those of one epoch, not smaller by the root of five."""
     x = table(np.array([-0.5, 0.0, 0.6]), 900, seed=8)  # so many that there is no prior
     once = si.Leaderboard(x)
-    items = np.tile(np.arange(900), 5)
-    source = Source(Responses.from_wide(np.tile(x, 5)), items)
-    again = si.Leaderboard(source)
+    again = si.Leaderboard(Source(Responses.from_wide(np.tile(x, 5)), np.tile(np.arange(900), 5)))
     assert again.ability == pytest.approx(once.ability, abs=1e-3)
     assert again.se == pytest.approx(once.se, rel=0.05)
-    assert "clustered" in {one.code for one in again.findings}
+    assert "clustered" in codes(again)
 
 
 def test_clusters_widen_errors_where_prompts_are_alike() -> None:
@@ -280,7 +237,7 @@ def test_clusters_widen_errors_where_prompts_are_alike() -> None:
     ability = np.linspace(-1, 1, 6)
     passage = np.repeat(np.arange(60), 5)
     logit = ability[:, None] + rng.normal(0, 1.0, (6, 60))[:, passage] - rng.normal(size=300)
-    x = (rng.random((6, 300)) < 1 / (1 + np.exp(-logit))).astype(float)
+    x = drawn(rng, logit)
     plain, wide = si.Leaderboard(x), si.Leaderboard(x, clustered_by=[f"p{k}" for k in passage])
     assert np.mean(wide.se / plain.se) > 1.25
 
@@ -289,16 +246,12 @@ def test_subjects_have_their_own_tables() -> None:
     x = table(np.array([-1.0, 0.0, 1.0]), 200, seed=9)
     subject = np.repeat(["law", "art"], 100)
     columns = si.Leaderboard(x, by=subject).subject_columns
-    assert columns is not None
     row = {(s, m): a for s, m, a in zip(columns["subject"], columns["model"], columns["accuracy"], strict=True)}
     assert row["law", 2] == pytest.approx(x[2, :100].mean())
     assert row["art", 0] == pytest.approx(x[0, 100:].mean())
 
 
-# ------------------------------------------------------------------------------------------------ bad input
-
-
-def test_one_model_two_models_and_many_prompts(tmp_path: Path) -> None:
+def test_one_model_two_models_and_many_prompts() -> None:
     with pytest.raises(DesignError, match="only 0"):
         si.Leaderboard(np.ones((1, 5)))
     two = si.Leaderboard(table(np.array([0.0, 1.0]), 100, seed=1)).model_columns()
@@ -307,20 +260,16 @@ def test_one_model_two_models_and_many_prompts(tmp_path: Path) -> None:
     assert three.model_columns()["tier"].tolist() == [1, 2, 3]
 
 
-def test_prompts_answered_by_one_model() -> None:
+def test_models_that_share_few_or_no_prompts() -> None:
     x = table(np.array([0.0, 0.5, 1.0]), 120, seed=1)
     x[1:, :20] = np.nan
     board = si.Leaderboard(x)
-    codes = {one.code for one in board.findings}
-    assert {"one_model", "different_prompts"} <= codes
+    assert {"one_model", "different_prompts"} <= set(codes(board))
     assert board.model_columns()["n"].tolist().count(120) == 1
-
-
-def test_models_that_share_no_prompts() -> None:
     x = table(np.zeros(4), 120, seed=3)
     x[:2, 60:], x[2:, :60] = np.nan, np.nan
     board = si.Leaderboard(x)
-    found = {one.code: one for one in board.findings}
+    found = codes(board)
     assert "share no prompts" in found["disconnected"].sentence
     assert "model_families" not in found
     with pytest.raises(DesignError, match="no prompt was answered by two models"):
@@ -333,8 +282,7 @@ def test_a_model_with_everything_right_and_one_without_answers() -> None:
     models = si.Leaderboard(x).model_columns()
     assert models["model"][0] == 2
     assert models["status"][0] == "all right"
-    said = [one.sentence for one in si.Leaderboard(x).findings if one.code == "extreme_items"]
-    assert said == ["1 model has every prompt right: 2."]
+    assert codes(si.Leaderboard(x))["extreme_items"].sentence == "1 model has every prompt right: 2."
     x = np.vstack([x, np.full(60, np.nan)])
     models = si.Leaderboard(x).model_columns()
     assert models["model"][-1] == 3
@@ -348,3 +296,85 @@ def test_attributes_that_are_not_there(tmp_path: Path) -> None:
         si.Leaderboard.read(tmp_path, by="topic")
     with pytest.raises(OptionError, match="2 labels, and there are 4 prompts"):
         si.Leaderboard(np.eye(4), by=["x", "y"])
+
+
+def answers_of(models: int, prompts: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return drawn(rng, rng.normal(size=(models, 1)) - rng.normal(0, 1.2, prompts))
+
+
+def test_subjects_have_their_share_and_nearly_all_prompts_are_the_score() -> None:
+    subject = np.array(["a"] * 60 + ["b"] * 30 + ["c"] * 10, dtype=object)
+    chosen = spread_out(np.random.default_rng(0).normal(size=100), 10, subject)
+    assert sorted(subject[chosen].tolist()) == ["a"] * 6 + ["b"] * 3 + ["c"]
+    assert len(set(chosen.tolist())) == 10
+    x = answers_of(40, 50, seed=1)
+    made = Predictor.of(x, np.arange(49), np.random.default_rng(0).normal(size=40), np.zeros(50))
+    assert made.score(x[:, :49]) == pytest.approx(x.mean(axis=1), abs=0.02)
+
+
+def test_conformal_quantile_by_its_definition() -> None:
+    sizes = np.random.default_rng(0).random(99)
+    assert conformal(sizes) == np.sort(sizes)[94]  # the 95th of 99: a hundredth one is beyond it in 5 of 100 places
+    assert conformal(sizes[:19]) == sizes[:19].max()
+
+
+@pytest.mark.slow
+def test_intervals_hold_for_models_not_seen() -> None:
+    inside = []
+    for seed in range(3):
+        x = answers_of(460, 200, seed)
+        made = ShortList.choose(Responses.from_wide(x[:160]), 40)
+        found = made.score_columns(Responses.from_wide(x[160:]))
+        whole = x[160:].mean(axis=1)
+        inside.append(np.mean((found["score_low"] <= whole) & (whole <= found["score_high"])))
+        assert np.sqrt(np.mean((found["score"] - whole) ** 2)) == pytest.approx(made.error, rel=0.25)
+    # 300 models, and a quantile of 160 errors: standard errors of 1.3% and 1.7%, three times.
+    assert np.mean(inside) == pytest.approx(0.95, abs=3 * 0.021 / np.sqrt(3))
+
+
+def test_written_and_read_again(tmp_path: Path) -> None:
+    x = answers_of(25, 60, seed=3)
+    source = Source.of(Responses.from_wide(x), {"topic": ["u", "v"] * 30})
+    made = ShortList.choose(source, 12, by="topic")
+    assert sorted(made.subject.tolist()) == ["u"] * 6 + ["v"] * 6  # type: ignore[union-attr]
+    path = tmp_path / "shortlist.json"
+    path.write_text(json.dumps(made.record()))
+    again = ShortList.load(path)
+    first, second = (one.score_columns(source.answers) for one in (made, again))
+    for name in first:
+        assert np.array_equal(first[name], second[name])
+    path.write_text(json.dumps({**made.record(), "version": 9}))
+    with pytest.raises(BankError, match="version 9"):
+        ShortList.load(path)
+
+
+def test_too_few_models_too_many_prompts_and_answers_missing() -> None:
+    with pytest.raises(DesignError, match="10 models answered every prompt"):
+        ShortList.choose(Responses.from_wide(answers_of(10, 60, seed=1)), 10)
+    answers = Responses.from_wide(answers_of(25, 60, seed=1))
+    with pytest.raises(OptionError, match="from 2 to 59"):
+        ShortList.choose(answers, 60)
+    made = ShortList.choose(answers, 10)
+    thin = np.full((1, 60), np.nan)
+    thin[0, made.predictor.chosen[:5]] = 1
+    found = made.score_columns(Responses.from_wide(thin))
+    assert found["n"][0] == 5
+    assert np.isnan(found["score_low"][0])
+    assert 0.5 < found["score"][0] <= 1
+    with pytest.raises(BankError, match="none of the prompts"):
+        made.score_columns(Responses.from_wide([[1.0, 0.0]], items=["x", "y"]))
+
+
+def test_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = answers_of(26, 60, seed=4)
+    rows = [(f"m{i}", f"q{j}", int(x[i, j])) for i in range(26) for j in range(60)]
+    for name, some in (("old", rows[:-60]), ("new", rows[-60:])):
+        pl.DataFrame(some, schema=["model", "item", "response"], orient="row").write_csv(tmp_path / f"{name}.csv")
+    short = tmp_path / "short"
+    assert main(["shortlist", str(tmp_path / "old.csv"), "--size", "20", "-o", str(short)]) == 0
+    assert "20 of 60 prompts" in capsys.readouterr().out
+    assert main(["score", str(tmp_path / "new.csv"), "--bank", str(short), "-o", str(tmp_path / "s.csv")]) == 0
+    assert "whole score" in capsys.readouterr().out
+    found = pl.read_csv(tmp_path / "s.csv")
+    assert found["score_low"][0] <= x[25].mean() <= found["score_high"][0]

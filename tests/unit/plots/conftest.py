@@ -1,11 +1,10 @@
 """Small studies whose pictures are looked at."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import spectral_irt as si
+from drawn import drawn
 
 ODD = ["$x^2$", "<script>alert(1)</script>", "_a_", "A very long label of an item about ferns and mosses", "two\nlines"]
 
@@ -16,7 +15,7 @@ def make_study(n: int, m: int, *, share: float = 1.0, seed: int = 5) -> si.Analy
     theta, beta = rng.normal(0.3, 1.1, (n, 1)), rng.normal(0, 1.2, m)
     slope = np.where(np.arange(m) == 3, 0.3, np.where(np.arange(m) == 7, 2.5, 1.0))
     shift = np.outer(np.arange(n) % 2, np.arange(m) == 5) * 1.2
-    answers = (rng.random((n, m)) < 1 / (1 + np.exp(-slope * (theta - beta - shift)))).astype(float)
+    answers = drawn(rng, slope * (theta - beta - shift))
     answers[: n // 2, 11] = answers[: n // 2, 12]
     answers[rng.random((n, m)) >= share] = np.nan
     labels = [*ODD, *(f"Item {k}" for k in range(len(ODD) + 1, m + 1))]
@@ -37,11 +36,8 @@ def wide_study() -> si.Analysis:
 def make_ordered_study(thresholds: list[list[float]], n: int, labels: list[str], *, share: float = 1.0) -> si.Analysis:
     """Answers drawn category by category; the item at 2 is noise."""
     rng = np.random.default_rng(4)
-    theta = rng.normal(0.2, 1.2, n)
-    answers = np.empty((n, len(thresholds)))
-    for i, beta in enumerate(thresholds):
-        weight = np.exp([k * theta - sum(beta[:k]) for k in range(len(beta) + 1)])
-        answers[:, i] = (rng.random(n) > np.cumsum(weight / weight.sum(axis=0), axis=0)).sum(axis=0)
+    ability = rng.normal(0.2, 1.2, n)
+    answers = si.simulate.partial_credit(n, thresholds=thresholds, ability=ability, seed=4).responses.to_dense()
     answers[: n // 2, 2] = rng.integers(0, len(thresholds[2]) + 1, n // 2)
     answers[rng.random(answers.shape) >= share] = np.nan
     responses = si.Responses.from_wide(answers, items=labels, ordered=True)

@@ -1,27 +1,35 @@
-"""What cannot be shown is an error with a remedy, and leaves nothing behind."""
+"""What cannot be shown is an error with a remedy, and leaves nothing behind; distractor curves."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import spectral_irt as si
+from drawn import drawn
+from pictures import Picture
 from spectral_irt.errors import OptionError
+from spectral_irt.plots.distractors import distractor_sheet
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
 
-def test_an_item_that_is_not_there(study: si.Analysis) -> None:
-    with pytest.raises(OptionError, match=r"there is no item 'Itm 9'. Did you mean 'Item 9'"):
-        study.plot.icc("Itm 9")
-    with pytest.raises(OptionError, match=r"Did you mean 'Item 7'"):
-        study.plot.icc("item 7")
-    with pytest.raises(OptionError, match=r"there is no item 'qqq'. The items are '\$x\^2\$'.* and 15 more"):
-        study.plot.icc("qqq")
-    with pytest.raises(OptionError, match=r"`strata` is 1; it takes two"):
-        study.plot.icc("Item 9", strata=1)
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda plot: plot.icc("Itm 9"), "there is no item 'Itm 9'. Did you mean 'Item 9'"),
+        (lambda plot: plot.icc("item 7"), "Did you mean 'Item 7'"),
+        (lambda plot: plot.icc("qqq"), r"there is no item 'qqq'. The items are '\$x\^2\$'.* and 15 more"),
+        (lambda plot: plot.icc("Item 9", strata=1), "`strata` is 1; it takes two"),
+        (lambda plot: plot.categories("Itm 9"), "Did you mean 'Item 9'"),
+        (lambda plot: plot.distractors("Item 9"), "not scored with an answer key"),
+    ],
+)
+def test_what_cannot_be_asked(study: si.Analysis, ask: Callable[[Any], Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        ask(study.plot)
 
 
 def test_labels_that_are_numbers() -> None:
@@ -45,8 +53,7 @@ def test_an_analysis_without_people(study: si.Analysis) -> None:
 def test_only_extreme_scores_by_maximum_likelihood() -> None:
     lsat = si.datasets.load_lsat()
     fit = si.SpectralRasch().fit(lsat)
-    all_right = lsat.take_persons(lsat.scores == 5)
-    study = fit.analyse(all_right, ability="ml")
+    study = fit.analyse(lsat.take_persons(lsat.scores == 5), ability="ml")
     with pytest.raises(OptionError, match=r"nobody has a finite ability.*'wle' gives finite ones"):
         study.plot.wright()
     with pytest.raises(OptionError, match=r"no item has a fit to show"):
@@ -72,10 +79,8 @@ def test_no_difficulties_and_no_standard_errors(study: si.Analysis, tmp_path: Pa
 
 
 def test_items_off_the_common_scale_are_left_out_and_counted(study: si.Analysis) -> None:
-    status = study.calibration.status.copy()
-    status[[2, 6]] = "unlinked"
-    se = study.calibration.threshold_se.copy()
-    se[[2, 6]] = np.inf
+    status, se = study.calibration.status.copy(), study.calibration.threshold_se.copy()
+    status[[2, 6]], se[[2, 6]] = "unlinked", np.inf
     partly = si.Analysis(study.calibration.replace(status=status, threshold_se=se), study.responses)
     display = partly.plot.items()
     assert len(display.frame()) == 18
@@ -83,3 +88,57 @@ def test_items_off_the_common_scale_are_left_out_and_counted(study: si.Analysis)
     assert partly.plot.wright().frame()["items"].sum() == 18
     with pytest.raises(OptionError, match=r"no place on the common scale, and so no curve: '_a_' \(unlinked\)"):
         partly.plot.icc("_a_")
+
+
+LABELS = ["$x^2$", "<script>alert(1)</script>", *(f"Item {k}" for k in range(3, 13))]
+OPTIONS = ["A", "$b$", "a rather long option of many words", "D", "E", "F", "G", "H"]
+
+
+def keyed_study(n_options: int) -> si.Analysis:
+    rng = np.random.default_rng(3)
+    right = drawn(rng, rng.normal(size=(500, 1)) - rng.normal(size=12))
+    chosen = np.where(right == 1, 0, rng.integers(1, n_options, right.shape))
+    key = dict.fromkeys(LABELS, "A") | {"Item 7": "D"}
+    responses = si.Responses.from_wide(np.array(OPTIONS, dtype=object)[chosen], items=LABELS, key=key)
+    return si.SpectralRasch().fit(responses).analyse(responses)
+
+
+@pytest.fixture(scope="module")
+def keyed() -> si.Analysis:
+    return keyed_study(4)
+
+
+@pytest.mark.parametrize("n_options", [4, 8])
+def test_it_is_readable(n_options: int) -> None:
+    display = keyed_study(n_options).plot.distractors("$x^2$")
+    seen = Picture(display.plot())
+    assert 0.01 < seen.ink < 0.6
+    assert not seen.overlaps()
+    assert not seen.cut()
+    texts = {text.get_text(): text for text in seen.texts}
+    assert any(text.startswith("A, the key (") for text in texts)
+    assert any(text.startswith("$b$ (") and not texts[text].get_parse_math() for text in texts)
+    assert "Item $x^2$" in texts
+    if n_options == 8:  # the key and five of seven distractors
+        assert any("2 rarer options left out" in text for text in texts)
+
+
+def test_a_wrong_key_is_seen(keyed: si.Analysis) -> None:
+    display = keyed.plot.distractors("Item 7")
+    assert display.suspects == ("A",)
+    assert any(text.get_text().endswith(": abler than the key") for text in Picture(display.plot()).texts)
+    table = display.frame()
+    assert table["share"].sum() == pytest.approx(table["stratum"].n_unique())
+    up = table.filter(table["option"] == "A")["share"].to_list()
+    assert up[-1] > up[0] + 0.3
+    assert Picture(display.plot()).likeness(Picture(keyed.plot.distractors("Item 8").plot())) < 0.99
+
+
+def test_the_sheet_and_the_standard_set(keyed: si.Analysis, tmp_path: Path) -> None:
+    seen = Picture(distractor_sheet(keyed).axes[0])
+    assert not seen.cut()
+    assert not seen.overlaps()
+    names = {path.name for path in keyed.plot.write(tmp_path / "with")}
+    assert {"distractors.svg", "distractors.png"} <= names
+    with pytest.raises(OptionError, match="two groups of people or more"):
+        keyed.plot.distractors("Item 8", strata=1)

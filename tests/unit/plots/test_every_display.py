@@ -1,7 +1,5 @@
 """What every display keeps to: it draws something readable, names are plain text, no global state is touched."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,12 +8,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from scipy.optimize import minimize
 
 import spectral_irt as si
 from pictures import Picture
 from spectral_irt.plots.base import Display
+from spectral_irt.plots.labels import MISSING, apart, shown
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
@@ -68,7 +67,6 @@ def test_ordered_answers_are_readable(name: str, size: str, request: pytest.Fixt
 
 
 def check_names(seen: Picture) -> None:
-    """Odd names stand there as they are, and are not taken for formulas."""
     by_text = {text.get_text(): text for text in seen.texts}
     for label in ODD:
         assert label in by_text
@@ -96,9 +94,7 @@ def test_the_check_itself_sees_names_that_collide_and_blank_pictures(study: si.A
 
 @pytest.mark.parametrize("name", DISPLAYS)
 def test_it_draws_into_axes_that_are_given(name: str, study: si.Analysis) -> None:
-    figure = Figure(figsize=(12, 5))
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
+    left, right = Figure(figsize=(12, 5)).subplots(1, 2)
     assert DISPLAYS[name](study).plot(right) is right
     assert not left.has_data()
     assert right.has_data() or right.texts
@@ -106,7 +102,6 @@ def test_it_draws_into_axes_that_are_given(name: str, study: si.Analysis) -> Non
 
 def test_in_axes_too_low_for_all_names_there_are_fewer(study: si.Analysis) -> None:
     figure = Figure(figsize=(6, 2.4), layout="constrained")
-    FigureCanvasAgg(figure)
     for name in ("wright", "items", "ranks", "dif"):
         figure.clear()
         ax = DISPLAYS[name](study).plot(figure.add_subplot())
@@ -159,3 +154,33 @@ assert "matplotlib.figure" in sys.modules
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_apart_is_the_least_move(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    places, gap = rng.normal(0, 1, 7), 0.5
+    found = apart(places, gap)
+    order = np.argsort(places)
+    assert (np.diff(found[order]) >= gap - 1e-12).all()
+    limits = [{"type": "ineq", "fun": lambda x, i=i: x[i + 1] - x[i] - gap} for i in range(6)]
+    start = gap * np.arange(7.0)
+    best = minimize(lambda x: ((x - places[order]) ** 2).sum(), start, constraints=limits, tol=1e-12)
+    assert ((found - places) ** 2).sum() == pytest.approx(best.fun, abs=1e-6)
+
+
+def test_apart_stays_within() -> None:
+    found = apart([9.9, 9.95, 10.0], 1.0, 0.0, 10.0)
+    assert found.tolist() == [8.0, 9.0, 10.0]
+    assert apart([], 1.0).tolist() == []
+
+
+def test_shown_is_one_short_line_in_characters_that_the_font_has() -> None:
+    assert shown("$x^2$") == "$x^2$"
+    assert shown("a\tb\x1b[31m") == r"a\tb\x1b[31m"
+    assert shown(17) == "17"
+    assert shown("\U00012000\U00012001é") == MISSING * 2 + "é"
+    long = "begin" + 100 * "x" + "end"
+    assert len(shown(long)) == 26
+    assert shown(long).startswith("begin")
+    assert shown(long).endswith("end")

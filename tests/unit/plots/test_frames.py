@@ -1,14 +1,15 @@
 """The numbers of each display, computed once more in another way; and where its artists stand."""
 
-from __future__ import annotations
-
-from itertools import pairwise
+import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.plots.all import Plots
+from pictures import Picture
+from spectral_irt.plots.all import EVERY, Plots
+from spectral_irt.plots.curves import CategoryCurves
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
@@ -56,73 +57,72 @@ def test_items_are_those_of_the_table_from_the_hardest_down(plot: Plots, study: 
     other = study.calibration.items().sort("difficulty", descending=True)
     assert table["item"].to_list() == other["item"].to_list()
     for name in ("difficulty", "se", "ci_low", "ci_high"):
-        assert np.allclose(table[name].to_numpy(), other[name].to_numpy())
+        assert np.allclose(table[name], other[name])
     ax = plot.items().plot()
     assert [tick.get_text() for tick in ax.get_yticklabels()][5] == table["item"][5]
     middles = next(line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()))
-    assert np.allclose(middles.get_xdata(), table["difficulty"].to_numpy())
+    assert np.allclose(middles.get_xdata(), table["difficulty"])
 
 
 def test_another_scale_is_in_the_table_and_the_picture(study: si.Analysis) -> None:
     scaled = study.rescale(500, 100)
     unit = scaled.calibration.scale.unit
     plain, other = study.plot.items().frame(), scaled.plot.items().frame()
-    assert np.allclose(other["se"].to_numpy(), unit * plain["se"].to_numpy())
-    assert np.allclose(np.diff(other["difficulty"].to_numpy()), unit * np.diff(plain["difficulty"].to_numpy()))
+    assert np.allclose(other["se"], unit * plain["se"])
+    assert np.allclose(np.diff(other["difficulty"]), unit * np.diff(plain["difficulty"]))
     information = scaled.plot.information().frame()
-    assert np.allclose(information["se"].to_numpy(), 1 / np.sqrt(information["information"].to_numpy()))
+    assert np.allclose(information["se"], 1 / np.sqrt(information["information"]))
     low, high = scaled.plot.wright().plot().get_ylim()
     assert low < 500 < high
     assert high - low > 300
     curve = scaled.plot.icc("Item 9").frame()
-    assert np.allclose(
-        curve["ability"].to_numpy(), scaled.calibration.scale.measure(study.plot.icc("Item 9").strata["ability"])
-    )
+    logits = study.plot.icc("Item 9").strata["ability"]
+    assert np.allclose(curve["ability"], scaled.calibration.scale.measure(logits))
 
 
-def test_information_is_the_sum_over_items(plot: Plots, study: si.Analysis) -> None:
-    table = plot.information().frame()
-    p = study.calibration.probability(table["ability"].to_numpy())
-    assert np.allclose(table["information"].to_numpy(), (p * (1 - p)).sum(axis=1))
-    assert np.allclose(table["se"].to_numpy(), 1 / np.sqrt((p * (1 - p)).sum(axis=1)))
+@pytest.mark.parametrize("name", ["study", "ordered_study"])
+def test_information_is_the_slope_of_the_expected_score(name: str, request: pytest.FixtureRequest) -> None:
+    made, table = request.getfixturevalue(name).calibration, request.getfixturevalue(name).plot.information().frame()
+    theta, h = table["ability"].to_numpy(), 1e-5
+    slope = (made.expected_score(theta + h) - made.expected_score(theta - h)).sum(axis=1) / (2 * h)
+    assert np.allclose(table["information"], slope)
+    assert np.allclose(table["se"], 1 / np.sqrt(slope))
 
 
-def test_scores_are_counted(plot: Plots, study: si.Analysis, wide_study: si.Analysis) -> None:
-    scores = np.nansum(study.responses.to_dense(), axis=1).astype(int)
-    table = plot.scores().frame()
-    assert table["persons"].to_list() == [int((scores == k).sum()) for k in range(21)]
-    assert table["extreme"].to_list() == [int((scores == k).sum()) if k in (0, 20) else 0 for k in range(21)]
+@pytest.mark.parametrize(
+    ("name", "wide", "most"), [("study", "wide_study", 1), ("ordered_study", "wide_ordered_study", 3)]
+)
+def test_scores_are_counted(name: str, wide: str, most: int, request: pytest.FixtureRequest) -> None:
+    study, other = request.getfixturevalue(name), request.getfixturevalue(wide).responses.to_dense()
+    scores, highest = np.nansum(study.responses.to_dense(), axis=1), int(study.responses.thresholds.max_score.sum())
+    table, numbers = study.plot.scores().frame(), [int((scores == k).sum()) for k in range(highest + 1)]
+    assert table["score"].to_list() == list(range(highest + 1))
+    assert table["persons"].to_list() == numbers
+    assert table["extreme"].to_list() == [numbers[0], *[0] * (highest - 1), numbers[-1]]
     assert table["share"].sum() == pytest.approx(1)
-    dense = wide_study.responses.to_dense()
-    percent = 100 * np.nansum(dense, axis=1) / np.isfinite(dense).sum(axis=1)
-    wide = wide_study.plot.scores().frame()
-    edges = [*range(0, 100, 5), 101]
-    assert wide["persons"].to_list() == [
-        int(((percent >= low - 1e-9) & (percent < high - 1e-9)).sum()) for low, high in pairwise(edges)
-    ]
+    percent = 100 * np.nansum(other, axis=1) / (most * np.isfinite(other).sum(axis=1))
+    found = request.getfixturevalue(wide).plot.scores().frame()
+    assert found["persons"].to_list() == np.histogram(percent + 1e-9, [*range(0, 100, 5), 101])[0].tolist()
 
 
 def test_the_fit_map_has_the_conditional_mean_squares(plot: Plots, study: si.Analysis) -> None:
     display = plot.fit()
     table, other = display.frame(), study.item_fit()
     assert display.conditional
-    assert np.allclose(table["infit"].to_numpy(), other["infit_conditional"].to_numpy())
-    assert np.allclose(table["outfit"].to_numpy(), other["outfit_conditional"].to_numpy())
+    assert np.allclose(table["infit"], other["infit_conditional"])
+    assert np.allclose(table["outfit"], other["outfit_conditional"])
     bad = {item: kind for item, kind in zip(table["item"], table["misfit"], strict=True) if kind}
     assert bad["A very long label of an item about ferns and mosses"] == "underfit"
     assert bad["Item 8"] == "overfit"
-    worst = table["item"].to_numpy()[display.worst(2)]
-    assert set(worst) <= set(bad)
-    ax = display.plot()
-    drawn = sum(len(line.get_xdata()) for line in ax.lines if line.get_marker() in ("o", "^", "v"))
-    assert drawn == 20
+    assert set(table["item"].to_numpy()[display.worst(2)]) <= set(bad)
+    marks = [line for line in display.plot().lines if line.get_marker() in ("o", "^", "v")]
+    assert sum(len(line.get_xdata()) for line in marks) == 20
 
 
 def test_dif_shows_the_contrasts_of_one_group_by_size(plot: Plots, study: si.Analysis) -> None:
-    groups = np.array(["a", "b", "c"])[np.arange(800) % 3]
-    found = study.dif(groups)
-    table, other = plot.dif(found).frame(), found.table()
-    mine = {row["item"]: row for row in other.iter_rows(named=True) if row["group"] == "b"}
+    found = study.dif(np.array(["a", "b", "c"])[np.arange(800) % 3])
+    table = plot.dif(found).frame()
+    mine = {row["item"]: row for row in found.table().iter_rows(named=True) if row["group"] == "b"}
     assert len(table) == 20
     assert (np.diff(np.abs(table["contrast"].to_numpy())) <= 0).all()
     for row in table.iter_rows(named=True):
@@ -138,8 +138,8 @@ def test_dif_shows_the_contrasts_of_one_group_by_size(plot: Plots, study: si.Ana
 def test_against_brings_the_other_to_this_scale(plot: Plots, study: si.Analysis) -> None:
     moved = study.calibration.replace(thresholds=study.calibration.thresholds + 1.5)
     table = plot.against(moved).frame()
-    assert np.allclose(table["difficulty_a"].to_numpy(), table["difficulty_b"].to_numpy())
-    assert np.allclose(table["se"].to_numpy(), np.sqrt(2) * study.calibration.se)
+    assert np.allclose(table["difficulty_a"], table["difficulty_b"])
+    assert np.allclose(table["se"], np.sqrt(2) * study.calibration.se)
     assert not table["drift"].any()
     off = moved.thresholds.copy()
     off[4] += 2
@@ -153,7 +153,7 @@ def test_dependence_shows_the_pair_that_was_copied(plot: Plots, study: si.Analys
     table, found = display.frame(), study.local_dependence()
     assert set(table.row(0)[:2]) == {"Item 12", "Item 13"}
     assert table["dependent"].to_list() == found.table()["dependent"].to_list()
-    assert np.allclose(table["excess"].to_numpy(), table["q3"].to_numpy() - found.mean)
+    assert np.allclose(table["excess"], table["q3"] - found.mean)
     (image,) = display.plot().images
     cells = np.ma.filled(image.get_array(), np.nan)
     assert np.isfinite(cells).sum() == 190
@@ -168,33 +168,11 @@ def test_ranks_are_those_of_the_ranking(plot: Plots, study: si.Analysis, wide_st
     assert ax.get_yticklabels()[0].get_text() == wide_study.ranking()["item"][0]
 
 
-def test_a_curve_is_the_models_and_its_marks_are_the_strata(plot: Plots, study: si.Analysis) -> None:
-    display = plot.icc("Item 9")
-    ax, table = display.plot(), display.frame()
-    line = max(ax.lines, key=lambda line: len(line.get_xdata()))
-    x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-    assert np.allclose(y, study.calibration.probability(x, ["Item 9"])[:, 0])
-    assert np.allclose(study.calibration.probability(table["place"].to_numpy(), ["Item 9"])[:, 0], table["expected"])
-    marks = next(line for line in ax.lines if line.get_marker() == "o")
-    assert np.allclose(marks.get_xdata(), table["place"].to_numpy())
-    assert np.allclose(marks.get_ydata(), table["observed"].to_numpy())
-
-
-def test_very_many_items_are_shown_by_density() -> None:
-    """Twenty thousand marks would be a blot, and a file of megabytes."""
-    rng = np.random.default_rng(1)
-    display = si.datasets.load_lsat()
-    fit = si.SpectralRasch().fit(display).analyse(display).plot.fit()
-    m = 20_000
-    table = {
-        "item": np.arange(m),
-        "n": np.full(m, 50),
-        "infit": np.exp(rng.normal(0, 0.15, m)),
-        "outfit": np.exp(rng.normal(0, 0.25, m)),
-        "infit_z": rng.normal(0, 1, m),
-        "misfit": np.full(m, "", dtype=object),
-    }
-    ax = type(fit)(table=table).plot()
+def test_very_many_items_are_shown_by_density(plot: Plots) -> None:
+    rng, m = np.random.default_rng(1), 20_000
+    table = {"item": np.arange(m), "n": np.full(m, 50), "misfit": np.full(m, "", dtype=object)}
+    squares = {"infit": np.exp(rng.normal(0, 0.15, m)), "outfit": np.exp(rng.normal(0, 0.25, m))}
+    ax = type(plot.fit())(table={**table, **squares, "infit_z": rng.normal(0, 1, m)}).plot()
     (hexagons,) = ax.collections
     assert 200 < len(hexagons.get_offsets()) < 5000
     assert sum(len(line.get_xdata()) for line in ax.lines) < 10
@@ -223,3 +201,77 @@ def test_ratings_have_a_column_for_each_facet() -> None:
     marks = [line.get_ydata() for line in wright.plot().lines if line.get_marker() == "D"]
     assert sorted(marks[1]) == pytest.approx(sorted(raters["severity"]))
     assert len(marks[0]) == 12  # thresholds of four items
+
+
+def test_many_categories_are_named_here_and_there() -> None:
+    beta = np.linspace(-3, 3, 60)
+    ax = CategoryCurves(label="q", thresholds=beta, codes=np.arange(61.0)).plot()
+    assert not Picture(ax).overlaps()
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert (named[0], named[-1], len(named)) == ("0", "60", 12)
+
+
+def test_category_curves_are_the_model_and_cross_at_the_thresholds(ordered_study: si.Analysis) -> None:
+    beta = ordered_study.calibration.thresholds[:3]
+    display = ordered_study.plot.categories("$x^2$")
+    table = display.frame()
+    p = table["probability"].to_numpy().reshape(4, -1)
+    theta = table["ability"].to_numpy().reshape(4, -1)[0]
+    assert np.allclose(p.sum(axis=0), 1)
+    for k in range(3):  # the log odds of neighbors are theta - beta
+        assert np.allclose(np.log(p[k + 1] / p[k]), theta - beta[k])
+    lines = [line for line in display.plot().lines if len(line.get_xdata()) > 10]
+    assert np.allclose([line.get_ydata() for line in lines], p)
+    assert table["code"].unique().sort().to_list() == [0, 1, 2, 3]
+
+
+def test_categories_that_are_nowhere_the_most_likely_are_said(ordered_study: si.Analysis) -> None:
+    for beta in itertools.permutations([-1.6, -0.2, 0.5, 1.1]):
+        display = CategoryCurves(label="q", thresholds=np.array(beta), codes=np.arange(5.0))
+        p = display.frame()["probability"].to_numpy().reshape(5, -1)
+        assert np.flatnonzero(display.modal).tolist() == np.unique(p.argmax(axis=0)).tolist()
+    texts = [text.get_text() for text in Picture(ordered_study.plot.categories("two\nlines").plot()).texts]
+    assert any("never the most likely answer: 1" in " ".join(text.split()) for text in texts)
+
+
+def test_strata_have_the_means_observed_and_those_given_the_score(ordered_study: si.Analysis) -> None:
+    """Against all patterns of answers, written out: P(x | score) ~ exp(-sum of the thresholds passed)."""
+    display = ordered_study.plot.icc("$x^2$")
+    table, steps = display.frame(), ordered_study.calibration.layout
+    x = ordered_study.responses.to_dense().astype(int)
+    passed = steps.cumulated(ordered_study.calibration.thresholds)
+    every = np.array(list(itertools.product(*(range(k + 1) for k in steps.max_score))))
+    weight = np.exp(-sum(passed[i, every[:, i]] for i in range(6)))
+    total, most = every.sum(axis=1), int(steps.max_score.sum())
+    mean, variance = np.zeros(most + 1), np.zeros(most + 1)
+    for s in range(most + 1):
+        p = weight[total == s] / weight[total == s].sum()
+        mean[s] = p @ every[total == s, 0]
+        variance[s] = p @ every[total == s, 0] ** 2 - mean[s] ** 2
+    score, ability = x.sum(axis=1), ordered_study.abilities("wle").ability
+    inside = np.flatnonzero((score > 0) & (score < most))
+    order = inside[np.argsort(ability[inside], kind="stable")]
+    assert table["n"].sum() == len(order)
+    start = 0
+    for row in table.iter_rows(named=True):
+        mine = order[start : start + row["n"]]
+        start += row["n"]
+        means = (ability[mine].mean(), x[mine, 0].mean(), mean[score[mine]].mean())
+        assert (row["ability"], row["observed"], row["expected"]) == pytest.approx(means)
+        half = 1.96 * np.sqrt(variance[score[mine]].sum()) / len(mine)
+        ends = (max(row["observed"] - half, 0), min(row["observed"] + half, 3))
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx(ends, abs=1e-4)
+    there = ordered_study.calibration.expected_score(table["place"].to_numpy(), ["$x^2$"])[:, 0]
+    assert np.allclose(there, table["expected"])
+    lines = display.plot().lines
+    marks = next(line for line in lines if line.get_marker() == "o")
+    curve = max(lines, key=lambda line: len(line.get_xdata()))
+    assert np.allclose(marks.get_ydata(), table["observed"])
+    expected = ordered_study.calibration.expected_score(curve.get_xdata(), ["$x^2$"])[:, 0]
+    assert np.allclose(curve.get_ydata(), expected)
+
+
+def test_the_standard_set(wide_ordered_study: si.Analysis, tmp_path: Path) -> None:
+    written = wide_ordered_study.plot.write(tmp_path / "wide")
+    assert sorted({path.stem for path in written}) == sorted({*EVERY, "icc", "categories"})
+    assert sorted(path.name for path in (tmp_path / "wide").iterdir()) == sorted(path.name for path in written)

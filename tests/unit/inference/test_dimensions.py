@@ -1,0 +1,344 @@
+"""What items share beyond one ability: sums over pairs, residuals, dimensionality, Martin-Löf."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from drawn import drawn
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.dimensions import dimensionality as module
+from spectral_irt.inference.dimensions import pairs, q3
+from spectral_irt.inference.dimensions.dimensionality import dimensionality
+from spectral_irt.inference.dimensions.pairs import apart, both, pair_sums
+from spectral_irt.persons import abilities
+from split import in_blocks
+
+
+def look(x, ordered=False):
+    responses = si.Responses.from_wide(x, ordered=ordered)
+    estimator = si.SpectralPartialCredit if ordered else si.SpectralRasch
+    return dimensionality(estimator(se="none").fit(responses).calibration_, responses)
+
+
+@pytest.mark.parametrize(("m", "seen", "severity"), [(30, 1.0, "warning"), (30, 0.5, "warning"), (12, 1.0, "note")])
+def test_two_abilities_are_two_sides_of_a_contrast_whose_size_decides(m, seen, severity):
+    rng = np.random.default_rng(1)
+    theta = rng.multivariate_normal([0, 0], [[1, 0.3], [0.3, 1]], 1500)
+    x = drawn(rng, theta[:, np.arange(m) % 2] - rng.normal(size=m))
+    x[rng.random(x.shape) > seen] = np.nan
+    found = look(x)
+    assert found.two_dimensions
+    assert len(set(np.sign(found.loadings[::2]))) == 1
+    np.testing.assert_array_equal(np.sign(found.loadings[::2]), -np.sign(found.loadings[1::2]))
+    finding = next(each for each in found.findings if each.code == "second_dimension")
+    assert finding.severity == severity
+    assert (found.strength < module.CONTRAST) == (severity == "note")
+
+
+def test_testlets_are_groups():
+    rng = np.random.default_rng(2)
+    theta = rng.normal(size=(2000, 1)) + np.repeat(rng.normal(0, 1.2, (2000, 3)), 4, axis=1)
+    found = look(drawn(rng, theta - rng.normal(size=12)))
+    groups = module.clusters(12, found.first, found.second)
+    assert sorted(group.tolist() for group in groups) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert "in 3 groups" in found.findings[0].sentence
+    assert found.findings[0].severity == "warning"  # a set of items, whatever its strongest pair
+
+
+@pytest.mark.parametrize("categories", [2, 4])
+def test_one_copied_pair_is_a_pair_and_no_dimension(categories):
+    x = si.simulate.partial_credit(1000, 15, categories=categories, seed=6).responses.to_dense()
+    x[:500, 9] = x[:500, 4]
+    found = look(x, ordered=categories > 2)
+    assert (found.first.tolist(), found.second.tolist()) == ([4], [9])
+    assert [finding.code for finding in found.findings] == ["dependent_items"]
+    assert found.findings[0].items == (4, 9)
+    assert "Local dependence in 1 pair of items (residual correlation 0." in found.findings[0].sentence
+    study = si.SpectralPartialCredit().fit(x).analyse(x)
+    pair = study.local_dependence().table().row(0, named=True)
+    assert (pair["item_1"], pair["item_2"], pair["dependent"]) == (4, 9, True)
+
+
+def test_difficulties_from_elsewhere_are_no_dependence():
+    """Anchors that are off by half a logit either way: displaced, but no more alike for that."""
+    data = si.simulate.rasch(3000, 20, seed=4)
+    made = si.SpectralRasch(se="none").fit(data.responses).calibration_
+    shifted = made.replace(thresholds=made.difficulty + np.where(np.arange(20) % 2, 0.5, -0.5))
+    found = dimensionality(shifted, data.responses)
+    assert not found.findings
+
+
+def test_people_and_items_are_sampled(monkeypatch):
+    monkeypatch.setattr(module, "PEOPLE", 300)
+    monkeypatch.setattr(module, "ITEMS", 10)
+    data = si.simulate.rasch(900, 30, design="popularity", n_responses=15_000, seed=5)
+    found = dimensionality(si.SpectralRasch(se="none").fit(data.responses).calibration_, data.responses)
+    assert found.sampled
+    assert 100 < found.n_people <= 300
+    often = np.argsort(-data.responses.item_counts, kind="stable")[:10]
+    assert sorted(found.items.tolist()) == sorted(data.responses.items[often].tolist())
+
+
+def test_too_few_people_or_items_have_nothing_to_tell():
+    assert look(si.simulate.rasch(80, 10, seed=1).responses.to_dense()) is None
+    assert look(si.simulate.rasch(800, 3, seed=1).responses.to_dense()) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "design",
+    [
+        {"n_persons": 400, "n_items": 30},
+        {"n_persons": 2000, "n_items": 5},
+        {"n_persons": 600, "n_items": 40, "design": "sampled", "p": 0.4},
+    ],
+)
+def test_p_values_keep_their_level(design):
+    """Of 80 data sets under the model at most 5% + 2.5 standard errors below 5%, for pairs and for the contrast."""
+    found = [look(si.simulate.rasch(**design, seed=seed).responses.to_dense()) for seed in range(80)]
+    p = np.array([(each.pairs_p, each.contrast_p) for each in found])
+    assert np.all(np.mean(p < 0.05, axis=0) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 80))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_unequal_slopes_are_no_second_dimension(ordered):
+    rng = np.random.default_rng(12)
+    theta, slope = rng.normal(size=(1500, 1)), np.repeat([0.5, 1.5], 10)
+    x = drawn(rng, slope * (theta - rng.normal(size=20)))
+    if ordered:
+        x = x + drawn(rng, slope * (theta - rng.normal(size=20) - 1)) * x
+    found = look(x, ordered)
+    assert found.equal_slopes[0] < 0.001
+    assert found.by_slopes
+    assert not found.two_dimensions
+    assert not found.dependent
+    assert [finding.code for finding in found.findings] == ["unequal_slopes"]
+    assert "Items differ in slope" in found.findings[0].sentence
+
+
+def test_a_minor_dimension_of_a_quarter_of_the_items_is_not_taken_for_flat_items():
+    rng = np.random.default_rng(13)
+    theta = rng.multivariate_normal([0, 0], [[1, 0.4], [0.4, 1]], 1500)
+    found = look(drawn(rng, theta[:, (np.arange(20) % 4 == 0).astype(int)] - rng.normal(size=20)))
+    assert found.two_dimensions
+    np.testing.assert_array_equal(np.sign(found.loadings) == np.sign(found.loadings[0]), np.arange(20) % 4 == 0)
+
+
+BETA = np.array([-1.0, 0.3, 0.3, 2.0, -0.2])  # two are equal
+OFF = ~np.eye(5, dtype=bool)
+
+
+def given_score(beta, score):
+    """Mean and covariance of the answers given their sum, over all of them."""
+    every = np.array([x for x in product((0, 1), repeat=len(beta)) if sum(x) == score], dtype=float)
+    weight = np.exp(-every @ beta)
+    weight /= weight.sum()
+    mean = weight @ every
+    return mean, (every - mean).T @ ((every - mean) * weight[:, None])
+
+
+def test_pair_sums_are_those_of_enumeration():
+    """Residuals centered by a Newton step; their products less the covariance, in each half."""
+    rng = np.random.default_rng(3)
+    x = drawn(rng, rng.normal(size=(40, 1)) - BETA)
+    x[rng.random((40, 5)) < 0.2] = np.nan
+    e, cov, half = np.zeros(x.shape), np.zeros((40, 5, 5)), np.arange(40) % 2
+    for person, row in enumerate(x):
+        seen = np.flatnonzero(~np.isnan(row))
+        score = int(np.nansum(row))
+        if 0 < score < len(seen):
+            mean, cov[person][np.ix_(seen, seen)] = given_score(BETA[seen], score)
+            e[person, seen] = row[seen] - mean
+    v = np.einsum("lii->li", cov)
+    free = e - v * (e.sum(axis=0) / v.sum(axis=0))
+    shared = np.einsum("li,lj->lij", free, free) - cov
+    for k, found in enumerate(pair_sums(si.Responses.from_wide(x), apart(BETA), half)[1]):
+        wanted = shared[half == k].sum(axis=0)
+        np.testing.assert_allclose(found.shared[OFF], wanted[OFF], atol=1e-4)  # difficulties were moved by 1e-5
+
+
+def test_pair_sums_of_ordered_answers_by_enumeration():
+    data = si.simulate.partial_credit(150, thresholds=[[-0.5, 0.7], [0.2], [-1.0, 0.3, 1.1], [0.0, 0.4]], seed=3)
+    answers, layout = data.responses, data.responses.thresholds
+    beta = si.ConditionalPartialCredit().fit(answers).thresholds_  # where residuals add to zero for every item
+    every = np.array(list(product(*(range(k + 1) for k in layout.max_score))), dtype=float)
+    weight = np.exp(-layout.cumulated(beta)[np.arange(4), every.astype(int)].sum(axis=1))
+    shared = np.zeros((4, 4))
+    for row in answers.to_dense()[answers.informative]:
+        same = every.sum(axis=1) == row.sum()
+        p = weight[same] / weight[same].sum()
+        mean = p @ every[same]
+        away = every[same] - mean
+        shared += np.outer(row - mean, row - mean) - away.T @ (away * p[:, None])
+    halves = pair_sums(answers, beta, np.arange(150) % 2)[1]
+    off = ~np.eye(4, dtype=bool)
+    np.testing.assert_allclose(both(*halves).shared[off], shared[off], atol=1e-6)
+
+
+def test_the_series_of_long_records_gives_the_exact_covariances(monkeypatch):
+    data = si.simulate.partial_credit(200, 14, categories=4, seed=5)
+    x = data.responses.to_dense()
+    x[np.random.default_rng(1).random(x.shape) < 0.2] = np.nan
+    answers, half = si.Responses.from_wide(x, ordered=True), np.arange(200) % 2
+    series = both(*pair_sums(answers, data.thresholds, half)[1])
+    monkeypatch.setattr(pairs, "LONG", np.inf)
+    exact = both(*pair_sums(answers, data.thresholds, half)[1])
+    # The standard error of S is about 10: its z is right to 0.001.
+    np.testing.assert_allclose(series.shared, exact.shared, atol=0.01)
+    assert np.abs(series.shared - exact.shared).max() > 0
+
+
+def test_variance_is_that_of_simulation():
+    """20,000 people of score 2 on 5 items: the model's variance of e_i e_j and what is seen agree."""
+    rng = np.random.default_rng(0)
+    every = np.array([x for x in product((0, 1), repeat=5) if sum(x) == 2], dtype=float)
+    weight = np.exp(-every @ BETA)
+    x = every[rng.choice(len(every), 20_000, p=weight / weight.sum())]
+    halves = pair_sums(si.Responses.from_wide(x), apart(BETA), np.arange(len(x)) % 2)[1]
+    mean, cov = given_score(BETA, 2)
+    e = every - mean
+    products = np.einsum("li,lj->lij", e, e)
+    exact = (np.einsum("l,lij->ij", weight / weight.sum(), products**2) - cov**2)[OFF]
+    found = both(*halves).variance[OFF] / len(x)
+    assert np.all(found >= 0.9 * exact)
+    np.testing.assert_allclose(found, exact, rtol=0.15)  # the covariance of rank one is not exact
+
+
+def residuals(responses, beta, standardized=False):
+    theta = abilities(responses, beta).ability
+    p = 1 / (1 + np.exp(beta - theta[:, None]))
+    r = responses.to_dense() - p
+    return r / np.sqrt(p * (1 - p)) if standardized else r
+
+
+def loop_correlations(r, min_people):
+    m = r.shape[1]
+    out, n = np.full((m, m), np.nan), np.zeros((m, m), dtype=int)
+    for i, j in product(range(m), repeat=2):
+        both = np.isfinite(r[:, i]) & np.isfinite(r[:, j])
+        n[i, j] = both.sum()
+        if n[i, j] >= min_people:
+            out[i, j] = np.corrcoef(r[both, i], r[both, j])[0, 1]
+    return out, n
+
+
+@pytest.mark.parametrize("p", [1.0, 0.6, 0.05])
+def test_correlations_equal_loops(p):
+    data = si.simulate.rasch(400, 9, design="sampled", p=p, seed=1)
+    responses = in_blocks(data.responses, 150)
+    theta = abilities(responses, data.difficulty).ability
+    matrices = q3.residual_matrices(responses, data.difficulty, theta, standardized=False)
+    found, n = q3.correlations(matrices, min_people=5)
+    expected, counts = loop_correlations(residuals(responses, data.difficulty), 5)
+    np.testing.assert_array_equal(n, counts)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_pairs_are_sorted_and_centered():
+    data = si.simulate.rasch(300, 8, design="sampled", p=0.7, seed=2)
+    fit = si.SpectralRasch().fit(data.responses)
+    found = fit.analyse(data.responses).local_dependence()
+    table = found.table()
+    slow = loop_correlations(residuals(data.responses, fit.difficulty_), 30)[0][np.triu_indices(8, 1)]
+    assert found.mean == pytest.approx(slow.mean())
+    assert found.q3_star == pytest.approx(slow.max() - slow.mean())
+    np.testing.assert_allclose(np.sort(table["q3"]), np.sort(slow))
+    assert (np.diff(table["z"]) <= 0).all()
+    assert table["excess"].sum() == pytest.approx(0, abs=1e-10)
+
+
+def test_components_are_eigenvalues_of_the_correlations(monkeypatch):
+    monkeypatch.setattr(q3, "COMPONENTS", 8)
+    data = si.simulate.rasch(300, 8, seed=3)
+    fit = si.SpectralRasch().fit(data.responses)
+    found = fit.analyse(data.responses).local_dependence()
+    r = loop_correlations(residuals(data.responses, fit.difficulty_, standardized=True), 30)[0]
+    np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(r)[::-1], atol=1e-10)
+    loadings = found.component_loadings
+    np.testing.assert_allclose(loadings @ loadings.T, r, atol=1e-10)
+    assert found.loadings().columns == ["item"] + [f"component_{k}" for k in range(1, 9)]
+
+
+def test_of_very_many_items_those_answered_most_are_looked_at(monkeypatch):
+    table = si.simulate.rasch(300, 12, seed=4).responses.to_dense()
+    table[:150, ::2] = np.nan
+    fit = si.SpectralRasch().fit(table)
+    whole = fit.analyse(table).local_dependence()
+    monkeypatch.setattr(q3, "ITEMS", 6)
+    some = fit.analyse(table).local_dependence()
+    assert some.items.tolist() == [1, 3, 5, 7, 9, 11]
+    np.testing.assert_allclose(some.matrix, whole.matrix[1::2, 1::2], atol=1e-12)
+    monkeypatch.undo()
+    table[:, 3] = 1  # no difficulty, and so left out
+    found = si.SpectralRasch(regularization=0).fit(table).analyse(table).local_dependence()
+    assert len(found.pairs[0]) == 55
+    assert np.isnan(found.component_loadings[3]).all()
+
+
+def test_a_dependent_pair_and_a_second_dimension_are_seen():
+    table = si.simulate.rasch(800, 12, seed=8).responses.to_dense()
+    copied = np.random.default_rng(8).random(800) < 0.3
+    table[copied, 8] = table[copied, 3]
+    rows = si.SpectralRasch().fit(table).analyse(table).local_dependence().table()
+    assert rows["dependent"].to_list() == [k == 0 for k in range(66)]
+    assert (rows["item_1"][0], rows["item_2"][0]) == (3, 8)
+    assert rows["p"][0] < 1e-6
+    first, second = (si.simulate.rasch(1000, 8, seed=seed).responses.to_dense() for seed in (1, 2))
+    table = np.hstack([first, second])
+    found = si.SpectralRasch().fit(table).analyse(table).local_dependence()
+    assert found.eigenvalues[0] > max(2.0, found.noise)
+    loading = found.component_loadings[:, 0]
+    assert (np.sign(loading[:8]) == np.sign(loading[0])).all()
+    assert (np.sign(loading[8:]) == -np.sign(loading[0])).all()
+
+
+def test_bad_options():
+    data = si.simulate.rasch(100, 5, seed=10).responses
+    fit = si.SpectralRasch().fit(data)
+    for options, text in [({"min_people": 2}, "`min_people` is 2"), ({"sample": 5}, "`sample` is 5")]:
+        with pytest.raises(OptionError, match=text):
+            fit.analyse(data).local_dependence(**options)
+    with pytest.raises(DesignError, match="no two items have 200 people in common"):
+        fit.analyse(data).local_dependence(min_people=200)
+
+
+def test_martin_loef_by_definition():
+    data = si.datasets.load_lsat()
+    labels = dict(zip(data.items.tolist(), "aabba", strict=True))
+    found = si.martin_loef(data, labels)
+    table = data.to_dense()
+    sets = [[0, 1, 4], [2, 3]]
+    scores = np.stack([table[:, chosen].sum(axis=1) for chosen in sets])
+    term = 0.0
+    for columns, sign in ((scores, 1), (table.sum(axis=1)[None], -1)):
+        for count in np.unique(columns, axis=1, return_counts=True)[1]:
+            term += sign * count * np.log(count / 1000)
+    parts = [si.ConditionalRasch().fit(table[:, chosen]).loglik_ for chosen in sets]
+    expected = 2 * (term + sum(parts) - si.ConditionalRasch().fit(table).loglik_)
+    assert found.statistic == pytest.approx(expected)
+    assert found.df == 5
+    assert [one.tolist() for one in found.items] == [data.items[chosen].tolist() for chosen in sets]
+
+
+def test_martin_loef_finds_two_abilities():
+    first, second = (si.simulate.rasch(2000, 5, seed=seed).responses.to_dense() for seed in (1, 2))
+    assert si.martin_loef(np.hstack([first, second]), [0] * 5 + [1] * 5).p < 1e-6
+    assert si.martin_loef(si.simulate.rasch(2000, 10, seed=1).responses).p > 0.01
+
+
+@pytest.mark.parametrize(
+    ("table", "split", "error", "text"),
+    [
+        ([[1, 0, 1], [0, np.nan, 1], [0, 1, 0]], "median", DesignError, "1 of 3 people miss an answer"),
+        ([[1, 0, 1, 0], [1, 1, 0, 0], [1, 0, 0, 1]], "median", DesignError, "no finite difficulty: 0"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], "thirds", OptionError, "it can be 'median', 'mean'"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 1, 1, 2], OptionError, "'2' has fewer"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 1, 1, 1], OptionError, "only one set"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 2], OptionError, "a label for each of the 4 items"),
+    ],
+)
+def test_martin_loef_bad_input(table, split, error, text):
+    with pytest.raises(error, match=text):
+        si.martin_loef(np.array(table, dtype=float), split)
