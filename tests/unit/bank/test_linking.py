@@ -65,7 +65,7 @@ def test_drift_is_found_and_the_robust_shift_ignores_it() -> None:
     assert mean.shift - robust.shift == pytest.approx(-2 * 1.0 / 40, abs=0.02)
     assert robust.difference[3] == pytest.approx(1.0, abs=0.4)
     assert robust.finding.severity == "warning"
-    assert robust.finding.items == (3, 17)
+    assert sorted(robust.finding.items) == [3, 17]
     assert robust.table().columns == list(robust.columns())
     linked = robust.apply(b)
     assert linked.scale == a.scale
@@ -209,6 +209,7 @@ def test_too_few_common_items() -> None:
         link(a, a).apply(SpectralRasch())  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("off", "by"), [(0, 0.0), (2, 0.8), (6, 0.8)])
 def test_the_choice_of_items_is_in_the_error_of_the_center(off: int, by: float) -> None:
     """Six of 15 differences off by five standard errors: some are missed, and the center scatters more."""
