@@ -18,7 +18,6 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.by_name import named
-from spectral_irt.estimators.linear_fit import Explained, explain_items
 from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
@@ -26,7 +25,6 @@ from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
-from spectral_irt.inference.groups.cluster_errors import clustered
 from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differential
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, ability_split, score_split
@@ -45,6 +43,7 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
+    from spectral_irt.estimators.linear_fit import Explained
     from spectral_irt.plots.all import Plots
 
 
@@ -333,11 +332,8 @@ class Analysis(AnalysisOfRatings):
 
     @once("properties of items")
     def _explained(self, properties: Any) -> Explained:
-        if (
-            named(self.calibration.provenance.estimator)[0] == "rsm"
-            or is_adaptive(self.calibration)
-            or self.weights is not None
-        ):
+        rating_scale = named(self.calibration.provenance.estimator)[0] == "rsm"
+        if rating_scale or is_adaptive(self.calibration) or self.weights is not None:
             raise OptionError(
                 "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "
                 "weight."
@@ -347,6 +343,8 @@ class Analysis(AnalysisOfRatings):
 
             about = read_item_properties(str(properties))
             properties = {name: dict(zip(about.labels, values, strict=True)) for name, values in about.items()}
+        from spectral_irt.estimators.linear_fit import explain_items
+
         return explain_items(self.responses, properties)
 
     @of_items
@@ -368,6 +366,8 @@ class Analysis(AnalysisOfRatings):
         """
         name = name or (f"clusters by {clusters}" if isinstance(clusters, str) else "clusters")
         labels, populations = self._labels(clusters), self._labels(groups)
+        from spectral_irt.inference.groups.cluster_errors import clustered
+
         calibration, found = clustered(self.calibration, self.responses, labels, populations, name=name)
         other = copy.copy(self)
         other.calibration, other._cache = calibration, Cache(self._tell)

@@ -11,19 +11,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.chain.errors import Balance
 from spectral_irt.chain.operator import PERSONS, Chain, ItemChain, TiedChain, Weighting, weighting_named
-from spectral_irt.chain.paper import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, prior_precision
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import across
 from spectral_irt.errors import ConvergenceWarning, listed, stopped
 from spectral_irt.numerics import Anderson, inner
+
+if TYPE_CHECKING:
+    from spectral_irt.chain.errors import Balance
 
 SMALL = 32  # up to here the explicit matrix costs no more than a few passes
 WINDOW = 5  # differences that Anderson's acceleration looks back on
@@ -212,7 +213,7 @@ class Rounds:
         self.given = chain
         self.beta = np.zeros(responses.thresholds.n_entries)
         self.data: ItemChain
-        self.chain: ItemChain | PairChain
+        self.chain: Chain
         self.current = self.weighting.first
 
     def solve(self) -> Stationary:
@@ -248,6 +249,8 @@ class Rounds:
         self.chain = self.data
         self.current = weighting
         if self.plan.kind == "pairs":
+            from spectral_irt.chain.paper import PairChain, pair_counts, regularize, seen_together, smaller_dense
+
             dense = smaller_dense(self.responses)
             y = pair_counts(self.responses, weighting=weighting.name, dense=dense)
             b = seen_together(self.responses) if self.plan.rule == "together" else None
@@ -287,6 +290,8 @@ class Rounds:
 
     def balance(self) -> Balance:
         """The solved chain, ready for its standard errors."""
+        from spectral_irt.chain.errors import Balance
+
         alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
         pull = self._unit() * self.current.slope(self.beta)
         return Balance(

@@ -14,10 +14,8 @@ from spectral_irt.analysis.record import counts_of
 from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Categories, Files, Reading, changed, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
-from spectral_irt.data.packed_file import write_packed
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, printable
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.sql import SE, responses_in_database
 from spectral_irt.terminal import console, say, show_findings, show_source
 from spectral_irt.text import size_text
 
@@ -60,6 +58,8 @@ def pack(
       spectral-irt fit answers.packed -o results
       spectral-irt pack answers.csv --group sex -o answers.packed
     """
+    from spectral_irt.data.packed_file import write_packed
+
     if output.suffix.lower() != ENDING:
         raise OptionError(f"-o names {str(output)!r}; a packed file ends in {ENDING}, so that commands know it.")
     with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,), Progress() as progress:
@@ -99,6 +99,8 @@ def in_database(job: FitJob, address: str) -> Iterator[FitJob]:
             f"{', '.join(foreign)}: the database gives difficulties and errors of the chain, and nothing else; "
             "leave it out, or read the answers from a file."
         )
+    from spectral_irt.sql import SE, responses_in_database
+
     check_option("se", settings.get("se", "auto"), SE)
     reading, threads = job.reading, job.call.machine.threads
     columns = {"person": reading.person, "item": reading.item, "response": reading.response}

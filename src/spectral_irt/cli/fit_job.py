@@ -15,10 +15,6 @@ from spectral_irt.analysis.facets import file_name
 from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, result_paths, write_result
 from spectral_irt.analysis.record import file_digests
 from spectral_irt.analysis.summary import part_lines, people_tables
-from spectral_irt.bank import AnchoredRasch, Bank, to_bank
-from spectral_irt.bank.anchors import anchored_to
-from spectral_irt.bank.build import merged
-from spectral_irt.bank.storage import is_bank
 from spectral_irt.cli.data import groups_of, save_bank
 from spectral_irt.cli.options import Call, Categories, Reading, changed, with_sheet
 from spectral_irt.cli.terminal import Progress
@@ -30,6 +26,7 @@ from spectral_irt.xlsx import is_workbook
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
+    from spectral_irt.bank import Bank
     from spectral_irt.cli.fit_options import Method, Results
     from spectral_irt.data import Responses
     from spectral_irt.estimators.base import RaschEstimator
@@ -184,6 +181,8 @@ class FitJob:
             )
         if model == "pcm":
             return make_estimator("spectral", parameters, model)
+        from spectral_irt.estimators.anchored import AnchoredRasch
+
         return AnchoredRasch(self._enlarged or self.results.anchors, **parameters)
 
     def read(self, progress: Progress) -> Responses:
@@ -230,6 +229,8 @@ class FitJob:
             of = groups_of(responses, (method.clustered_by, method.survey_weight), results.group_file is not None)
             design = method.design_given(of)
             if model != "rasch" and results.anchors is not None:
+                from spectral_irt.bank.anchors import anchored_to
+
                 responses, design["anchors"] = anchored_to(responses, results.anchors)
             with warnings.catch_warnings(record=True) as heard:
                 estimator.fit(responses, progress=progress.say, **design)
@@ -316,6 +317,8 @@ class FitJob:
                     f"a bank has a folder of its own, and {str(results.bank)!r} gets other results; choose another for "
                     "one of them. Nothing was written."
                 )
+            from spectral_irt.bank.storage import is_bank
+
             is_bank(results.bank)  # an error where no bank can be saved
         return places, stale
 
@@ -380,6 +383,8 @@ class FitJob:
         }
 
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
+        from spectral_irt.bank.build import merged, to_bank
+
         calibration = study.calibration.replace(findings=study.findings(parts))
         bank = to_bank(calibration, study.responses)
         if self._enlarged is None:
@@ -392,4 +397,6 @@ class FitJob:
         anchors, target = self.results.anchors, self.results.bank
         if anchors is None or target is None or not Path(anchors).is_dir() or not target.is_dir():
             return None
-        return Bank.load(target) if Path(anchors).samefile(target) else None
+        from spectral_irt.bank import load
+
+        return load(target) if Path(anchors).samefile(target) else None

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.chain.errors import covariance, one_pass
 from spectral_irt.chain.operator import weighting_named
 from spectral_irt.chain.regularization import Regularization, check_regularization, met_items, plan_regularization
 from spectral_irt.chain.stationary import Rounds
@@ -152,6 +151,8 @@ def _chain_alone(
     tell: Tell,
 ) -> Estimate:
     """Thresholds as the chain itself has them."""
+    from spectral_irt.chain.errors import covariance, one_pass
+
     check_option("se", se, CHAIN_ERRORS)
     responses = design.answers
     if plan.kind == "pairs":
