@@ -107,7 +107,8 @@ def pack_rows(
     for piece in pieces:
         rows, limits = _dealt(piece, block_of, starts)
         for a, b in pairwise(runs):
-            dealt.add(*(None if each is None else each[limits[a] : limits[b]].copy() for each in rows))
+            person, *others = rows.at(slice(limits[a], limits[b]))
+            dealt.add(person - np.int32(starts[a]), *others)
         ends.append(limits)
         del piece, rows
     for r, (a, b) in enumerate(pairwise(runs)):
@@ -115,10 +116,8 @@ def pack_rows(
             start, stop = chunks[k]
             places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
             own = [dealt.part(p * (len(runs) - 1) + r, place) for p, place in enumerate(places)]
-            rows = joined([AnswerRows(*part) for part in own])  # type: ignore[arg-type]
-            rows = rows._replace(person=rows.person - np.int32(start))
-            yield _packed(rows, thresholds, stop - start, start, duplicates, repeats)
-            del rows, own
+            yield _packed(_of_block(own, start - chunks[a][0]), thresholds, stop - start, start, duplicates, repeats)
+            del own
         dealt.let_go(slice(r, None, len(runs) - 1))
 
 
@@ -134,7 +133,7 @@ def limits_of(counts: Ints) -> Ints:
 
 def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple[AnswerRows, list[int]]:
     """The rows block by block, order of arrival kept within each; and where each block ends."""
-    person, n_blocks = rows.person, len(starts)
+    person, n_blocks = rows.person.astype(np.int32, copy=False), len(starts)
     if n_blocks == 1:
         return rows, [0, len(person)]
     if not np.any(person[1:] < person[:-1]):
@@ -147,6 +146,12 @@ def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple
         block, n_blocks, np.arange(len(block), dtype=np.int32), np.empty_like(block, dtype=np.int8)
     )
     return rows.at(order), ends.tolist()
+
+
+def _of_block(parts: list[tuple[Column, ...]], start: int) -> AnswerRows:
+    """The rows of a block, its people counted from 0."""
+    rows = joined([AnswerRows(*part) for part in parts])  # type: ignore[arg-type]
+    return rows._replace(person=rows.person - np.int32(start))
 
 
 def joined(parts: list[AnswerRows]) -> AnswerRows:
@@ -163,7 +168,7 @@ def _packed(
     repeats: Repeats,
 ) -> Block:
     """One block: by person, then right before wrong, then item."""
-    bits = thresholds.bits
+    bits, with_options = thresholds.bits, rows.options is not None
     key, slot_bits, low = _keys(rows, n_persons, bits)
     if not np.all((key[1:] >> (bits + low)) > (key[:-1] >> (bits + low))):
         key.sort()
@@ -174,7 +179,8 @@ def _packed(
             if duplicates != "error":
                 kept = rows.at(_settle(rows, bits, keep_first=duplicates == "first"))
                 key, slot_bits, low = _keys(kept, n_persons, bits)
-    chosen: NDArray[Any] = np.empty(len(key), dtype=np.int8) if rows.options is None else (key & 0xFF).astype(np.uint8)
+    del rows
+    chosen: NDArray[Any] = (key & 0xFF).astype(np.uint8) if with_options else np.empty(len(key), dtype=np.int8)
     key >>= low
     slots = (key & ((1 << slot_bits) - 1)).astype(np.int32)
     key >>= slot_bits
@@ -184,25 +190,25 @@ def _packed(
     if thresholds.binary:
         half |= ~slots & 1
         slots >>= 1
-        items = slots
     else:
-        half, items, chosen = _entries(half, slots, chosen, thresholds)
-    ends, items, chosen = counting_sort(half, 2 * n_persons, items, chosen)
+        half, slots, chosen = _entries(half, slots, chosen, thresholds)
+    ends, items, chosen = counting_sort(half, 2 * n_persons, slots, chosen)
     bounds = ends.astype(np.int64)
-    return Block(bounds[::2].copy(), bounds[1::2].copy(), items, None if rows.options is None else chosen)
+    return Block(bounds[::2].copy(), bounds[1::2].copy(), items, chosen if with_options else None)
 
 
 def _entries(
     half: NDArray[np.int32], slots: NDArray[np.int32], chosen: NDArray[Any], thresholds: Thresholds
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any]]:
     """The threshold that each answer passed last, and the one that it failed next, where there are."""
-    item, category = slots >> thresholds.bits, slots & ((1 << thresholds.bits) - 1)
-    following = thresholds.first.astype(np.int32)[item] + category
-    passed = np.flatnonzero(category)
-    failed = np.flatnonzero(category < thresholds.max_score.astype(np.int32)[item])
+    item = slots >> thresholds.bits
+    slots &= (1 << thresholds.bits) - 1
+    passed, failed = slots > 0, slots < thresholds.max_score.astype(np.int32)[item]
+    slots += thresholds.first.astype(np.int32)[item]
+    del item
     return (
         np.concatenate([half[passed], half[failed] | 1]),
-        np.concatenate([following[passed] - 1, following[failed]]),
+        np.concatenate([slots[passed] - 1, slots[failed]]),
         np.concatenate([chosen[passed], chosen[failed]]),
     )
 
@@ -247,6 +253,7 @@ class SpillColumns:
         self.spilled = False
 
     def add(self, *columns: Column) -> None:
+        columns = tuple(None if column is None else _narrow(column) for column in columns)
         size = sum(column.nbytes for column in columns if column is not None)
         if self._held + size <= SHARE * self._budget.room:
             self._held += size
@@ -279,6 +286,12 @@ class SpillColumns:
                 together, waiting, n_waiting = waiting, [], 0
                 yield _joined(together)
                 del together
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """A copy, made by this thread, whose memory serves it again; codes that fit have two bytes each."""
+    fits = column.dtype == np.int32 and int(column.max(initial=0)) < 1 << 16
+    return column.astype(np.uint16 if fits else column.dtype)
 
 
 def _joined(pieces: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:

@@ -25,6 +25,12 @@ ELSEWHERE = (
 )
 
 
+# polars decodes far ahead of what is used, and no further than the end of a window. To begin inside a row group takes
+# time, so that there are few windows; a row group has about as many rows as the smallest. A piece is small beside all.
+WINDOWS, WINDOW_ROWS = 8, 1 << 18
+PIECES, LEAST_ROWS = 32, 75_000
+
+
 def open_table(file: File) -> Table:
     remedy = DAMAGED if file.uri is None else ELSEWHERE
     with polars_errors_named(file.name, remedy):
@@ -55,13 +61,15 @@ def open_table(file: File) -> Table:
             return lazy.select(pl.nth(column)).head(HEAD_ROWS).collect().to_series()
 
     def pieces(columns: Sequence[int]) -> Pieces:
-        size = rows_in_a_piece(len(columns))
+        size = min(rows_in_a_piece(len(columns)), max(LEAST_ROWS, n_rows // PIECES))
         seen = 0
         with polars_errors_named(file.name, remedy):
             chosen = lazy.select(pl.nth(list(columns)))
-            for batch in chosen.collect_batches(chunk_size=size, maintain_order=True):
-                seen += batch.height
-                yield by_position(batch), min(seen / n_rows, 1.0)
+            window = n_rows if file.uri is not None else max(WINDOW_ROWS, -(-n_rows // WINDOWS))
+            for start in range(0, n_rows, window):
+                for batch in chosen.slice(start, window).collect_batches(chunk_size=size, maintain_order=True):
+                    seen += batch.height
+                    yield by_position(batch), min(seen / n_rows, 1.0)
 
     added = range(n_own, len(schema))
     names, types = list(schema.names()), list(schema.dtypes())
