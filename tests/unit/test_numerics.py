@@ -1,9 +1,10 @@
-"""Numerical tools against their dense, obvious versions."""
+"""Numerical tools against their dense, obvious versions; loops that are not public against public operations."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+import spectral_irt as si
 from spectral_irt import numerics
 from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, gram, sandwich
 
@@ -49,10 +50,9 @@ def test_a_sandwich_in_single_precision():
 def test_gram_is_the_product(filled, monkeypatch):
     monkeypatch.setattr(numerics, "SLICE", 70)  # slices of ten rows
     rng = np.random.default_rng(1)
-    dense = rng.normal(size=(57, 7)) * (rng.random((57, 7)) < filled)
-    np.testing.assert_allclose(gram(sparse.csr_array(dense)), dense.T @ dense, atol=1e-12)
-    other = rng.normal(size=(57, 7)) * (rng.random((57, 7)) < filled)
-    np.testing.assert_allclose(gram(sparse.csr_array(dense), sparse.csr_array(other)), dense.T @ other, atol=1e-12)
+    one, other = (rng.normal(size=(57, 7)) * (rng.random((57, 7)) < filled) for _ in range(2))
+    np.testing.assert_allclose(gram(sparse.csr_array(one)), one.T @ one, atol=1e-12)
+    np.testing.assert_allclose(gram(sparse.csr_array(one), sparse.csr_array(other)), one.T @ other, atol=1e-12)
 
 
 @pytest.mark.parametrize("columns", [(), (1,), (4,)])
@@ -68,30 +68,70 @@ def test_conjugate_gradients_solve_a_laplacian(columns):
     assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), 0 * b, tol=1e-10)[1] == 0
 
 
+def iterated(matrix, shift, speed, steps):
+    """x = matrix x + shift, from zero."""
+    x = np.zeros(len(shift))
+    for _ in range(steps):
+        step = matrix @ x + shift
+        x = step if speed is None else speed.next(x, step)
+    return x
+
+
 def test_anderson_solves_a_linear_iteration_in_as_many_steps_as_it_has_directions():
     rng = np.random.default_rng(2)
     matrix = np.diag([0.9, 0.8, -0.7, 0.95]) + 0.02 * rng.normal(size=(4, 4))
     shift = rng.normal(size=4)
     exact = np.linalg.solve(np.eye(4) - matrix, shift)
-    x, speed = np.zeros(4), Anderson()
-    for _ in range(6):
-        x = speed.next(x, matrix @ x + shift)
-    np.testing.assert_allclose(x, exact, atol=1e-9)
-    plain = np.zeros(4)
-    for _ in range(6):
-        plain = matrix @ plain + shift
-    assert np.abs(plain - exact).max() > 0.1
+    np.testing.assert_allclose(iterated(matrix, shift, Anderson(), 6), exact, atol=1e-9)
+    assert np.abs(iterated(matrix, shift, None, 6) - exact).max() > 0.1
 
 
 def test_anderson_in_a_scaled_metric_goes_the_same_way():
     rng = np.random.default_rng(5)
     matrix = np.diag(rng.uniform(-0.9, 0.95, 40)) + 0.01 * rng.normal(size=(40, 40))
     shift = rng.normal(size=40)
-    found = []
-    for speed in (Anderson(5), Anderson(5, scale=np.ones(40))):
-        x = np.zeros(40)
-        for _ in range(8):
-            x = speed.next(x, matrix @ x + shift)
-        assert len(speed.steps) == len(speed.changes) == 5
-        found.append(x)
-    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-8)
+    speeds = Anderson(5), Anderson(5, scale=np.ones(40))
+    np.testing.assert_allclose(*(iterated(matrix, shift, speed, 8) for speed in speeds), rtol=1e-6, atol=1e-8)
+    assert all(len(speed.steps) == len(speed.changes) == 5 for speed in speeds)
+
+
+# ------------------------------------------------------------------ loops that are not public
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_every_loop_against_dense_matrices(public, monkeypatch):
+    if public:
+        monkeypatch.setattr(numerics, "_loops", None)
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((30, 7)) < 0.4, rng.normal(size=(30, 7)), 0.0)
+    dense[4] = 0
+    a = sparse.csr_array(dense)
+    cells, v, w = (30, a.indptr, a.indices), rng.normal(size=7), rng.normal(size=30)
+    assert np.array_equal(numerics.csr(a.indptr, a.indices, a.data, 7).toarray(), dense)
+    np.testing.assert_allclose(numerics.row_sums(cells, a.data, v), dense @ v, atol=1e-12)
+    total = np.ones(7)
+    numerics.add_columns(cells, a.data, w, total)
+    np.testing.assert_allclose(total, 1 + dense.T @ w, atol=1e-12)
+    np.testing.assert_allclose(numerics.onto_items(a, w), dense.T @ w, atol=1e-12)
+    out = np.empty(a.nnz)
+    numerics.fill_scaled(a.indptr, a.indices, w, v, out)
+    assert np.array_equal(out, (w[:, None] * v)[dense != 0])
+    filled = np.zeros(dense.shape)
+    numerics.fill_dense(a.indptr, a.indices, a.data, filled)
+    assert np.array_equal(filled, dense)
+    key = rng.integers(0, 5, 100).astype(np.int32)
+    begins, first, second = numerics.counting_sort(key, 6, np.arange(100, dtype=np.int32), key.astype(np.int8))
+    assert begins.tolist() == np.searchsorted(np.sort(key), np.arange(7)).tolist()
+    assert first.tolist() == np.argsort(key, kind="stable").tolist()
+    assert np.array_equal(second, np.sort(key))
+
+
+def test_a_fit_does_not_need_what_is_not_public(monkeypatch):
+    here, there = (si.simulate.rasch(300, 12, design="sampled", p=0.6, seed=1).responses for _ in range(2))
+    one = si.SpectralRasch().fit(here)
+    monkeypatch.setattr(numerics, "_loops", None)
+    other = si.SpectralRasch().fit(there)
+    np.testing.assert_allclose(other.difficulty_, one.difficulty_, atol=1e-9)
+    np.testing.assert_allclose(other.se_, one.se_, rtol=1e-6)
+    ability, expected = (fit.analyse(here).persons()["ability"] for fit in (other, one))
+    np.testing.assert_allclose(ability, expected, atol=1e-9)

@@ -247,46 +247,31 @@ def test_a_number_of_401_digits(tmp_path):
 # ------------------------------------------------------------------ columns
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "says"),
-    [
-        (
-            LONG,
-            {"person": "perso"},
-            "no column 'perso' for `person`; its columns are 'person', 'item', 'response'.*mean 'person'",
-        ),
-        (LONG, {"item": "ITEMS"}, "no column 'ITEMS' for `item`.*Did you mean 'item'"),
-        (LONG, {"response": "zzzz"}, "no column 'zzzz' for `response`; its columns are 'person', 'item', 'response'.$"),
-        (WIDE, {"person": "name"}, "no column 'name' for `person`; its columns are 'id', 'q1', 'q2'"),
-        (WIDE, {"format": "wide", "item": "q1"}, "columns of a long table"),
-    ],
-)
-def test_columns_that_are_not_there(tmp_path, text, options, says):
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(OptionError, match=says):
-        read(tmp_path / "a.csv", **options)
-
-
-def test_fields_that_are_not_there(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"id": 1, "responses": {"q": 1}}')
-    with pytest.raises(OptionError, match="no column 'who' for `person`; its columns are 'id', 'responses'"):
-        read(tmp_path / "a.jsonl", person="who")
+FOUR = "student,question,answer,correct\na,q,B,1\na,r,B,1\n"
+NESTED = '{"id": 1, "responses": {"q": 1}}'
+NO_SUCH = "no column 'perso' for `person`; its columns are 'person', 'item', 'response'.*mean 'person'"
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "says"),
+    ("text", "options", "error", "says"),
     [
-        ("student,question,answer,correct\na,q,B,1\n", {}, "'answer' and 'correct' could each hold the response"),
-        ("student,question,answer,correct\na,q,B,1\na,r,B,1\n", {}, "response='correct'"),
-        ("model,subject,question,score\na,x,q,1\n", {}, "'model' and 'subject' could each hold the person"),
-        ("person,item,thing\na,q,1\n", {}, "seems to be long.* Say `response="),
-        ("item,score,who\nq,1,a\n", {"format": "long"}, "no column seems to hold the person"),
-        ("who,what,score\nq,1,a\n", {"response": "score"}, "no column seems to hold the person"),
+        (LONG, {"person": "perso"}, OptionError, NO_SUCH),
+        (LONG, {"item": "ITEMS"}, OptionError, "no column 'ITEMS' for `item`.*Did you mean 'item'"),
+        (LONG, {"response": "zzzz"}, OptionError, "no column 'zzzz' for `response`; .* 'person', 'item', 'response'.$"),
+        (WIDE, {"person": "name"}, OptionError, "no column 'name' for `person`; its columns are 'id', 'q1', 'q2'"),
+        (WIDE, {"format": "wide", "item": "q1"}, OptionError, "columns of a long table"),
+        (NESTED, {"person": "who"}, OptionError, "no column 'who' for `person`; its columns are 'id', 'responses'"),
+        # columns that are not clear
+        (FOUR, {}, ReadError, "'answer' and 'correct' could each hold the response.*response='correct'"),
+        ("model,subject,question,score\na,x,q,1\n", {}, ReadError, "'model' and 'subject' could each hold the person"),
+        ("person,item,thing\na,q,1\n", {}, ReadError, "seems to be long.* Say `response="),
+        ("item,score,who\nq,1,a\n", {"format": "long"}, ReadError, "no column seems to hold the person"),
+        ("who,what,score\nq,1,a\n", {"response": "score"}, ReadError, "no column seems to hold the person"),
     ],
 )
-def test_columns_that_are_not_clear(tmp_path, text, options, says):
-    (tmp_path / "a.csv").write_text(text)
-    assert re.search(says, complaint(tmp_path / "a.csv", **options))
+def test_columns_that_are_not_there_or_not_clear(tmp_path, text, options, error, says):
+    with pytest.raises(error, match=says):
+        read_text(tmp_path, text, "a.jsonl" if text is NESTED else "a.csv", **options)
 
 
 @pytest.mark.parametrize(

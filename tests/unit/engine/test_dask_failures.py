@@ -20,13 +20,6 @@ distributed = pytest.importorskip("distributed")
 
 
 @pytest.fixture
-def closed_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{one.getsockname()[1]}"
-
-
-@pytest.fixture
 def cluster():
     """A cluster of threads in this process: what it does wrong is the same, and it starts at once."""
     small = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "silence_logs": 50}
@@ -46,12 +39,15 @@ def test_no_address(where):
         connect(where)
 
 
-def test_nobody_answers(closed_port, monkeypatch, tmp_path, capsys):
+def test_nobody_answers(monkeypatch, tmp_path, capsys):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        closed = f"tcp://127.0.0.1:{one.getsockname()[1]}"
     monkeypatch.setattr(dask, "ANSWERS_WITHIN", 1.0)
     file = tmp_path / "answers.csv"
     file.write_text("who,a,b\nx,1,0\ny,0,1\nz,1,1\n")
-    assert main(["fit", str(file), "--dask", closed_port, "-o", str(tmp_path / "out")]) == 2
-    assert f"no Dask scheduler answers at {closed_port}" in capsys.readouterr().err
+    assert main(["fit", str(file), "--dask", closed, "-o", str(tmp_path / "out")]) == 2
+    assert f"no Dask scheduler answers at {closed}" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -77,24 +73,16 @@ def test_a_scheduler_without_workers(cluster, monkeypatch):
         connect(cluster.scheduler_address)
 
 
-def test_the_cluster_dies(cluster):
-    answers = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6)))
-    engine = connect(cluster.scheduler_address)
-    there = answers.using(engine)
-    assert there.n_responses == 300
-    cluster.close()
-    with pytest.raises(ClusterError, match="the connection to the cluster was lost"):
-        si.SpectralRasch().fit(there)
-    engine.close()
-
-
-def test_the_workers_die(cluster, monkeypatch):
+@pytest.mark.parametrize("dies", ["cluster", "workers"])
+def test_it_dies(cluster, dies, monkeypatch):
     monkeypatch.setattr(dask, "WORKERS_WITHIN", 1.0)
     monkeypatch.setattr(dask, "LOOKS_EVERY", 0.3)
     engine = connect(cluster.scheduler_address)
-    there = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6))).using(engine)
-    cluster.scale(0)
-    with pytest.raises(ClusterError, match="has had no worker for 1 second"):
+    there = si.simulate.rasch(50, 6, seed=0).responses.using(engine)
+    assert there.n_responses == 300
+    said = "the connection to the cluster was lost" if dies == "cluster" else "has had no worker for 1 second"
+    cluster.close() if dies == "cluster" else cluster.scale(0)
+    with pytest.raises(ClusterError, match=said):
         si.SpectralRasch().fit(there)
     engine.close()
 

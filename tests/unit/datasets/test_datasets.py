@@ -1,18 +1,30 @@
-"""The quiz that comes with the package is what its script draws."""
+"""The bundled tables: LSAT 6 is the published one, the quiz what its script draws, and its faults are found."""
 
 import importlib.util
 from pathlib import Path
 
+import numpy as np
+
 from spectral_irt import SpectralRasch, datasets
 from spectral_irt.analysis.cache import columns_of
 
-SCRIPT = Path(__file__).parents[3] / "scripts" / "simulate_quiz.py"
+TESTS = Path(__file__).parents[2]
 
 
-def test_the_script_draws_the_bundled_files_byte_for_byte():
-    spec = importlib.util.spec_from_file_location("simulate_quiz", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
+def test_lsat():
+    """Right answers per item and frequencies of the raw scores 0 to 5, as printed wherever the data are discussed."""
+    lsat = datasets.load_lsat()
+    expected = np.loadtxt(TESTS / "reference" / "lsat6.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(lsat.to_dense(), expected)
+    assert lsat.items.tolist() == ["item1", "item2", "item3", "item4", "item5"]
+    assert lsat.persons.tolist() == list(range(1, 1001))
+    assert "LSAT" in lsat.source
+    assert lsat.item_scores.tolist() == [924, 709, 553, 763, 870]
+    assert np.bincount(lsat.scores).tolist() == [3, 20, 85, 237, 357, 298]
+
+
+def test_the_script_draws_the_quiz_byte_for_byte():
+    spec = importlib.util.spec_from_file_location("simulate_quiz", TESTS.parent / "scripts" / "simulate_quiz.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     for path, text in zip(datasets.quiz_files(), script.simulate(), strict=True):
