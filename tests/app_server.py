@@ -38,17 +38,13 @@ class App:
         self.folder = folder
         command = [sys.executable, "-m", "spectral_irt", "app", "--no-browser", *options]
         environment = {**os.environ, "TMPDIR": str(folder)}
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
-        assert self.process.stdout is not None
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(command, text=True, env=environment, **pipes)
         self.address = self.process.stdout.readline().split()[-1]
         parts = urlsplit(self.address)
         self.host, self.port, self.base = parts.netloc, parts.port or 0, parts.path
         self.origin = f"http://{self.host}"
         self.token = self.base.strip("/")
-
-    # ------------------------------------------------------------------------------------------ requests
 
     def ask(self, method: str, path: str, body: bytes = b"", **headers: str | None) -> Answer:
         """A request with these headers (`_` for `-`; None leaves one out); by default those of a page of the app."""
@@ -86,8 +82,6 @@ class App:
             assert time.monotonic() < end
             time.sleep(0.1)
         return self.get(job).text
-
-    # ---------------------------------------------------------------------------------------- the machine
 
     def children(self) -> list[int]:
         """Processes that the app has started and that are still there."""

@@ -44,19 +44,10 @@ class Browser:
         self._number = 0
         self._buffer = b""
         to_read, to_write = os.pipe(), os.pipe()
-        command = [
-            str(chromium()),
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            f"--user-data-dir={folder / 'profile'}",
-            "--remote-debugging-pipe",
-            "about:blank",
-        ]
+        switches = "headless=new no-sandbox disable-gpu disable-dev-shm-usage no-first-run disable-component-update"
+        switches += " disable-background-networking remote-debugging-pipe"
+        profile = f"--user-data-dir={folder / 'profile'}"
+        command = [str(chromium()), *(f"--{switch}" for switch in switches.split()), profile, "about:blank"]
 
         def pipes() -> None:  # in the child: the protocol is spoken on 3 and 4
             read_end, write_end = os.dup(to_write[0]), os.dup(to_read[1])
@@ -75,8 +66,6 @@ class Browser:
             self.ask("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0,
                      uploadThroughput=0)  # fmt: skip
         self.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder), eventsEnabled=True)
-
-    # ------------------------------------------------------------------------------------ the protocol
 
     def ask(self, method: str, **parameters: Any) -> Any:
         """Send a command and wait for its answer."""
@@ -125,8 +114,6 @@ class Browser:
             self.requests.append(said["request"]["url"])
         if method:
             self._events.append(message)
-
-    # ---------------------------------------------------------------------------------------- the page
 
     def tab(self, session: str | None = None) -> str:
         """Another tab, or the one of a session; what is asked from now on is about it. Its session."""

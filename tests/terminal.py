@@ -63,15 +63,9 @@ def on_terminal(
     screen = pyte.Screen(width, height)
     stream = pyte.ByteStream(screen)
     shown = Shown()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
     running = subprocess.Popen(
-        command,
-        cwd=cwd,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment,
-        start_new_session=True,
-        preexec_fn=lambda: _take(0),
+        command, cwd=cwd, env=environment, start_new_session=True, preexec_fn=lambda: _take(0), **streams
     )
     os.close(theirs)
     end = time.monotonic() + limit
@@ -82,7 +76,7 @@ def on_terminal(
             try:
                 data = os.read(ours, 1 << 16)
             except OSError:  # the other side is closed
-                break
+                data = b""
             if not data:
                 break
             for part in re.split(rb"(?=\r)", data.replace(NO_WIDTH, b"")):  # a state of the line before the next

@@ -20,106 +20,47 @@ pytestmark = pytest.mark.slow  # many short ones: seconds together
 GOOD = "person,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
 
 
-def row(name, content, *says, options=""):
-    """A file (name and content), what the sentence must hold (the place, then the remedy), and the options of `fit`."""
-    return name, content, says, options
+RUBBISH, ZIP = bytes(range(256)) * 20, b"PK\x03\x04" + bytes(100)
+TWICE = "person,item,response\na,q1,1\na,q1,0\na,q2,0\nb,q1,1\nb,q2,1\n"
+TURNED = "item,student1,student2,student3\nq1,1,0,1\nq2,0,1,1\nq3,1,1,0\n"
+FILES = [  # name and content of a file, and what is said: the place, then the remedy
+    ("answers.csv", None, "'answers.csv'", "check the name"),
+    ("a.csv", "", "a.csv is empty", "check"),
+    ("a.csv", "person,q1,q2\n", "a.csv has a header but no rows", "check"),
+    ("a.csv", RUBBISH, "a.csv", "binary", "check"),
+    ("a.parquet", RUBBISH, "a.parquet is not a Parquet file"),
+    ("a.parquet", b"PAR1" + bytes(100), "a.parquet cannot be read", "again"),
+    ("a.csv", ZIP, "a.csv", "Unpack it first"),
+    ("a.xlsx", ZIP, "a.xlsx cannot be read as a workbook", "fetch it again"),
+    ("a.data", GOOD, "the ending '.data'", "Rename"),
+    ("sub/a.data", GOOD, "is a directory", "name files"),
+    ("a.jsonl", '{"subject_id": "a", "responses": {"q1": 1}\n', "a.jsonl", "line 1"),
+    ("a.csv", "person,q1,q2\na,1,0\nb,1\n", "a.csv: line 3 has 2 values", "same number of values"),
+    ("a.csv", 'person,q1,q2\na,1,0\n"b,1,0\n', "line 3", "Close it"),
+    ("a.csv", "q1,q2\n1,0\n5,1\n0,5\n7,1\n", "column 'q1', row 2 holds 5", "3 such values: 5, 7", "--threshold"),
+    ("a.csv", "q1,q2\n1,0\n9,1\n0,-1\n", "a.csv: column 'q1', row 2 holds 9", "--missing 9 --missing -1"),
+    ("a.csv", "person,q1,q2\na,1,1\nb,1,1\n", "a.csv: all 4 responses are right", "Check"),
+    ("a.csv", "person,q1\na,1\nb,0\n", "single item, 'q1'", "--layout long"),
+    ("a.csv", "person,q1,q2\na,1,0\n", "single person, 'a'", "--layout items-in-rows"),
+    ("a.csv", "person,q1,q2\na,1,\nb,,0\n", "none of the 2 people answered two", "Check"),
+    ("a.csv", "person,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
+    ("a.csv", b"person,q\x81,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is neither", "--encoding"),
+    ("a.csv", GOOD.encode("utf-16")[:-1], "a.csv: line", "not text in the encoding utf-16"),
+    ("a.csv", "person,q1,q1\na,1,0\nb,0,1\n", "repeated: 'q1'", "Rename"),
+    ("a.csv", "1,0,1\n0,1,1\n", "a.csv has no header", "line with the names"),
+    ("a.csv", TWICE, "('a', 'q1')", "--duplicates first or last"),
+    ("a.csv", "person,q1,q2\na,1,0\na,0,1\nb,1,0\n", "more than one row: 'a'", "--duplicates first or last"),
+    ("a.csv", TURNED, "a row for each item ('q1', 'q2', 'q3', ...)", "--layout items-in-rows"),
+]
 
 
-CASES = {
-    "missing file": row("answers.csv", None, "'answers.csv'", "check the name"),
-    "empty file": row("a.csv", "", "a.csv is empty", "check"),
-    "header only": row("a.csv", "person,q1,q2\n", "a.csv has a header but no rows", "check"),
-    "binary rubbish": row("a.csv", bytes(range(256)) * 20, "a.csv", "binary", "check"),
-    "binary rubbish called Parquet": row("a.parquet", bytes(range(256)) * 20, "a.parquet is not a Parquet file"),
-    "Parquet cut short": row("a.parquet", b"PAR1" + bytes(100), "a.parquet cannot be read", "again"),
-    "zip archive": row("a.csv", b"PK\x03\x04" + bytes(100), "a.csv", "Unpack it first"),
-    "ragged rows": row("a.csv", "person,q1,q2\na,1,0\nb,1\n", "a.csv: line 3 has 2 values", "same number of values"),
-    "open quotation mark": row("a.csv", 'person,q1,q2\na,1,0\n"b,1,0\n', "line 3", "Close it"),
-    "unknown column": row("a.csv", GOOD, "no column 'perso'", "Did you mean 'person'?", options="--person perso"),
-    "odd value": row(
-        "a.csv",
-        "person,q1,q2\na,1,0\nb,5,1\nc,0,5\nd,7,1\n",
-        "column 'q1', row 2 holds 5",
-        "3 such values: 5, 7",
-        "--threshold",
-    ),
-    "odd value that looks missing": row(
-        "a.csv", "person,q1,q2\na,1,0\nb,9,1\nc,0,-1\n", "a.csv: column 'q1', row 2 holds 9", "--missing 9 --missing -1"
-    ),
-    "all right": row("a.csv", "person,q1,q2\na,1,1\nb,1,1\n", "a.csv: all 4 responses are right", "Check"),
-    "a single item": row("a.csv", "person,q1\na,1\nb,0\n", "single item, 'q1'", "--layout long"),
-    "a single person": row("a.csv", "person,q1,q2\na,1,0\n", "single person, 'a'", "--layout items-in-rows"),
-    "nobody with two answers": row("a.csv", "person,q1,q2\na,1,\nb,,0\n", "none of the 2 people answered two", "Check"),
-    "nothing but missing": row("a.csv", "person,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
-    "neither UTF-8 nor cp1252": row(
-        "a.csv", b"person,q\x81,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is neither", "--encoding"
-    ),
-    "cut UTF-16": row("a.csv", GOOD.encode("utf-16")[:-1], "a.csv: line", "not text in the encoding utf-16"),
-    "repeated column": row("a.csv", "person,q1,q1\na,1,0\nb,0,1\n", "repeated: 'q1'", "Rename"),
-    "no header": row("a.csv", "1,0,1\n0,1,1\n", "a.csv has no header", "line with the names"),
-    "answered twice": row(
-        "a.csv",
-        "person,item,response\na,q1,1\na,q1,0\na,q2,0\nb,q1,1\nb,q2,1\n",
-        "('a', 'q1')",
-        "--duplicates first or last",
-    ),
-    "a person twice in a wide table": row(
-        "a.csv", "person,q1,q2\na,1,0\na,0,1\nb,1,0\n", "more than one row: 'a'", "--duplicates first or last"
-    ),
-    "infinite threshold": row("a.csv", GOOD, "--threshold is inf", "finite", options="--threshold inf"),
-    "threshold out of range": row("a.csv", GOOD, "run from 0 to 1", "choose", options="--threshold 3"),
-    "threshold in words": row("a.csv", GOOD, "--threshold is 'high'", "a number", options="--threshold high"),
-    "items in rows": row(
-        "a.csv",
-        "item,student1,student2,student3\nq1,1,0,1\nq2,0,1,1\nq3,1,1,0\n",
-        "a row for each item ('q1', 'q2', 'q3', ...)",
-        "--layout items-in-rows",
-    ),
-    "two ways of scoring": row("a.csv", GOOD, "say one of them", options="--threshold 0.5 --correct 1"),
-    "missing key": row("a.csv", GOOD, "'key.csv'", "check the name", options="--key key.csv"),
-    "right answers that nobody gave": row("a.csv", GOOD, "correct is 'B'", "spelling", options="--correct B"),
-    "unknown way of scoring": row(
-        "a.csv", GOOD, "own-mean is 'up'; it can be 'right'", options="--threshold own-mean:up"
-    ),
-    "unknown estimator": row("a.csv", GOOD, "--estimator is 'magic'", "'spectral'", options="--estimator magic"),
-    "option of another estimator": row(
-        "a.csv", GOOD, "'paper' has no --chain-weights", "--set nu", options="--estimator paper --chain-weights persons"
-    ),
-    "negative regularization": row(
-        "a.csv", GOOD, "--set regularization is -1", "a number from 1e-06 to 1e+09", options="--set regularization=-1"
-    ),
-    "nu with ability weights": row(
-        "a.csv", GOOD, "nu adds to pair counts", "--chain-weights pairs", options="--set nu=1"
-    ),
-    "no threads": row("a.csv", GOOD, "'--threads'", "greater than or equal to 1", options="--threads 0"),
-    "no iterations": row("a.csv", GOOD, "--set max_iter is 0", "at least 1", options="--set max_iter=0"),
-    "unknown option": row("a.csv", GOOD, "--fast", "spectral-irt fit --help", options="--fast"),
-    "two groups of items, no prior": row(
-        "a.csv",
-        "person,q1,q2,x1,x2\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n",
-        "2 groups that share no people",
-        "--largest-component",
-        options="--set regularization=0",
-    ),
-    "spreadsheet": row("a.xlsx", b"PK\x03\x04" + bytes(100), "a.xlsx cannot be read as a workbook", "fetch it again"),
-    "unknown ending": row("a.data", GOOD, "the ending '.data'", "Rename"),
-    "directory": row("sub/a.data", GOOD, "is a directory", "name files"),
-    "broken JSON lines": row("a.jsonl", '{"subject_id": "a", "responses": {"q1": 1}\n', "a.jsonl", "line 1"),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("command", ["fit", "check"])
-def test_bad_input_is_one_sentence_and_no_file(cli, case, command):
-    name, content, says, options = CASES[case]
+@pytest.mark.parametrize(("name", "content", "says"), [(name, content, says) for name, content, *says in FILES])
+def test_a_bad_file_is_one_sentence_and_leaves_no_file(cli, name, content, says):
     if content is not None:
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
-    name = name.split("/")[0]
-    if command == "fit":
-        cli.refused(f"fit {name} -o out/deep {options}", *says)
-    elif not any(option in options for option in ("estim", "weigh", "--set", "threads")):
-        cli.refused(f"check {name} {options}", *(text for text in says if text != "spectral-irt fit --help"))
+    for line in ("fit {} -o out/deep", "check {}"):
+        cli.refused(line.format(name.split("/")[0]), *says)
 
 
 def test_file_names_are_shown_safely(cli):
@@ -135,6 +76,22 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit *.txt", "no file matches '*.txt'"),
     ("fit good.csv -o good.csv", "-o names a folder, or a workbook"),
     ("fit good.csv -o good.csv/sub", "is a file, not a directory", "choose another place"),
+    ("fit/check good.csv --person perso", "no column 'perso'", "Did you mean 'person'?"),
+    ("fit/check good.csv --threshold inf", "--threshold is inf", "finite"),
+    ("fit/check good.csv --threshold 3", "run from 0 to 1", "choose"),
+    ("fit/check good.csv --threshold high", "--threshold is 'high'", "a number"),
+    ("fit/check good.csv --threshold own-mean:up", "own-mean is 'up'; it can be 'right'"),
+    ("fit/check good.csv --threshold 0.5 --correct 1", "say one of them"),
+    ("fit/check good.csv --correct B", "correct is 'B'", "spelling"),
+    ("fit/check good.csv --key key.csv", "'key.csv'", "check the name"),
+    ("fit/check good.csv --fast", "--fast", " --help"),
+    ("fit good.csv --estimator magic", "--estimator is 'magic'", "'spectral'"),
+    ("fit good.csv --estimator paper --chain-weights persons", "'paper' has no --chain-weights", "--set nu"),
+    ("fit good.csv --set regularization=-1", "--set regularization is -1", "a number from 1e-06 to 1e+09"),
+    ("fit good.csv --set nu=1", "nu adds to pair counts", "--chain-weights pairs"),
+    ("fit good.csv --set max_iter=0", "--set max_iter is 0", "at least 1"),
+    ("fit good.csv --threads 0", "'--threads'", "greater than or equal to 1"),
+    ("fit apart.csv --set regularization=0", "2 groups that share no people", "--largest-component"),
     # Misspelled options.
     ("fit good.csv --keys k.csv", "no option --keys; did you mean --key? See spectral-irt fit --help.\n"),
     ("fit good.csv --treshold 1", "no option --treshold; did you mean --threshold? See spectral-irt fit --help.\n"),
@@ -198,9 +155,12 @@ def good(cli):
 def test_what_is_refused_is_said_in_a_line(cli, good, line, says):
     Path("anchors.csv").write_text("item,difficulty\nq1,0\n")
     Path("cut.packed").write_bytes(b"SIRTPACK")
+    Path("apart.csv").write_text("person,q1,q2,x1,x2\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n")
     if "--bank b " in line:
         cli.ok("fit good.csv --bank b")
-    cli.refused(line, *says)
+    commands, _, options = line.partition(" ")
+    for command in commands.split("/"):
+        cli.refused(f"{command} {options}", *says)
 
 
 @pytest.mark.parametrize("name", ["my_sd.csv", "max_iter.csv", "nu=1.csv", "threshold is 3.csv", "above_mean.csv"])

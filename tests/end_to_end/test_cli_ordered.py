@@ -82,12 +82,6 @@ def test_a_workbook_and_pictures(cli):
     cli.refused(f"fit {SCALE8} -o own.xlsx", "own.xlsx")
 
 
-def test_a_report(cli):
-    assert "Also written" in cli.ok(f"fit {CREDIT6} --model rsm --reverse q2 -o out --report r.html")
-    assert "spectral-irt fit credit6.csv --model rsm --reverse q2" in Path("r.html").read_text()
-    assert record()["input"]["reading"] == {"reverse": ["q2"]}
-
-
 def test_groups(cli):
     """A column of the answers themselves: it is not an item, and its groups are compared."""
     answers = pl.read_csv(SCALE8)

@@ -28,7 +28,7 @@ def wide(path, people, copies=1, seed=1):
 def place(tmp_path_factory):
     """Two files of answers and two banks."""
     place = tmp_path_factory.mktemp("terminal")
-    wide(place / "large.csv", 2_000, copies=8)
+    wide(place / "large.csv", 2_000, copies=2)
     for name, bank, seed in (("fast.csv", "bank", 1), ("later.csv", "other", 2)):
         wide(place / name, 300, seed=seed)
         assert main(["fit", str(place / name), "--bank", str(place / bank), "--skip", "persons,fit"]) == 0
@@ -50,7 +50,7 @@ SHOWN = {  # what is done, a line of the end, what is written, and what the prog
     "score large.csv --bank bank -o s.csv": ("Written: s.csv.", "s.csv", "reading large.csv"),
     "update bank large.csv -o new": ("The bank is in new.", "new/bank.json", "reading large.csv"),
     "compare fast.csv -o compared.csv": ("Written: compared.csv.", "compared.csv", ""),
-    "simulate -o drawn.csv --persons 40000 --items 300 --seed 1": ("40,000 people, 300 items", "drawn.csv", ""),
+    "simulate -o drawn.csv --persons 8000 --items 300 --seed 1": ("8,000 people, 300 items", "drawn.csv", ""),
     "link bank other -o linked": ("Written: linked.", "linked/bank.json", None),
     "demo -o demo": ("With your own answers: spectral-irt fit answers.csv", "demo/items.csv", None),
 }
