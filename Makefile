@@ -62,7 +62,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/unit/test_docs_types.py
+	@$(BIN)/python -m pytest -q tests/unit/test_docs_site.py -k mypy
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix .

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from end_to_end.tables import wide
 from spectral_irt import Bank, simulate
 
 KILLS = 21
@@ -37,17 +38,15 @@ run()
 
 
 def write(path, seed):
-    data = simulate.rasch(PEOPLE, 30, seed=seed).responses
-    rows = [f"p{seed}-{k}," + ",".join(map(str, row)) for k, row in enumerate(data.to_dense().astype(int).tolist())]
-    path.write_text("\n".join(["person," + ",".join(f"q{k}" for k in range(30)), *rows]) + "\n")
+    answers = simulate.rasch(PEOPLE, 30, seed=seed).responses.to_dense()
+    wide(path, answers, person=[f"p{seed}-{k}" for k in range(PEOPLE)])
 
 
 def start(args, cwd, at=0, number=0):
     """A run that ends itself at its file number `at`, or not: its exit code, and what it said on stderr."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TEST_KILL_AT": str(at), "TEST_KILL_BY": str(number)}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *args], cwd=cwd, env=environment, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", PROGRAM, *args]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     return done.returncode, done.stderr
 
 
@@ -85,8 +84,7 @@ def test_random_kills(tmp_path, name, state):
     for seed, file in ((1, "a.csv"), (2, "b.csv")):
         write(tmp_path / file, seed)
     finish(["fit", "a.csv", "--bank", "bank", "-o", "out"], tmp_path)
-    whole = 0
-    ended = 0
+    whole = ended = 0
     for kill in range(KILLS):
         if name == "fit":
             args = ["fit", "b.csv" if state(tmp_path) == "a.csv" else "a.csv", "-o", "out"]

@@ -16,6 +16,10 @@ from spectral_irt.cli.main import COMMANDS
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS) for path in DOCS.rglob("*.md"))
+# Shown, or run before what is shown.
+BLOCK = re.compile(r"^(?:```|<!-- run )python\n(.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
+EVERY = [ROOT / "README.md", *(DOCS / page for page in PAGES)]
+WITH_PYTHON = [page for page in EVERY if BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
 def test_no_page_is_an_orphan():
@@ -67,3 +71,22 @@ def test_the_site_is_built_without_a_warning(tmp_path):
 
 def test_the_citation_names_this_version():
     assert f"\nversion: {spectral_irt.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_mypy_accepts_the_python_of_every_page(tmp_path):
+    """A file for each page: its blocks one after the other, on the lines where they stand."""
+    pytest.importorskip("mypy")
+    assert ROOT / "README.md" in WITH_PYTHON
+    for page in WITH_PYTHON:
+        text = page.read_text(encoding="utf-8")
+        lines = [""] * text.count("\n")
+        for block in BLOCK.finditer(text):
+            first = text.count("\n", 0, block.start(1))
+            code = block[1].rstrip("\n").split("\n")
+            lines[first : first + len(code)] = code
+        (tmp_path / f"{page.stem.replace('-', '_')}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    settings = ["--config-file", ROOT / "pyproject.toml", "--cache-dir", ROOT / ".mypy_cache"]  # as `mypy` has them
+    pages = sorted(tmp_path.glob("*.py"))
+    done = subprocess.run([sys.executable, "-m", "mypy", *settings, *pages], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -20,9 +20,9 @@ def right_and_wrong():
 
 
 def eight_groups():
-    data = si.simulate.rasch(1600, 8, seed=2).responses.to_dense()
-    data[:800, 0] = (np.random.default_rng(0).random(800) < 0.2).astype(float)
-    return si.SpectralRasch(), data, {"school": [f"s{k // 200}" for k in range(1600)]}
+    data = si.simulate.rasch(800, 8, seed=2).responses.to_dense()
+    data[:400, 0] = (np.random.default_rng(0).random(400) < 0.2).astype(float)
+    return si.SpectralRasch(), data, {"school": [f"s{k // 100}" for k in range(800)]}
 
 
 def with_missing_answers():

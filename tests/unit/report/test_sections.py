@@ -19,6 +19,7 @@ from spectral_irt.report.blocks import Column, DataTable, ReportData
 from spectral_irt.report.items import item_table
 from spectral_irt.report.methods import fit_command, python_lines
 from spectral_irt.report.page import data_text, page_of
+from undrawn import without_pictures
 
 
 def objects(*values):
@@ -204,10 +205,11 @@ def ordered():
 
 
 @pytest.mark.slow
-def test_a_page_has_curves_and_thresholds_and_no_markup_of_labels(ordered, tmp_path):
+def test_a_page_has_curves_and_thresholds_and_no_markup_of_labels(ordered, tmp_path, monkeypatch):
     page = ordered.report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "somebody 7" not in page
+    without_pictures(monkeypatch)
     assert "somebody 7" in page_of(ordered, ordered.parts(writing=True), list_persons=True)
     assert page.count("<img") == 5
     found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)
