@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from split import in_blocks
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
 
-def content(value: Any) -> Any:
+def content(value):
     """What a value holds, for telling whether two are the same."""
     if isinstance(value, np.ndarray):
         plain = repr(value.tolist()).encode() if value.dtype == object else np.ascontiguousarray(value).tobytes()
@@ -48,20 +47,20 @@ def content(value: Any) -> Any:
 
 
 class CountingEngine(LocalEngine):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(threads=1)
         self.runs: Counter[Any] = Counter()
 
-    def map(self, kernel: Callable[..., Any], parts: Sequence[Any], *args: Any, each: Any = ()) -> Iterator[Any]:
+    def map(self, kernel, parts, *args, each=()):
         self.runs[kernel.__qualname__, content(tuple(parts)), content(args), content(tuple(each))] += 1
         return super().map(kernel, parts, *args, each=each)
 
-    def times(self, kernel: str) -> int:
+    def times(self, kernel):
         return sum(number for (name, *_), number in self.runs.items() if name == kernel)
 
 
 @pytest.fixture
-def counted() -> tuple[si.Analysis, CountingEngine]:
+def counted():
     engine = CountingEngine()
     answers = si.simulate.rasch(700, 12, seed=3).responses.using(engine)
     responses = in_blocks(answers, 100).using(engine)
@@ -70,7 +69,7 @@ def counted() -> tuple[si.Analysis, CountingEngine]:
     return fit.analyse(responses), engine
 
 
-def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> None:
+def test_every_kernel_runs_once(counted):
     study, engine = counted
     for name in 2 * ("persons", "item_fit", "reliability", "model_test", "summary", "record", "tables", "ranking"):
         getattr(study, name)()
@@ -92,7 +91,7 @@ def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> 
     assert again.keys() <= twice | {"counts_and_scores", "rows_of"}  # these are light
 
 
-def test_the_counting_engine_counts(counted: tuple[si.Analysis, CountingEngine]) -> None:
+def test_the_counting_engine_counts(counted):
     study, engine = counted
     study.persons()
     si.Analysis(study.calibration, study.responses).persons()
@@ -100,7 +99,7 @@ def test_the_counting_engine_counts(counted: tuple[si.Analysis, CountingEngine])
     assert max(engine.runs.values()) == 2
 
 
-def test_another_scale_computes_nothing_anew(counted: tuple[si.Analysis, CountingEngine]) -> None:
+def test_another_scale_computes_nothing_anew(counted):
     study, engine = counted
     study.persons()
     before = sum(engine.runs.values())
@@ -110,7 +109,7 @@ def test_another_scale_computes_nothing_anew(counted: tuple[si.Analysis, Countin
     assert "measure" not in columns_of(study.persons)
 
 
-def test_labels_are_matched_once() -> None:
+def test_labels_are_matched_once():
     lsat = si.datasets.load_lsat()
     fit = si.SpectralRasch().fit(lsat)
     order = [3, 1, 0, 4, 2]
@@ -124,7 +123,7 @@ def test_labels_are_matched_once() -> None:
     assert set(fit.analyse(strange, ignore_unknown=True).persons()["n"]) == {1}
 
 
-def test_residuals_are_answers_minus_expectations() -> None:
+def test_residuals_are_answers_minus_expectations():
     lsat = si.datasets.load_lsat()
     study = si.SpectralRasch().fit(lsat).analyse(lsat)
     table = study.residuals()
@@ -141,7 +140,7 @@ def test_residuals_are_answers_minus_expectations() -> None:
 
 
 @pytest.fixture
-def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def answers(tmp_path, monkeypatch):
     """A test in which two items misfit and one was got right by all."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -154,11 +153,11 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "answers.csv"
 
 
-def paragraphs(text: str) -> list[str]:
+def paragraphs(text):
     return [part for part in re.split(r"\n\n+", text.strip("\n")) if part]
 
 
-def without_times(paragraph: str) -> str:
+def without_times(paragraph):
     return re.sub(r" Read in [\d.]+ s, fitted in [\d.]+ s, analyzed in [\d.]+ s\.", "", " ".join(paragraph.split()))
 
 
@@ -178,8 +177,8 @@ def test_the_summary_is_what_the_command_prints(answers, options, capsys):
     assert re.search(r"\d of 1\d items misfit beyond chance", " ".join(study.summary().split()))
 
 
-def test_the_record_counts_what_reading_left_out(tmp_path: Path) -> None:
-    def counts(answers: Responses) -> Any:
+def test_the_record_counts_what_reading_left_out(tmp_path):
+    def counts(answers):
         return si.SpectralRasch().fit(answers).analyse(answers).record()["counts"]
 
     rows = [(person, item, (person + item) % 2) for person in range(40) for item in range(4) if person % 4 != item]
@@ -191,7 +190,7 @@ def test_the_record_counts_what_reading_left_out(tmp_path: Path) -> None:
     assert (found["columns_left_out"], found["counted_as_wrong"]) == (1, 20)
 
 
-def test_write_writes_what_the_command_writes(answers: str) -> None:
+def test_write_writes_what_the_command_writes(answers):
     assert main(["fit", answers, "-o", "command", "--rank", "3", "--parquet", "--all"]) == 0
     responses = si.read(answers)
     study = si.SpectralRasch().fit(responses).analyse(responses)
@@ -211,7 +210,7 @@ def test_write_writes_what_the_command_writes(answers: str) -> None:
     assert python == command
 
 
-def test_nothing_is_written_over_somebody_elses_file(answers: str) -> None:
+def test_nothing_is_written_over_somebody_elses_file(answers):
     Path("results").mkdir()
     Path("results/items.csv").write_text("mine")
     responses = si.read(answers)
@@ -221,7 +220,7 @@ def test_nothing_is_written_over_somebody_elses_file(answers: str) -> None:
     assert Path("results/items.csv").read_text() == "mine"
 
 
-def test_no_word_of_a_test_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_word_of_a_test_that_is_left_out(monkeypatch):
     responses = si.datasets.load_lsat()
     for most, expected in ((5, True), (4, False)):
         monkeypatch.setattr("spectral_irt.analysis.analysis.TEST_ITEMS", most)

@@ -17,11 +17,11 @@ pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def study_of(responses: Responses) -> si.Analysis:
+def study_of(responses):
     return si.SpectralRasch().fit(responses).analyse(responses)
 
 
-def test_with_a_dozen_answers_an_item_misfit_cannot_be_seen() -> None:
+def test_with_a_dozen_answers_an_item_misfit_cannot_be_seen():
     study = study_of(si.simulate.rasch(24, 30, design="sampled", p=0.5, seed=1).responses)
     text = " ".join(study.summary().split())
     assert "with 12 answers per item, misfit could not be seen" in text
@@ -33,7 +33,7 @@ def test_with_a_dozen_answers_an_item_misfit_cannot_be_seen() -> None:
 
 
 @pytest.mark.slow
-def test_detectable_misfit_is_detected_four_times_in_five() -> None:
+def test_detectable_misfit_is_detected_four_times_in_five():
     """The error of the infit under the model is that of simulation, so that the limit means what it says."""
     beta = np.linspace(-1.5, 1.5, 15)
     data = [si.simulate.rasch(300, 15, difficulty=beta, seed=seed).responses for seed in range(60)]
@@ -43,7 +43,7 @@ def test_detectable_misfit_is_detected_four_times_in_five() -> None:
     assert detectable(np.array([0.1, np.nan])).tolist()[0] == pytest.approx(0.1 * (2.5758 + 0.8416), abs=1e-4)
 
 
-def test_nothing_is_well_when_a_check_alarms() -> None:
+def test_nothing_is_well_when_a_check_alarms():
     rng = np.random.default_rng(5)
     theta = rng.normal(size=(2000, 2))
     study = study_of(Responses.from_wide(drawn(rng, theta[:, np.arange(20) % 2] - rng.normal(size=20))))
@@ -58,7 +58,7 @@ def test_nothing_is_well_when_a_check_alarms() -> None:
     assert {"dependent_items", "second_dimension"} <= {finding["code"] for finding in record["findings"]}
 
 
-def test_two_items_cannot_misfit_and_items_of_the_prior_make_nobody_erratic() -> None:
+def test_two_items_cannot_misfit_and_items_of_the_prior_make_nobody_erratic():
     rng = np.random.default_rng(0)
     x = drawn(rng, rng.normal(size=(300, 1)) - rng.normal(size=12))
     assert study_of(Responses.from_wide(x[:, :2])).checks().sentence().startswith("no item has answers that could")
@@ -69,7 +69,7 @@ def test_two_items_cannot_misfit_and_items_of_the_prior_make_nobody_erratic() ->
     assert found.people.share == pytest.approx(without.share, abs=0.01)
 
 
-def test_good_data_have_every_answer_and_no_warning() -> None:
+def test_good_data_have_every_answer_and_no_warning():
     study = study_of(si.simulate.rasch(1500, 20, seed=1).responses)
     text = " ".join(study.summary().split())
     dimension = "no second dimension seen (p = "
@@ -80,15 +80,17 @@ def test_good_data_have_every_answer_and_no_warning() -> None:
     assert not study.checks().findings
 
 
-def test_slight_misfit_is_said() -> None:
+def test_slight_misfit_is_said_and_does_not_matter():
     study = study_of(si.simulate.rasch(20_000, 8, slopes=[1.15, 0.87, 1, 1, 1, 1, 1, 1], seed=1).responses)
     columns = columns_of(study.item_fit)
     assert not (columns["misfit"] != "").any()
     assert "off by less than 0.1 beyond chance" in study.checks().sentence()
+    infit = np.array([1.05, 1.15])
+    assert verdict(np.full(2, 1e-9), infit - 1, infit)["misfit"].tolist() == ["", "underfit"]
 
 
 @pytest.mark.slow
-def test_bootstrap_counts_what_chance_puts_outside() -> None:
+def test_bootstrap_counts_what_chance_puts_outside():
     study = study_of(si.simulate.rasch(400, 40, seed=3).responses)
     text = study.checks(study.parts(fit=True, bootstrap=60)).sentence()
     assert "outside their own 95% limits, where chance puts 2.0" in text
@@ -101,7 +103,7 @@ def test_bootstrap_counts_what_chance_puts_outside() -> None:
 
 
 @pytest.mark.slow
-def test_the_benchmark_on_fewer_data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_benchmark_on_fewer_data_sets(monkeypatch):
     """The trouble is named in every one of 8 data sets, and 60 good ones have 5% alarms, at most 5% + 3 errors."""
     monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
     import what_fits
@@ -115,11 +117,6 @@ def test_the_benchmark_on_fewer_data_sets(monkeypatch: pytest.MonkeyPatch) -> No
         found, _, _ = what_fits.measure(what_fits.GOOD[name], 20, seed=1)
         alarms += [bool(codes.keys() & set(what_fits.WARNINGS)) for codes in found]
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
-
-
-def test_a_misfit_that_does_not_matter_is_none() -> None:
-    infit = np.array([1.05, 1.15])
-    assert verdict(np.full(2, 1e-9), infit - 1, infit)["misfit"].tolist() == ["", "underfit"]
 
 
 @pytest.mark.slow
@@ -140,18 +137,18 @@ def test_unequal_slopes_of_ordered_answers_are_found_and_equal_ones_are_not():
     assert "no misfit of items seen" in checks.sentence()
 
 
-def codes(responses: Responses) -> set[str]:
+def codes(responses):
     return {each.code for each in study_of(responses).checks().findings}
 
 
-def test_unequal_slopes_are_seen_and_named() -> None:
+def test_unequal_slopes_are_seen_and_named():
     rng = np.random.default_rng(1)
     named = codes(si.simulate.rasch(2000, 30, slopes=np.exp(rng.normal(0, 0.5, 30)), seed=1).responses)
     assert {"misfitting_items", "unequal_slopes"} <= named
     assert "guessing" not in named
 
 
-def test_guessing_is_named() -> None:
+def test_guessing_is_named():
     rng = np.random.default_rng(2)
     p = 0.25 + 0.75 / (1 + np.exp(rng.normal(0.5, 1, 30) - rng.normal(0, 1.2, (2000, 1))))
     found = codes(Responses.from_wide((rng.random(p.shape) < p).astype(float)))
@@ -159,7 +156,7 @@ def test_guessing_is_named() -> None:
     assert "unequal_slopes" not in found
 
 
-def test_speed_is_named_and_answers_not_reached_as_missing_are_fine() -> None:
+def test_speed_is_named_and_answers_not_reached_as_missing_are_fine():
     rng = np.random.default_rng(4)
     x = drawn(rng, rng.normal(size=(2000, 1)) - rng.normal(size=30))
     stop = np.where(rng.random(2000) < 0.2, rng.integers(20, 30, 2000), 30)

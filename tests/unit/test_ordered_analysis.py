@@ -118,15 +118,12 @@ def test_others_are_scored_by_labels_and_codes():
     assert fit.analyse(pl.DataFrame({"a": [1, 2], "z": [1, 2]}), ignore_unknown=True).responses.n_responses == 2
 
 
-def test_what_is_for_right_and_wrong_answers_refuses(study):
+def test_what_is_for_right_and_wrong_answers_refuses_ordered_ones(study):
     with pytest.raises(OptionError, match="distractors is for right and wrong answers"):
         study.distractors()
     assert not hasattr(study, "nothing_of_the_kind")
     with pytest.raises(OptionError, match="category_probability"):
         study.calibration.probability([0.0])
-
-
-def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers():
     answers = simulate.rasch(300, 4, seed=1).responses
     bank = to_bank(ConditionalRasch().fit(answers), answers)
     ordered = simulate.partial_credit(50, 4, categories=3, seed=1).responses

@@ -1,7 +1,6 @@
 """Anchored calibration: values kept, scale kept, unbiased, displacement, and what is wrong with anchors."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
 from spectral_irt.inference.joint_errors import JointErrors
 
 
-def test_anchored_items_keep_their_values_to_the_bit() -> None:
+def test_anchored_items_keep_their_values_to_the_bit():
     data = simulate.rasch(500, 10, seed=1)
     anchors = {0: 0.1 + 0.2, 3: -1 / 3, 7: 1.23456789012345}
     fit = anchored_fit(data.responses, {**anchors, "gone": 1.0})
@@ -29,7 +28,7 @@ def test_anchored_items_keep_their_values_to_the_bit() -> None:
 
 
 @pytest.mark.parametrize("free", [1, 3, 50])
-def test_a_full_fit_is_reproduced(free: int) -> None:
+def test_a_full_fit_is_reproduced(free):
     data = simulate.rasch(2000, 60, design="sampled", p=0.5, seed=2)
     full = SpectralRasch().fit(data.responses)
     anchors = {k: full.difficulty_[k] + 10 for k in range(free, 60)}
@@ -39,7 +38,7 @@ def test_a_full_fit_is_reproduced(free: int) -> None:
 
 
 @pytest.mark.slow
-def test_anchored_at_the_truth_the_others_are_unbiased_and_the_errors_honest() -> None:
+def test_anchored_at_the_truth_the_others_are_unbiased_and_the_errors_honest():
     """60 replicates x 30 free items: the mean z is within 4 of its own standard errors, the spread within 10%."""
     z, shown = [], []
     for seed in range(60):
@@ -53,7 +52,7 @@ def test_anchored_at_the_truth_the_others_are_unbiased_and_the_errors_honest() -
     assert 0.9 < np.std(shown) < 1.1  # displacements are noise here, of the size they say
 
 
-def test_displacement_finds_the_anchor_that_has_changed() -> None:
+def test_displacement_finds_the_anchor_that_has_changed():
     """One anchor is off by 0.8. Set free alone it would go back, whether two or thirty items hold the scale."""
     data = simulate.rasch(4000, 40, seed=3)
     for n_anchors in (3, 30):
@@ -69,7 +68,7 @@ def test_displacement_finds_the_anchor_that_has_changed() -> None:
     assert {"anchored", "displacement", "displacement_se"} <= set(fit.items().columns)
 
 
-def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
+def test_thin_items_and_a_form_without_any_anchor_get_a_prior_and_say_so():
     rng = np.random.default_rng(5)
     table = np.full((400, 6), np.nan)
     table[:, :4] = rng.random((400, 4)) < 0.5
@@ -84,9 +83,6 @@ def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
     assert np.isnan(strict.difficulty_[4])
     assert [f.items for f in strict.findings_ if f.code == "items_left_out"] == [(4,)]
     assert anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2}, regularization=2.0).regularization_.alpha == 2.0
-
-
-def test_a_form_without_any_anchor() -> None:
     table = (np.random.default_rng(5).random((400, 8)) < 0.5).astype(float)
     table[200:, :4], table[:200, 4:] = np.nan, np.nan
     fit = anchored_fit(table, {0: 1.0, 1: 1.0})
@@ -95,7 +91,7 @@ def test_a_form_without_any_anchor() -> None:
     assert np.isnan(anchored_fit(table, {0: 1.0, 1: 1.0}, regularization=0).difficulty_[4:]).all()
 
 
-def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
+def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path):
     data = simulate.rasch(800, 12, seed=6).responses
     bank, second = bank_of(data.take_persons(np.arange(400))), data.take_persons(np.arange(400, 800))
     bank = bank.rescale(mean=500, sd=100)
@@ -132,7 +128,7 @@ def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
         (Path("nowhere"), BankError, "there is no bank"),
     ],
 )
-def test_anchors_that_will_not_do(tmp_path: Path, anchors: Any, error: type[Exception], words: str) -> None:
+def test_anchors_that_will_not_do(tmp_path, anchors, error, words):
     if isinstance(anchors, str):
         (tmp_path / "anchors.csv").write_text(anchors, encoding="utf-8")
         anchors = tmp_path / "anchors.csv"
@@ -146,7 +142,7 @@ def test_anchors_that_will_not_do(tmp_path: Path, anchors: Any, error: type[Exce
 @pytest.mark.slow
 @pytest.mark.parametrize("se", ["dense", "one-pass"])
 @pytest.mark.parametrize("moved", [3.0, -3.0])
-def test_displacement_of_a_far_anchor_has_the_error_it_says(moved: float, se: str) -> None:
+def test_displacement_of_a_far_anchor_has_the_error_it_says(moved, se):
     """Over R trials the spread has a standard error of 1 / sqrt(2 (R - 1)) of itself; 4 of these, and a tenth for the
     error's own bias with 50 people."""
     trials, beta, item = 60, np.linspace(-1.5, 1.5, 16), 6
@@ -169,14 +165,14 @@ def test_displacement_of_a_far_anchor_has_the_error_it_says(moved: float, se: st
         assert np.mean(found) == pytest.approx(moved, rel=0.15)
 
 
-def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> None:
+def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path):
     rng = np.random.default_rng(5)
     first = np.full((400, 10), np.nan)
     first[:300, :7] = rng.random((300, 7)) < 0.6
     first[:300, 6] = 1  # everybody's
     first[300:, 7:] = rng.random((100, 3)) < 0.5  # a group of its own
     old = SpectralRasch().fit(first)
-    bank = Bank.from_fit(old, first)  # type: ignore[attr-defined]
+    bank = Bank.from_fit(old, first)
     assert bank.status.tolist() == ["ok"] * 6 + ["all right"] + ["unlinked"] * 3
     second = (rng.random((300, 10)) < 0.6).astype(float)
     items = tmp_path / "items.csv"
@@ -193,7 +189,7 @@ def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("se", ["dense", "multiplier"])
-def test_errors_of_the_anchors_are_passed_on_as_free_items_follow_them(se: str) -> None:
+def test_errors_of_the_anchors_are_passed_on_as_free_items_follow_them(se):
     """Var = sandwich + D errors D', D by moving each anchor a little and fitting again."""
     data = simulate.rasch(700, 9, design="sampled", p=0.8, seed=41).responses
     anchors = {0: -0.5, 1: 0.2, 2: 0.6}

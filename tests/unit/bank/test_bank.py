@@ -1,8 +1,6 @@
 """Bank: what it takes from a fit, its scale, and scoring with its own population and only what was measured."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import BankError, NotFittedError, OptionError
 
 
-def test_what_a_fit_gives() -> None:
+def test_what_a_fit_gives():
     data = simulate.rasch(400, 8, design="sampled", p=0.8, seed=1).responses
     fit = SpectralRasch().fit(data)
     bank = Bank.from_fit(fit, data)
@@ -45,7 +43,7 @@ def test_what_a_fit_gives() -> None:
         Bank.from_fit(SpectralRasch(), data)
 
 
-def test_rescale() -> None:
+def test_rescale():
     lsat = bank_of(datasets.load_lsat())
     scaled = lsat.rescale(mean=500, sd=100)
     assert (scaled.measure.mean(), scaled.measure.std()) == pytest.approx((500, 100))
@@ -56,12 +54,8 @@ def test_rescale() -> None:
     assert columns["ci_high"] - columns["ci_low"] == pytest.approx(2 * 1.96 * columns["se"], rel=1e-4)
     assert scaled.table().columns[:3] == ["item", "difficulty", "se"]
     assert lsat.rescale(mean=50, unit=10).measure == pytest.approx(50 + 10 * lsat.difficulty)
-    bad: dict[str, dict[str, float]] = {
-        "sd is 0": {"sd": 0},
-        "unit is -1": {"unit": -1},
-        "mean is nan": {"mean": np.nan},
-    }
-    for words, options in {**bad, "not both": {"sd": 1, "unit": 1}}.items():
+    bad = [("sd is 0", {"sd": 0}), ("unit is -1", {"unit": -1}), ("mean is nan", {"mean": np.nan})]
+    for words, options in [*bad, ("not both", {"sd": 1, "unit": 1})]:
         with pytest.raises(OptionError, match=words):
             lsat.rescale(**options)
 
@@ -71,7 +65,7 @@ def test_rescale() -> None:
     [SpectralRasch(), SpectralRasch(regularization=1.0), SpectralRasch(weighting="pairs"), AnchoredRasch({0: 0.0})],
     ids=["auto", "prior", "pairs", "anchored"],
 )
-def test_an_item_that_people_of_one_kind_answered_is_not_measured(estimator: Any) -> None:
+def test_an_item_that_people_of_one_kind_answered_is_not_measured(estimator):
     """Item 8 has right and wrong answers, all of them from people who have every answer right, or every one wrong."""
     table = np.full((130, 9), np.nan)
     table[:100, :8] = simulate.rasch(100, 8, seed=3).responses.to_dense()
@@ -95,14 +89,13 @@ ONE = Responses.from_wide([[1, 1, 1, 1, 1, 1, 0, 0]])  # 6 of 8
 
 
 @pytest.fixture(scope="module")
-def eight() -> Bank:
+def eight():
     return bank_of(simulate.rasch(1000, 8, difficulty=EIGHT, seed=1).responses)
 
 
-def test_the_verb_gives_a_table_of_people(eight: Bank) -> None:
+def test_the_verb_gives_a_table_of_people(eight):
     table = eight.score(ONE)
     assert table.columns[:5] == ["person", "n", "score", "ability", "se"]
-    assert table["n"].to_list() == [8]
     assert eight.score(np.array([[1.0, 0, 1, 0, 1, 0, 1, 0]]))["score"].to_list() == [4]
     scaled = eight.rescale(mean=500, unit=100).score(ONE)
     assert scaled["measure"][0] == pytest.approx(500 + 100 * table["ability"][0])
@@ -110,7 +103,7 @@ def test_the_verb_gives_a_table_of_people(eight: Bank) -> None:
 
 
 @pytest.mark.slow
-def test_one_person_is_scored_under_the_population_of_the_bank(eight: Bank, tmp_path: Path) -> None:
+def test_one_person_is_scored_under_the_population_of_the_bank(eight, tmp_path):
     assert eight.population.mean == pytest.approx(0, abs=0.15)  # 1,000 people: standard error 0.04
     assert eight.population.sd == pytest.approx(1, abs=0.15)
     table = Bank.load(eight.save(tmp_path / "bank")).score(ONE, "eap")
@@ -125,7 +118,7 @@ def test_one_person_is_scored_under_the_population_of_the_bank(eight: Bank, tmp_
 
 
 @pytest.mark.slow
-def test_without_a_population_few_people_are_an_error_and_many_are_enough(eight: Bank) -> None:
+def test_without_a_population_few_people_are_an_error_and_many_are_enough(eight):
     old = replace(eight, population=None)
     with pytest.raises(OptionError, match="from 1 person it cannot be estimated"):
         old.score(ONE, "eap")
@@ -142,7 +135,7 @@ def test_without_a_population_few_people_are_an_error_and_many_are_enough(eight:
 
 
 @pytest.mark.slow
-def test_plausible_values_come_from_the_population_of_the_bank(eight: Bank) -> None:
+def test_plausible_values_come_from_the_population_of_the_bank(eight):
     people = np.repeat(ONE.to_dense(), 2000, axis=0)
     table = eight.score(people, "pv", draws=2, seed=4)
     assert [name for name in table.columns if name.startswith("pv")] == ["pv1", "pv2"]
@@ -156,13 +149,13 @@ def test_plausible_values_come_from_the_population_of_the_bank(eight: Bank) -> N
         eight.score(ONE, "vp")
 
 
-def test_a_link_takes_the_population_along(eight: Bank) -> None:
+def test_a_link_takes_the_population_along(eight):
     moved = changed(eight, thresholds=eight.difficulty - 2)
     linked = eight.link(moved).apply(replace(moved, population=Population(-2.0, 1.5, 10)))
     assert (linked.population.mean, linked.population.sd) == (pytest.approx(0), pytest.approx(1.5))
 
 
-def test_people_on_scales_that_nothing_links_are_told_apart(tmp_path: Path) -> None:
+def test_people_on_scales_that_nothing_links_are_told_apart(tmp_path):
     """Items 0 to 5 and 6 to 9 have no person in common; 10 is everybody's of the first."""
     rng = np.random.default_rng(3)
     table = np.full((500, 11), np.nan)

@@ -38,14 +38,11 @@ def two_fits(seed, people=600):
     return data, tuple(si.SpectralRasch().fit(each) for each in data)
 
 
-def test_scores_are_those_of_root_finding():
+def test_scores_are_those_of_root_finding_there_and_back():
     found = equated(A, B, -0.3, 1.2)
     np.testing.assert_allclose(found.equated[1:-1], by_roots(A, B, -0.3, 1.2), atol=1e-6)
     assert (found.equated[0], found.equated[-1]) == (0, len(B))
     assert (np.diff(found.equated) > 0).all()
-
-
-def test_there_and_back_is_where_it_began():
     forth, back = equated(A, B, -0.3, 1.0), equated(B, A, 0.3, 1.0)
     at = np.interp(forth.equated, np.arange(len(B) + 1), back.equated)  # between whole scores, nearly
     np.testing.assert_allclose(at, np.arange(len(A) + 1), atol=0.05)

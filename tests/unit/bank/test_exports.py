@@ -29,13 +29,13 @@ WIDTHS = [1, 5, 8, 3, 8, 9, 7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 8, 2, 2, 2]
 
 
 @pytest.fixture(scope="module")
-def data() -> Responses:
+def data():
     table = simulate.rasch(200, 6, seed=1).responses.to_dense()
     table[:, 4], table[:, 5] = 1, np.nan
     return Responses.from_wide(table, items=['q"1', "q,2", "q\n3", "q4", "easy", "unseen"])
 
 
-def test_items(data: Responses) -> None:
+def test_items(data):
     fit = SpectralRasch().fit(data)
     columns = ifile(fit, columns_of(fit.analyse(data).item_fit))
     assert list(columns) == [*NAMES, *CODES, "NAME"]
@@ -50,7 +50,7 @@ def test_items(data: Responses) -> None:
     assert winsteps_text(columns).splitlines()[0].startswith('"ENTRY","MEASURE","STATUS"')
 
 
-def test_fixed_columns_stand_where_winsteps_has_them(data: Responses) -> None:
+def test_fixed_columns_stand_where_winsteps_has_them(data):
     columns = ifile(SpectralRasch().fit(data))
     text = winsteps_text(columns, "fixed", title="ITEM file")
     title, head, *_ = text.splitlines()
@@ -72,7 +72,7 @@ def test_fixed_columns_stand_where_winsteps_has_them(data: Responses) -> None:
     assert (float(row[1]), row[2]) == (pytest.approx(wide["MEASURE"][0], abs=0.01), "1")
 
 
-def test_scale_and_displacement(data: Responses) -> None:
+def test_scale_and_displacement(data):
     fit = anchored_fit(data, {"q4": 1.0, "q,2": 0.5, "easy": -2.0})
     columns = ifile(fit, scale=Scale(500, 100))
     assert columns["STATUS"].tolist() == [1, 2, 1, 2, 2, -2]
@@ -83,7 +83,7 @@ def test_scale_and_displacement(data: Responses) -> None:
     assert ifile(bank)["STATUS"].tolist() == [1, 2, 1, 2, 2, -2]
 
 
-def test_persons(data: Responses) -> None:
+def test_persons(data):
     names, nan = ("person", "n", "score", "ability", "se", "infit", "extreme"), np.nan
     rows = [
         ("a", 5, 5, 3.0, 1.5, nan, True),
@@ -104,7 +104,7 @@ def test_persons(data: Responses) -> None:
     assert table["IN.MSQ"].to_list() == [None, None, 1.1, None]
 
 
-def test_catsim(data: Responses) -> None:
+def test_catsim(data):
     bank = bank_of(data).rescale(mean=500, sd=100)
     rows = list(csv.reader(io.StringIO(adaptive_text(bank, "catsim"))))
     assert rows[0] == ["item", "a", "b", "c", "d"]
@@ -113,7 +113,7 @@ def test_catsim(data: Responses) -> None:
     assert {(row[1], *row[3:]) for row in rows[1:]} == {("1.0", "0.0", "1.0")}
 
 
-def test_an_infinite_error_is_left_empty() -> None:
+def test_an_infinite_error_is_left_empty():
     table = simulate.rasch(300, 8, seed=3).responses.to_dense()
     table[:200, 5:], table[200:, :5] = np.nan, np.nan
     bank = bank_of(Responses.from_wide(table))
@@ -125,18 +125,18 @@ def test_an_infinite_error_is_left_empty() -> None:
 
 
 @pytest.fixture(scope="module")
-def bank() -> Bank:
+def bank():
     data = si.simulate.rasch(400, 60, seed=1)
     return si.SpectralRasch().fit(data.responses).analyse(data.responses).to_bank()
 
 
 @pytest.fixture(scope="module")
-def ordered() -> Bank:
+def ordered():
     answers = si.simulate.partial_credit(800, 12, categories=4, seed=1).responses
     return si.SpectralPartialCredit().fit(answers).analyse(answers).to_bank()
 
 
-def test_nothing_is_left_and_answers_that_mean_nothing(bank: Bank, ordered: Bank) -> None:
+def test_nothing_is_left_and_answers_that_mean_nothing(bank, ordered):
     assert next_item(bank, dict.fromkeys(bank.items.tolist(), 1)).item is None
     with pytest.raises(BankError, match="no difficulty for 'nowhere'"):
         next_item(bank, {"nowhere": 1})
@@ -146,7 +146,7 @@ def test_nothing_is_left_and_answers_that_mean_nothing(bank: Bank, ordered: Bank
         next_item(ordered, {ordered.items[0]: 4})
 
 
-def test_the_items_for_other_programs(bank: Bank, ordered: Bank) -> None:
+def test_the_items_for_other_programs(bank, ordered):
     rows = json.loads(adaptive_text(bank, "jscat"))
     assert rows[0]["difficulty"] == pytest.approx(bank.difficulty[0])
     assert set(rows[0]) == {"id", "difficulty", "discrimination", "guessing", "slipping"}
@@ -183,7 +183,7 @@ def test_the_next_item_is_where_the_answer_varies_most_by_enumeration(kind, give
     assert found.item == max(variance, key=lambda item: variance[item])
 
 
-def test_items_on_another_scale_are_not_asked() -> None:
+def test_items_on_another_scale_are_not_asked():
     rng = np.random.default_rng(3)
     table = np.full((500, 10), np.nan)
     table[:300, :6], table[300:, 6:] = rng.random((300, 6)) < 0.6, rng.random((200, 4)) < 0.4

@@ -4,7 +4,6 @@ import importlib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import choice_variance, robust_center
 
 
-def bank_of(difficulty: np.ndarray, se: float = 0.1, first: int = 0) -> Bank:
+def bank_of(difficulty, se=0.1, first=0):
     m = len(difficulty)
     return without_data(
         Calibration(
@@ -35,7 +34,7 @@ def bank_of(difficulty: np.ndarray, se: float = 0.1, first: int = 0) -> Bank:
     )
 
 
-def test_mean_by_hand() -> None:
+def test_mean_by_hand():
     found = link(bank_of(np.array([0.0, 1.0, 2.0])), bank_of(np.array([1.0, 1.5, 2.5])), "mean")
     assert found.shift == pytest.approx(-2 / 3)
     assert found.shift_se == pytest.approx(np.sqrt(6 * 0.01) / 3)
@@ -50,7 +49,7 @@ def test_mean_by_hand() -> None:
     assert found.z == pytest.approx(found.difference / found.se)
 
 
-def test_drift_is_found_and_the_robust_shift_ignores_it() -> None:
+def test_drift_is_found_and_the_robust_shift_ignores_it():
     """Two banks of the same 40 items; b is a - 0.5 with noise, and two items have drifted by 1: the mean is off."""
     rng = np.random.default_rng(0)
     truth, drift = rng.normal(size=40), np.isin(np.arange(40), (3, 17)) * 1.0
@@ -73,7 +72,7 @@ def test_drift_is_found_and_the_robust_shift_ignores_it() -> None:
     assert linked.difficulty - b.difficulty == pytest.approx(robust.shift)
 
 
-def test_beyond_two_fifths_the_link_is_called_doubtful() -> None:
+def test_beyond_two_fifths_the_link_is_called_doubtful():
     truth = np.linspace(-2, 2, 16)
     found = link(bank_of(truth), bank_of(truth + np.where(np.arange(16) < 7, 1.5, 0.0)))
     assert found.drift.sum() == 7
@@ -81,7 +80,7 @@ def test_beyond_two_fifths_the_link_is_called_doubtful() -> None:
     assert "before using the link" in found.finding.remedy
 
 
-def test_items_that_scatter_everywhere_are_said_to_and_not_called_drift() -> None:
+def test_items_that_scatter_everywhere_are_said_to_and_not_called_drift():
     rng = np.random.default_rng(8)
     truth = rng.normal(size=60)
     found = link(bank_of(truth, 0.05), bank_of(truth + rng.normal(0, 0.3, 60), 0.05))
@@ -95,7 +94,7 @@ def test_items_that_scatter_everywhere_are_said_to_and_not_called_drift() -> Non
 
 
 @pytest.fixture(scope="module")
-def forms() -> tuple[SpectralRasch, SpectralRasch, Bank]:
+def forms():
     """Two forms of 9 items with 5 in common, each fitted, and the bank of the second."""
     beta = np.random.default_rng(7).normal(size=13)
     first = simulate.rasch(500, difficulty=beta[:9], seed=1).responses
@@ -104,7 +103,7 @@ def forms() -> tuple[SpectralRasch, SpectralRasch, Bank]:
     return a, b, Bank.from_fit(b, second)
 
 
-def test_the_variance_of_the_shift_is_that_of_a_sum(forms: tuple[Any, Any, Bank]) -> None:
+def test_the_variance_of_the_shift_is_that_of_a_sum(forms):
     a, b, _ = forms
     found = link(a, b, "mean")
     assert found.basis == ("covariance", "covariance")
@@ -120,7 +119,7 @@ def test_the_variance_of_the_shift_is_that_of_a_sum(forms: tuple[Any, Any, Bank]
     assert (itself.shift, itself.shift_se) == pytest.approx((0, 0), abs=1e-7)
 
 
-def test_what_stands_in_for_a_covariance_is_close_to_it(forms: tuple[Any, Any, Bank]) -> None:
+def test_what_stands_in_for_a_covariance_is_close_to_it(forms):
     a, b, bank = forms
     exact, by_bank = link(a, b), link(a, bank)
     alone = link(a.calibration_.replace(covariance=None), b.calibration_.replace(covariance=None))
@@ -132,7 +131,7 @@ def test_what_stands_in_for_a_covariance_is_close_to_it(forms: tuple[Any, Any, B
     assert without.basis == ("none", "information")
 
 
-def test_the_error_of_the_link_is_in_the_linked_items(forms: tuple[Any, Any, Bank]) -> None:
+def test_the_error_of_the_link_is_in_the_linked_items(forms):
     a, _, bank = forms
     found, v = link(a, bank, "mean"), errors_of_bank(bank)[0].matrix
     move = np.eye(9) - np.r_[np.full(5, 0.2), np.zeros(4)]  # b_i - mean of the common ones
@@ -140,7 +139,7 @@ def test_the_error_of_the_link_is_in_the_linked_items(forms: tuple[Any, Any, Ban
     assert found.apply(bank).se == pytest.approx(np.sqrt(np.diag(move @ v @ move.T) + from_a))
 
 
-def test_links_of_links_add_up_their_errors() -> None:
+def test_links_of_links_add_up_their_errors():
     """A linked bank gives its covariance back: (I - 1 w') V (I - w 1') + s^2."""
     rng = np.random.default_rng(3)
     information = sum(np.diag(v) - np.outer(v, v) / v.sum() for v in rng.random((40, 6)))
@@ -157,7 +156,7 @@ def test_links_of_links_add_up_their_errors() -> None:
     np.testing.assert_allclose(whole, move @ v @ move.T + 0.2**2 / 4, atol=1e-12)
 
 
-def test_errors_of_anchors_are_passed_on() -> None:
+def test_errors_of_anchors_are_passed_on():
     """Items are at -P_FF^-1 P_FA times the anchors' errors, besides their own."""
     information = sum(np.diag(v) - np.outer(v, v) / v.sum() for v in np.random.default_rng(5).random((60, 5)))
     se, further = np.array([0.2, 0.1, 0.3, 0.3, 0.3]), {"anchored": np.arange(5) < 2}
@@ -172,7 +171,7 @@ def test_errors_of_anchors_are_passed_on() -> None:
 
 
 @pytest.mark.slow
-def test_new_answers_do_not_lessen_the_error_of_a_link(forms: tuple[Any, Any, Bank]) -> None:
+def test_new_answers_do_not_lessen_the_error_of_a_link(forms):
     _, _, bank = forms
     linked = link(bank_of(np.full(13, 0.5), 2.0), bank, "mean").apply(bank)  # a link that is hardly one
     assert linked.se.min() > 2 / np.sqrt(9) - 0.01
@@ -185,7 +184,7 @@ def test_new_answers_do_not_lessen_the_error_of_a_link(forms: tuple[Any, Any, Ba
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["4 common items", "15 common items", "5 of 15 drifted by 1.2"])
-def test_the_shift_is_as_sure_as_it_says(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shift_is_as_sure_as_it_says(design, monkeypatch):
     """benchmarks/linking.py with fewer replicates: of 60 runs 95% +- 2.8% are covered, and a ratio is off by 9%."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     asked = SimpleNamespace(seeds=range(60), categories=2, keep="bank")
@@ -197,7 +196,7 @@ def test_the_shift_is_as_sure_as_it_says(design: str, monkeypatch: pytest.Monkey
     assert not found["found"] < 0.95  # 4 of 5 drifted items; NaN without
 
 
-def test_too_few_common_items() -> None:
+def test_too_few_common_items():
     a = bank_of(np.arange(5.0))
     with pytest.raises(BankError, match="share 0 items; `method='robust'` needs at least 3"):
         link(a, bank_of(np.arange(5.0), first=5))
@@ -206,12 +205,12 @@ def test_too_few_common_items() -> None:
     with pytest.raises(OptionError, match="'mean', 'robust'"):
         link(a, a, "median")
     with pytest.raises(BankError, match=r"make one with Bank\.from_fit\(fit, responses\)"):
-        link(a, a).apply(SpectralRasch())  # type: ignore[arg-type]
+        link(a, a).apply(SpectralRasch())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("off", "by"), [(0, 0.0), (2, 0.8), (6, 0.8)])
-def test_the_choice_of_items_is_in_the_error_of_the_center(off: int, by: float) -> None:
+def test_the_choice_of_items_is_in_the_error_of_the_center(off, by):
     """Six of 15 differences off by five standard errors: some are missed, and the center scatters more."""
     rng = np.random.default_rng(51)
     centers, plain, told = [], [], []

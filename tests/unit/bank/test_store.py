@@ -7,8 +7,6 @@ import subprocess
 import sys
 from dataclasses import fields
 from functools import partial
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -22,7 +20,7 @@ from spectral_irt import simulate
 from spectral_irt.bank import Bank, storage
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import Calibration
-from spectral_irt.data import Finding, Responses
+from spectral_irt.data import Finding
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import label_array
 from spectral_irt.errors import BankError, OutputError, StaleBankError
@@ -30,7 +28,7 @@ from spectral_irt.files import draft_beside
 
 
 @pytest.fixture(scope="module")
-def bank() -> Bank:
+def bank():
     bank = bank_of(simulate.rasch(200, 12, design="sampled", p=0.3, seed=1).responses)
     difficulty, se = bank.difficulty.copy(), bank.se.copy()
     difficulty[3], se[3] = np.nan, np.nan
@@ -38,7 +36,7 @@ def bank() -> Bank:
     return changed(bank, thresholds=difficulty, threshold_se=se, findings=(finding,)).rescale(mean=500, sd=100)
 
 
-def assert_same(a: Any, b: Any) -> None:
+def assert_same(a, b):
     for column in fields(a):
         one, other = getattr(a, column.name), getattr(b, column.name)
         if isinstance(one, np.ndarray):
@@ -52,7 +50,7 @@ def assert_same(a: Any, b: Any) -> None:
             assert one == other, column.name
 
 
-def test_everything_comes_back(bank: Bank, tmp_path: Path) -> None:
+def test_everything_comes_back(bank, tmp_path):
     folder = bank.save(tmp_path / "some" / "bank")
     assert_same(bank, Bank.load(folder))
     assert_same(bank, Bank.load(str(folder)))
@@ -75,7 +73,7 @@ labels = st.lists(anything, min_size=1, max_size=12, unique_by=repr)  # lone sur
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(labels=labels)
-def test_labels_survive_exactly(bank: Bank, tmp_path: Path, labels: list[Any]) -> None:
+def test_labels_survive_exactly(bank, tmp_path, labels):
     m = len(labels)
     made, kept = bank.calibration, bank.evidence
     columns = {name: getattr(made, name)[:m] for name in ("thresholds", "threshold_se", "status", "n", "score")}
@@ -88,7 +86,7 @@ def test_labels_survive_exactly(bank: Bank, tmp_path: Path, labels: list[Any]) -
 
 
 @pytest.mark.parametrize("table", ["items", "categories", "information"])
-def test_a_changed_table_is_found(bank: Bank, tmp_path: Path, table: str) -> None:
+def test_a_changed_table_is_found(bank, tmp_path, table):
     folder = bank.save(tmp_path / "bank")
     path = next(folder.glob(f"{table}.*.parquet"))
     content = bytearray(path.read_bytes())
@@ -101,7 +99,7 @@ def test_a_changed_table_is_found(bank: Bank, tmp_path: Path, table: str) -> Non
         Bank.load(folder)
 
 
-def test_a_changed_manifest_is_found(bank: Bank, tmp_path: Path) -> None:
+def test_a_changed_manifest_is_found(bank, tmp_path):
     folder = bank.save(tmp_path / "bank")
     path = folder / "bank.json"
     text = path.read_text()
@@ -114,7 +112,7 @@ def test_a_changed_manifest_is_found(bank: Bank, tmp_path: Path) -> None:
             Bank.load(folder)
 
 
-def test_names_outside_the_folder_are_not_opened(bank: Bank, tmp_path: Path) -> None:
+def test_names_outside_the_folder_are_not_opened(bank, tmp_path):
     folder = bank.save(tmp_path / "bank")
     record = json.loads((folder / "bank.json").read_text())
     record.pop("sha256")
@@ -136,7 +134,7 @@ def test_names_outside_the_folder_are_not_opened(bank: Bank, tmp_path: Path) -> 
         ("information", pl.lit(40, dtype=pl.Int32).alias("row"), "cannot be understood"),
     ],
 )
-def test_a_resealed_table_that_lies(bank: Bank, tmp_path: Path, table: str, lie: pl.Expr, says: str) -> None:
+def test_a_resealed_table_that_lies(bank, tmp_path, table, lie, says):
     folder = bank.save(tmp_path / "bank")
     record = json.loads((folder / "bank.json").read_text())
     path = folder / record["tables"][table]["file"]
@@ -148,7 +146,7 @@ def test_a_resealed_table_that_lies(bank: Bank, tmp_path: Path, table: str, lie:
         Bank.load(folder)
 
 
-def test_a_bank_replaces_a_bank_and_leaves_no_litter(bank: Bank, tmp_path: Path) -> None:
+def test_a_bank_replaces_a_bank_and_leaves_no_litter(bank, tmp_path):
     folder = bank.save(tmp_path / "bank")
     other = changed(bank, thresholds=bank.difficulty + 1)
     other.save(folder)
@@ -186,14 +184,14 @@ def test_a_crash_at_any_step_leaves_the_old_bank_whole(bank, tmp_path, monkeypat
     assert len(list(folder.iterdir())) == 4
 
 
-def test_a_first_save_that_fails_leaves_nothing(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_save_that_fails_leaves_nothing(bank, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", mock.Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OutputError, match="Nothing was written"):
         bank.save(tmp_path / "bank")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_files_are_not_written_over(bank: Bank, tmp_path: Path) -> None:
+def test_other_files_are_not_written_over(bank, tmp_path):
     (tmp_path / "thesis.doc").write_text("important")
     with pytest.raises(OutputError, match=r"other files \('thesis.doc'\), not a bank"):
         bank.save(tmp_path)
@@ -205,16 +203,16 @@ def test_other_files_are_not_written_over(bank: Bank, tmp_path: Path) -> None:
     assert_same(bank, Bank.load(bank.save(tmp_path / "empty")))
 
 
-def piece(seed: int, users: int = 100) -> Responses:
+def piece(seed, users=100):
     return simulate.rasch(users, 8, difficulty=np.linspace(-1, 1, 8), seed=seed).responses
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return bank_of(piece(0, 300)).save(tmp_path / "bank")
 
 
-def test_a_stale_copy_does_not_replace_somebody_elses_update(folder: Path) -> None:
+def test_a_stale_copy_does_not_replace_somebody_elses_update(folder):
     mine, theirs = Bank.load(folder), Bank.load(folder)
     theirs.update(piece(1)).save(folder)
     with pytest.raises(StaleBankError, match="has changed since it was loaded"):
@@ -224,11 +222,8 @@ def test_a_stale_copy_does_not_replace_somebody_elses_update(folder: Path) -> No
     assert Bank.load(folder).n_persons == 500
     mine.update(piece(2)).save(folder.parent / "elsewhere")  # or save it elsewhere
     assert Bank.load(folder.parent / "elsewhere").n_persons == 400
-
-
-def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
-    bank = bank_of(piece(0, 300))
-    folder = bank.save(tmp_path / "bank")
+    bank = bank_of(piece(0, 300))  # one that was saved knows what it saved
+    folder = bank.save(folder.parent / "another")
     Bank.load(folder).update(piece(1)).save(folder)
     with pytest.raises(StaleBankError):
         bank.update(piece(2)).save(folder)
@@ -237,14 +232,14 @@ def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_is_waited_for_but_not_forever(folder, monkeypatch):
     bank = Bank.load(folder).update(piece(1))
     holder = (
         "from pathlib import Path; from spectral_irt.bank.storage import locked\n"
         f"with locked(Path({str(folder)!r})): print('held', flush=True); input()"  # until it is told to let go
     )
 
-    def hold() -> subprocess.Popen[str]:
+    def hold():
         child = subprocess.Popen([sys.executable, "-c", holder], stdin=-1, stdout=-1, text=True)
         assert child.stdout is not None
         assert child.stdout.readline() == "held\n"
@@ -261,7 +256,7 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
     with hold() as child:
         waited = []
 
-        def let_go(pause: float) -> None:  # in the place of waiting
+        def let_go(pause):  # in the place of waiting
             waited.append(pause)
             child.communicate("now\n")
 
@@ -273,7 +268,7 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", *3 * [".parquet"]]
 
 
-def test_what_a_killed_writer_left_goes_with_the_next_update(folder: Path) -> None:
+def test_what_a_killed_writer_left_goes_with_the_next_update(folder):
     new = folder.parent / "new"
     new.mkdir()
     for seed, place in enumerate((folder, new), start=1):  # such files alone are no bank, and nobody else's either
@@ -285,7 +280,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_update(folder: Path) -> No
 
 
 @pytest.mark.slow
-def test_three_updates_at_the_same_time_eight_times(folder: Path) -> None:
+def test_three_updates_at_the_same_time_eight_times(folder):
     place = folder.parent
     for number in range(24):
         data = piece(100 + number)

@@ -1,8 +1,5 @@
 """Updates: pieces against everything at once, new items, the prior of a bank, and parts that share no people."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,11 +10,10 @@ from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.bank.build import merged
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError
-from spectral_irt.estimators.base import RaschEstimator
 
 CLOSE = 0.1  # standard errors, root mean square: an update is as good as a fit to all
 
-DESIGNS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
+DESIGNS = {
     "complete": (5000, 60, {}),
     "sampled": (5000, 60, {"p": 0.2}),
     "popularity": (5000, 300, {"n_responses": 100_000}),
@@ -27,12 +23,12 @@ DESIGNS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
 }
 
 
-def pieces(responses: Responses, number: int = 10) -> list[Responses]:
+def pieces(responses, number=10):
     order = np.random.default_rng(1).permutation(responses.n_persons)
     return [responses.take_persons(np.sort(part)) for part in np.array_split(order, number)]
 
 
-def distance(bank: Bank, fit: RaschEstimator) -> float:
+def distance(bank, fit):
     """Root mean square distance in standard errors, after a common shift."""
     place = {label: k for k, label in enumerate(bank.items.tolist())}
     order = [place[label] for label in fit.item_labels_.tolist()]
@@ -42,7 +38,7 @@ def distance(bank: Bank, fit: RaschEstimator) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
-def test_ten_pieces_are_as_good_as_all_at_once(design: str) -> None:
+def test_ten_pieces_are_as_good_as_all_at_once(design):
     n, m, options = DESIGNS[design]
     if design == "misfit":
         rng = np.random.default_rng(2)
@@ -71,7 +67,7 @@ def test_ten_pieces_are_as_good_as_all_at_once(design: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2000, 0])
-def test_ordered_answers_whole_or_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_ordered_answers_whole_or_in_blocks(tmp_path, monkeypatch, size):
     """The outer thresholds of rare categories rest on the prior of a fit, not on one that draws to the middle."""
     monkeypatch.setattr("spectral_irt.bank.evidence.MATRIX_SIZE", size)
     monkeypatch.setattr("spectral_irt.bank.build.MATRIX_SIZE", size)
@@ -88,14 +84,14 @@ def test_ordered_answers_whole_or_in_blocks(tmp_path: Path, monkeypatch: pytest.
     assert np.median(made.se / fit.se) == pytest.approx(1, abs=0.05)
 
 
-def test_without_the_matrix_weak_links_are_said() -> None:
+def test_without_the_matrix_weak_links_are_said():
     responses = simulate.rasch(3000, design="linked", forms=6, length=20, anchors=1, seed=5).responses
     first, second = pieces(responses, 2)
     bank = changed(bank_of(first), matrix=None).update(second)
     assert "weak_links" in [finding.code for finding in bank.findings]
 
 
-def test_new_forms_with_new_items_arrive_one_after_another() -> None:
+def test_new_forms_with_new_items_arrive_one_after_another():
     responses = simulate.rasch(6000, design="linked", forms=6, length=20, anchors=4, seed=6).responses
     fit = SpectralRasch().fit(responses)
     start = np.argmax(~np.isnan(responses.to_dense()), axis=1)  # the first item of everyone's form
@@ -109,7 +105,7 @@ def test_new_forms_with_new_items_arrive_one_after_another() -> None:
     assert [len(finding.items) for finding in bank.findings if finding.code == "new_items"] == [16]
 
 
-def test_the_scale_is_kept() -> None:
+def test_the_scale_is_kept():
     data = simulate.rasch(2000, 20, seed=7)
     first, second = pieces(data.responses, 2)
     bank = bank_of(first.take_items(np.arange(15)))
@@ -120,7 +116,7 @@ def test_the_scale_is_kept() -> None:
     assert np.max(np.abs(updated.difficulty - truth) / updated.se) < 4.5
 
 
-def test_unanswered_and_extreme_items() -> None:
+def test_unanswered_and_extreme_items():
     rng = np.random.default_rng(10)
     first = (rng.random((300, 8)) < 0.5).astype(float)
     first[:, 5], first[40:, 6], first[:40, 6] = np.nan, np.nan, 1
@@ -138,7 +134,7 @@ def test_unanswered_and_extreme_items() -> None:
     assert bank.update(third).status[6] == "all right"
 
 
-def test_the_same_data_again_and_the_same_bits_whatever_the_threads() -> None:
+def test_the_same_data_again_and_the_same_bits_whatever_the_threads():
     first, second = pieces(simulate.rasch(400, 12, seed=12).responses, 2)
     bank = bank_of(first)
     updated = bank.update(second, threads=1)
@@ -152,7 +148,7 @@ def test_the_same_data_again_and_the_same_bits_whatever_the_threads() -> None:
     bank.update(some).update(some)
 
 
-def five_grades(seed: int, people: int = 60) -> tuple[np.ndarray, np.ndarray]:
+def five_grades(seed, people=60):
     """Answers of five grades a logit apart, 12 items each of which 3 are the next grade's too; and everyone's grade."""
     rng = np.random.default_rng(seed)
     beta = np.repeat(np.arange(6) - 2.0, 9)[:48] + rng.normal(0, 0.7, 48)
@@ -165,7 +161,7 @@ def five_grades(seed: int, people: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
-def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed: int) -> None:
+def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed):
     table, grade = five_grades(seed)
     order = np.random.default_rng(9).permutation(len(table))
     first, later = np.sort(order[:200]), np.sort(order[200:])
@@ -185,7 +181,7 @@ def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed: int) -> None
     assert distance(changed(bank, matrix=None).update(new), whole) < 0.3
 
 
-def test_new_items_start_from_the_level_of_their_people() -> None:
+def test_new_items_start_from_the_level_of_their_people():
     table, grade = five_grades(1, people=150)
     few = np.flatnonzero(grade == 4)[:12]
     bank = bank_of(Responses.from_wide(np.delete(table, few, axis=0)[:, :47]))
@@ -196,7 +192,7 @@ def test_new_items_start_from_the_level_of_their_people() -> None:
     assert top > bank.difficulty.mean() + 1.5
 
 
-def test_the_prior_comes_off_without_the_data() -> None:
+def test_the_prior_comes_off_without_the_data():
     """A Newton step from what the bank keeps is the estimate without a prior, but for what curvature changes on it."""
     data = simulate.rasch(150, 12, seed=4).responses
     bank = bank_of(data, regularization=1.0)
@@ -210,7 +206,7 @@ def test_the_prior_comes_off_without_the_data() -> None:
 
 
 @pytest.mark.parametrize("regularization", [0, 2.0])
-def test_a_bank_has_the_pull_of_its_prior(regularization: float) -> None:
+def test_a_bank_has_the_pull_of_its_prior(regularization):
     """On complete data d_i = (beta_i - mean) / (1 - 1/m), and (P beta)_i = alpha (beta_i - mean) / (1 - 1/m)^2."""
     data = simulate.rasch(300, 10, seed=5).responses
     bank = bank_of(data, regularization=regularization)
@@ -218,7 +214,7 @@ def test_a_bank_has_the_pull_of_its_prior(regularization: float) -> None:
     np.testing.assert_allclose(bank.evidence.prior_gradient, wanted, atol=1e-2)
 
 
-def test_an_anchored_bank_with_thin_items() -> None:
+def test_an_anchored_bank_with_thin_items():
     data = simulate.rasch(200, 16, design="sampled", p=0.5, seed=6)
     first, second = pieces(data.responses, 2)
     anchors = dict(enumerate(data.difficulty[:4] + 2))
@@ -235,7 +231,7 @@ def test_an_anchored_bank_with_thin_items() -> None:
     assert np.median((updated.se / whole.se_)[4:]) == pytest.approx(1, abs=0.06)
 
 
-def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
+def test_an_anchored_calibration_brings_level_and_pull_into_the_bank():
     data = simulate.rasch(260, 14, seed=8)
     old = data.responses.take_persons(np.arange(200)).take_items(np.arange(10))
     new = data.responses.take_persons(np.arange(200, 220)).take_items(np.arange(4, 14))
@@ -251,7 +247,7 @@ def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
     assert np.max(np.abs(off - off.mean()) / updated.se) < 4
 
 
-def two_parts(n: int, seed: int) -> np.ndarray:
+def two_parts(n, seed):
     rng = np.random.default_rng(seed)
     table = drawn(rng, rng.normal(size=(n, 1)) - np.linspace(-1, 1, 10))
     table[: n // 2, 6:], table[n // 2 :, :6] = np.nan, np.nan
@@ -259,7 +255,7 @@ def two_parts(n: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("matrix", [True, False])
-def test_nothing_is_known_between_parts_until_people_link_them(tmp_path: Path, matrix: bool) -> None:
+def test_nothing_is_known_between_parts_until_people_link_them(tmp_path, matrix):
     bank = bank_of(Responses.from_wide(two_parts(400, 1)))
     bank = Bank.load((bank if matrix else changed(bank, matrix=None)).save(tmp_path / "bank"))
     still = bank.update(Responses.from_wide(two_parts(300, 2)))
@@ -279,7 +275,7 @@ def test_nothing_is_known_between_parts_until_people_link_them(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("matrix", [True, False])
-def test_new_items_that_share_no_people_have_no_place(matrix: bool) -> None:
+def test_new_items_that_share_no_people_have_no_place(matrix):
     data = simulate.rasch(300, 6, seed=7).responses
     bank = bank_of(data) if matrix else changed(bank_of(data), matrix=None)
     updated = bank.update(Responses.from_wide(two_parts(200, 4)))

@@ -82,14 +82,14 @@ def test_statistics_are_their_definitions(case):
 
 
 @pytest.mark.parametrize("categories", [2, 4])
-def test_alpha_over_the_people_who_answered_everything(categories: int) -> None:
+def test_alpha_over_the_people_who_answered_everything(categories):
     """One rule for any number of categories; an answer that is missing leaves its person out, and no more."""
     data = simulate.partial_credit(150, 6, categories=categories, seed=3).responses
     X = data.to_dense()
     X[0, 0] = np.nan
     whole = X[1:]
 
-    def alpha(table: np.ndarray) -> float:
+    def alpha(table):
         covariance, k = np.cov(table.T), table.shape[1]
         return float(k / (k - 1) * (1 - np.trace(covariance) / covariance.sum()))
 
@@ -105,7 +105,7 @@ def test_alpha_over_the_people_who_answered_everything(categories: int) -> None:
     assert cronbach_alpha(Responses.from_wide(X, ordered=categories > 2)) is None
 
 
-def test_ordered_answers_by_hand() -> None:
+def test_ordered_answers_by_hand():
     X = simulate.partial_credit(300, 5, categories=4, seed=2).responses.to_dense()
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
     answers = Responses.from_wide(X, ordered=True)
@@ -129,7 +129,7 @@ def test_ordered_answers_by_hand() -> None:
     assert found.chose.n[3].sum() == 0
 
 
-def test_discrimination_is_one_newton_step_of_the_slope() -> None:
+def test_discrimination_is_one_newton_step_of_the_slope():
     X = rasch(300, 10, 5, share=0.8)
     study = study_of(X)
     beta, theta = study.calibration.difficulty, study.abilities("ml").ability
@@ -142,7 +142,7 @@ def test_discrimination_is_one_newton_step_of_the_slope() -> None:
         assert table["discrimination"][item] == pytest.approx(slope, abs=1e-9)
 
 
-def test_the_table_counts_blanks_and_leaves_out_what_is_not_known() -> None:
+def test_the_table_counts_blanks_and_leaves_out_what_is_not_known():
     study = study_of(np.where(np.isnan(AWKWARD), None, AWKWARD))
     columns = study._item_analysis(discrimination=False)
     assert list(columns) == ["item", "n", "p_correct", "item_rest", "alpha_if_deleted", "omitted", "not_reached"]
@@ -152,7 +152,7 @@ def test_the_table_counts_blanks_and_leaves_out_what_is_not_known() -> None:
     assert "omitted" not in item_analysis_columns(study.calibration, part, item_analysis(part, np.zeros(7)))
 
 
-def test_welch() -> None:
+def test_welch():
     from scipy.stats import ttest_ind
 
     values = (np.array([3.0, 4, 5, 6, 9]), np.array([1.0, 2, 2, 4, 1, 2]))
@@ -165,7 +165,7 @@ def test_welch() -> None:
     assert rises(both)[0] == pytest.approx(expected, abs=1e-12)  # of two groups, a slope is a difference
 
 
-def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not() -> None:
+def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not():
     X = rasch(400, 20, 7)
     X[:, 4] = 1 - X[:, 4]
     X[:, 9] = np.random.default_rng(1).random(400) < 0.5  # noise
@@ -176,7 +176,7 @@ def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not(
     assert found in study.findings()
 
 
-def test_forms_of_unlike_difficulty_turn_nothing_round() -> None:
+def test_forms_of_unlike_difficulty_turn_nothing_round():
     """The able get the hard form: their share of right answers is lower, and common items are easier for them."""
     rng = np.random.default_rng(8)
     able = np.arange(1000) % 2 == 1
@@ -273,7 +273,7 @@ def test_level():
     assert 0.03 < np.mean(np.abs(z) > 1.96) < 0.07
 
 
-def test_moments_given_the_sum_by_enumeration() -> None:
+def test_moments_given_the_sum_by_enumeration():
     theta = np.array([-1.3, -0.2, 0.4, 1.9])
     n = np.array([[1.0, 1, 1, 1], [1, 0, 2, 1], [2, 2, 1, 0]])
     r = np.array([[1.0, 0, 1, 0], [0, 0, 2, 1], [1, 0, 0, 0]])
@@ -293,7 +293,7 @@ def test_moments_given_the_sum_by_enumeration() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("models", [9, 30])
-def test_one_slope_is_enough_where_it_is(models: int) -> None:
+def test_one_slope_is_enough_where_it_is(models):
     """With nine models, chi-square on normal scores rejected three true models of four."""
     ratios = []
     for seed in range(20):

@@ -267,7 +267,7 @@ def strata(responses, beta, items, number=STRATA):
     return strata_columns(responses, GivenScore.of(responses, beta), abilities(responses, beta).ability, items, number)
 
 
-def test_against_counting() -> None:
+def test_against_counting():
     """Complete data, few items: a stratum is a score, and expected shares come from enumeration."""
     rng = np.random.default_rng(2)
     beta = np.array([-1.0, -0.3, 0.1, 0.4, 0.8])
@@ -287,7 +287,7 @@ def test_against_counting() -> None:
             assert table["ability"][rows][k] == pytest.approx(found.ability[who].mean())
 
 
-def test_incomplete_data_in_several_blocks_and_items_without_a_difficulty() -> None:
+def test_incomplete_data_in_several_blocks_and_items_without_a_difficulty():
     rng = np.random.default_rng(3)
     beta = rng.normal(0, 1, 9)
     beta[4] = np.nan
@@ -310,7 +310,7 @@ def test_incomplete_data_in_several_blocks_and_items_without_a_difficulty() -> N
 
 
 @pytest.mark.slow
-def test_under_the_model_marks_lie_on_the_curve_but_for_chance() -> None:
+def test_under_the_model_marks_lie_on_the_curve_but_for_chance():
     """A short test, where the abilities' own error would show: z of observed against expected is standard normal."""
     z = []
     for seed in range(20):
@@ -327,7 +327,7 @@ def test_under_the_model_marks_lie_on_the_curve_but_for_chance() -> None:
     assert np.mean(every) == pytest.approx(0.0, abs=4 / np.sqrt(len(every)))
 
 
-def test_wilson_contains_the_proportions_that_are_not_refused() -> None:
+def test_wilson_contains_the_proportions_that_are_not_refused():
     """Its ends are where |x/n - p| = 1.96 sqrt(p (1 - p) / n), the definition."""
     n, right = np.array([10.0, 25.0, 400.0]), np.array([10.0, 3.0, 100.0])
     for end in wilson_interval(right, n):
@@ -336,7 +336,7 @@ def test_wilson_contains_the_proportions_that_are_not_refused() -> None:
         assert gap == pytest.approx(1.959964 * np.sqrt(end * (1 - end) / n)[inside], rel=1e-6)
 
 
-def test_counts_mean_abilities_and_infit() -> None:
+def test_counts_mean_abilities_and_infit():
     answers = simulate.partial_credit(300, 6, categories=4, seed=4).responses
     study = SpectralPartialCredit().fit(answers).analyse(answers)
     found = study.categories()
@@ -359,7 +359,7 @@ def test_counts_mean_abilities_and_infit() -> None:
     assert found["infit"].mean() == pytest.approx(1, abs=0.15)  # the model holds
 
 
-def test_the_share_is_that_of_the_table_of_people() -> None:
+def test_the_share_is_that_of_the_table_of_people():
     rng = np.random.default_rng(1)
     logit = rng.normal(size=(1500, 1)) - rng.normal(size=30)
     logit[:150] = 0.0  # careless
@@ -375,7 +375,7 @@ def test_the_share_is_that_of_the_table_of_people() -> None:
 
 
 @pytest.mark.slow
-def test_chance_is_what_the_model_does_with_known_abilities() -> None:
+def test_chance_is_what_the_model_does_with_known_abilities():
     """20 data sets of the same people and items from the truth: their share is the one by chance, to 3 errors."""
     data = simulate.rasch(1500, 25, seed=2)
     found = person_misfit(data.responses, SpectralRasch(se="none").fit(data.responses).difficulty_)
@@ -387,13 +387,13 @@ def test_chance_is_what_the_model_does_with_known_abilities() -> None:
     assert not found.findings
 
 
-def test_few_people_and_endless_tests_are_left_alone() -> None:
+def test_few_people_and_endless_tests_are_left_alone():
     for shape in ((60, 20), (120, 1500)):
         data = simulate.rasch(*shape, seed=1)
         assert person_misfit(data.responses, data.difficulty) is None
 
 
-def test_an_item_many_logits_away_makes_nobody_misfit() -> None:
+def test_an_item_many_logits_away_makes_nobody_misfit():
     """20 items near people and one 10 logits off: answers as expected have no outfit z above 2, and the right sign."""
     rng = np.random.default_rng(3)
     beta = np.append(rng.normal(size=20), 10.0)
@@ -411,7 +411,7 @@ def test_an_item_many_logits_away_makes_nobody_misfit() -> None:
     assert (surprising.outfit_z[:100][np.isfinite(surprising.outfit[:100])] > LIMIT).all()
 
 
-def test_a_z_in_reach_is_wilson_and_hilfertys_and_moves_on_without_a_jump() -> None:
+def test_a_z_in_reach_is_wilson_and_hilfertys_and_moves_on_without_a_jump():
     square = np.array([0.27, 1.0, 3.0])
     for q in (0.2, 1.0, 2.0):
         np.testing.assert_allclose(standardized(square, np.full(3, q)), 3 * (np.cbrt(square) - 1) / q + q / 3)

@@ -21,7 +21,7 @@ _ = np.nan
 TABLE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1], [_, 1, 0, 0], [_, 1, 1, 0], [_, _, _, _]])
 
 
-def test_typical_scores_against_a_loop():
+def test_scores_against_a_loop():
     data = si.simulate.rasch(300, 5, design="sampled", p=0.7, seed=1).responses
     table = data.to_dense()
     seen = ~np.isnan(table)
@@ -29,9 +29,6 @@ def test_typical_scores_against_a_loop():
     for person, group in enumerate(divide(data, "median").group):
         alike = (seen == seen[person]).all(axis=1)
         assert group == (score[person] > np.median(score[alike]))
-
-
-def test_every_score():
     found = divide(si.Responses.from_wide(TABLE), "scores")
     assert found.names == ("raw score = 1", "raw score = 2", "raw score = 3")
     assert found.group.tolist() == [0, 1, 2, -1, 0, 1, -1]
@@ -146,7 +143,7 @@ def test_small_groups_and_people_without_a_label():
     assert study.group_means(dict(enumerate(labels)))["n"].to_list() == [39, 1, 19]
 
 
-def test_people_count_by_their_weights() -> None:
+def test_people_count_by_their_weights():
     """One stratum drawn ten times too often: weighted mean, sd and reliability are those of a sample without that."""
     rng = np.random.default_rng(31)
     beta = rng.normal(size=15)

@@ -192,7 +192,7 @@ def test_groups_without_common_items_say_so():
         calibrate_groups(answers, by_label(answers, [0] * 2 + [1] * 10), GroupModel())
 
 
-def test_agrees_with_the_likelihood_ratio_where_the_model_is_nearly_right() -> None:
+def test_agrees_with_the_likelihood_ratio_where_the_model_is_nearly_right():
     """Score, Wald and likelihood ratio statistics are equal to first order; here they differ by a few percent."""
     slopes = np.ones(10)
     slopes[[2, 7]] = 1.3, 0.75
@@ -209,14 +209,14 @@ def test_agrees_with_the_likelihood_ratio_where_the_model_is_nearly_right() -> N
     assert np.sign(score.z[2]) == -np.sign(score.z[7]) == -1  # weak people do worse on the steep item
 
 
-def test_shift_in_the_difficulties_is_made_up_for() -> None:
+def test_shift_in_the_difficulties_is_made_up_for():
     data = simulate.rasch(3000, 12, seed=2).responses
     made = SpectralRasch(se="none").fit(data).calibration_
     moved = made.replace(thresholds=made.difficulty + 0.02 * np.sin(np.arange(12)))
     assert ability_split(moved, data).statistic == pytest.approx(ability_split(made, data).statistic, abs=0.6)
 
 
-def test_items_with_little_information_are_left_out_and_parts_without_a_link_cost_a_degree() -> None:
+def test_items_with_little_information_are_left_out_and_parts_without_a_link_cost_a_degree():
     rng = np.random.default_rng(0)
     data = simulate.rasch(2000, 12, difficulty=[*rng.normal(size=11), 8.0], seed=3).responses
     test = ability_split(SpectralRasch(se="none").fit(data).calibration_, data)
@@ -228,7 +228,7 @@ def test_items_with_little_information_are_left_out_and_parts_without_a_link_cos
 
 
 @pytest.mark.slow
-def test_level_in_a_vertical_design() -> None:
+def test_level_in_a_vertical_design():
     """4 grades, half of the items in common: at 1%, at most 3 of 60, which Wald's test exceeds."""
     below = 0
     for seed in range(60):

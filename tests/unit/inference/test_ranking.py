@@ -19,12 +19,12 @@ from spectral_irt.inference.ranks.items import Likely, drawn_ranks, item_ranks, 
 TOLERANCE = 0.03
 
 
-def normal(mean: np.ndarray, sd: np.ndarray) -> Likely:
+def normal(mean, sd):
     places = np.arange(-8, 8.05, 0.1)
     return Likely(mean, sd, np.tile(places, (len(mean), 1)))
 
 
-def test_table_of_lsat_and_what_cannot_be_asked() -> None:
+def test_table_of_lsat_and_what_cannot_be_asked():
     lsat = datasets.load_lsat()
     study = SpectralRasch().fit(lsat).analyse(lsat)
     table = study.ranking(top=2)
@@ -47,7 +47,7 @@ def test_table_of_lsat_and_what_cannot_be_asked() -> None:
         SpectralRasch().analyse(lsat).ranking()
 
 
-def test_by_lower_puts_the_unsure_behind() -> None:
+def test_by_lower_puts_the_unsure_behind():
     dense = simulate.rasch(400, 12, seed=3, difficulty_sd=0.3).responses.to_dense()
     dense[6:, 0], dense[:6, 0], dense[:6, 1] = np.nan, [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 0]
     study = SpectralRasch(regularization=0).fit(dense).analyse(dense)
@@ -56,7 +56,7 @@ def test_by_lower_puts_the_unsure_behind() -> None:
         assert np.all(np.diff(study.ranking(by=by)[by].to_numpy()) <= 0)
 
 
-def test_unanswered_last_and_extreme_marked() -> None:
+def test_unanswered_last_and_extreme_marked():
     answers = np.array([[1, 0, 1, 0], [1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0.0]])
     answers = np.column_stack([answers, np.full(5, np.nan)])
     with_prior = SpectralRasch().fit(answers).analyse(answers).ranking(top=1)
@@ -70,7 +70,7 @@ def test_unanswered_last_and_extreme_marked() -> None:
     assert without["status"].to_list()[-2:] == ["all wrong", "no responses"]
 
 
-def brute_force(mean: np.ndarray, sd: np.ndarray, top: int) -> np.ndarray:
+def brute_force(mean, sd, top):
     """P(among the top) of independent normals, by integration over the item's own value."""
     x, w = np.polynomial.hermite_e.hermegauss(120)
     w = w / w.sum()
@@ -89,14 +89,14 @@ def brute_force(mean: np.ndarray, sd: np.ndarray, top: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("top", [1, 2, 4])
-def test_probabilities_of_independent_items(top: int) -> None:
+def test_probabilities_of_independent_items(top):
     mean, sd = np.array([1.0, 0.8, 0.5, -0.2, -1.0]), np.array([0.2, 0.8, 0.3, 1.0, 0.1])
     found = np.mean(drawn_ranks(normal(mean, sd), rng=np.random.default_rng(1)) <= top, axis=0)
     np.testing.assert_allclose(found, brute_force(mean, sd, top), atol=TOLERANCE)
     assert found.sum() == pytest.approx(top)
 
 
-def test_draws_use_the_covariance() -> None:
+def test_draws_use_the_covariance():
     """Two items that err together are told apart much more surely than their standard errors say."""
     mean, sd = np.array([0.3, 0.0, -9.0]), np.array([1.0, 1.0, 0.1])
     together = np.array([[1.0, 0.995, 0.0], [0.995, 1.0, 0.0], [0.0, 0.0, 0.01]])
@@ -110,7 +110,7 @@ def test_draws_use_the_covariance() -> None:
     assert [x.tolist() for x in middle(alone)] == [[1, 1, 3], [2, 2, 3]]
 
 
-def test_anchored_items_do_not_err() -> None:
+def test_anchored_items_do_not_err():
     responses = simulate.rasch(200, 6, seed=1).responses
     made = SpectralRasch().fit(responses).calibration_
     fixed = made.replace(threshold_se=np.zeros(6), covariance=np.zeros((6, 6)))
@@ -121,7 +121,7 @@ def test_anchored_items_do_not_err() -> None:
             np.testing.assert_array_equal(bound, rank)
 
 
-def test_normal_spread_is_the_normal_posterior() -> None:
+def test_normal_spread_is_the_normal_posterior():
     """Many equally sure items from a normal spread: the posterior mean is the estimate, shrunk by the known factor."""
     rng = np.random.default_rng(4)
     beta = rng.normal(0.5, 1.0, size=5_000)
@@ -136,7 +136,7 @@ def test_normal_spread_is_the_normal_posterior() -> None:
     np.testing.assert_allclose(draws.std(axis=0)[inner], 0.8 / np.sqrt(1.64), atol=0.1)
 
 
-def test_two_clusters_are_found() -> None:
+def test_two_clusters_are_found():
     """Items at 0 and at 3: an estimate of 2 is likelier a 3, which a normal spread would put below 2."""
     rng = np.random.default_rng(5)
     beta = np.where(rng.random(2000) < 0.3, 3.0, 0.0)
@@ -147,7 +147,7 @@ def test_two_clusters_are_found() -> None:
     assert one.draws(rng.standard_normal((4000, 1))).mean() > 2.1
 
 
-def test_what_a_prior_added_is_taken_away() -> None:
+def test_what_a_prior_added_is_taken_away():
     responses = simulate.rasch(300, 30, design="sampled", p=0.2, seed=2).responses
     top = []
     for alpha in (0.5, 3.0):
@@ -158,7 +158,7 @@ def test_what_a_prior_added_is_taken_away() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["long tail", "crowded", "t3"])
-def test_probability_of_the_top_is_calibrated(shape: str) -> None:
+def test_probability_of_the_top_is_calibrated(shape):
     """Of items in the top with probability 0.5 to 0.95 about so many are, be the difficulties normal or not."""
     p, hit = [], []
     for seed in range(15):
@@ -177,10 +177,10 @@ def test_probability_of_the_top_is_calibrated(shape: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", [{"n_persons": 300, "n_items": 20}, {"n_persons": 400, "n_items": 60, "p": 0.2}])
-def test_rank_intervals_cover(design: dict[str, float]) -> None:
+def test_rank_intervals_cover(design):
     covered, width = [], []
     for seed in range(20):
-        data = simulate.rasch(**design, design="sampled" if "p" in design else "complete", seed=seed)  # type: ignore[arg-type]
+        data = simulate.rasch(**design, design="sampled" if "p" in design else "complete", seed=seed)
         fit = SpectralRasch().fit(data.responses)
         found = item_ranks(fit.calibration_, fit.covariance())
         rank = len(data.difficulty) - np.argsort(np.argsort(data.difficulty))
@@ -192,7 +192,7 @@ def test_rank_intervals_cover(design: dict[str, float]) -> None:
 
 
 @pytest.mark.slow
-def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_as_small(monkeypatch):
     data = simulate.rasch(3000, 150, design="sampled", p=0.2, seed=5)
     study = SpectralRasch().fit(data.responses).analyse(data.responses)
     small = item_ranks(study.calibration, study.covariance(), top=20)
@@ -206,7 +206,7 @@ def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.max(np.abs(large[name] - small[name])) <= 5
 
 
-def test_root_of_a_singular_covariance() -> None:
+def test_root_of_a_singular_covariance():
     centering = np.eye(30) - 1 / 30
     for off in (0.0, 1e-6):  # the second one is indefinite
         root = square_root(centering - off / 30)
@@ -236,7 +236,7 @@ def test_in_one_step_p_is_that_of_the_largest_error_of_all_pairs(correlated, mon
     assert (np.diag(p) == 1).all()
 
 
-def test_wrong_orders_are_as_rare_as_said() -> None:
+def test_wrong_orders_are_as_rare_as_said():
     """Pairs of nearly equal people far from all others: any wrong order makes a rank wrong, and still 95% are right."""
     rng = np.random.default_rng(6)
     ability = np.repeat(np.arange(10) * 10.0, 2) + np.tile([0.0, 1e-6], 10)
@@ -248,7 +248,7 @@ def test_wrong_orders_are_as_rare_as_said() -> None:
     assert np.mean(inside) >= 0.93  # 0.97 expected: half of the errors put a pair in the wrong order
 
 
-def test_places_ties_and_people_without_an_ability() -> None:
+def test_places_ties_and_people_without_an_ability():
     ability = np.array([0.5, 2.0, np.nan, 0.5, -np.inf, -3.0])
     found = person_ranks(ability, np.array([0.1, 0.1, np.nan, 0.1, np.inf, 0.1]))
     assert found["rank"].tolist() == [2, 1, 0, 2, 0, 4]
@@ -260,7 +260,7 @@ def test_places_ties_and_people_without_an_ability() -> None:
         assert set(person_ranks(np.zeros(number), np.ones(number))["rank_high"]) == ({number} if number else set())
 
 
-def test_ranks_of_many_people_hold_at_once() -> None:
+def test_ranks_of_many_people_hold_at_once():
     rng, missed = np.random.default_rng(5), 0
     for _ in range(100):
         ability, se = rng.normal(size=1500) * 3, rng.uniform(0.1, 0.3, 1500)
@@ -273,7 +273,7 @@ def test_ranks_of_many_people_hold_at_once() -> None:
 
 
 @pytest.mark.slow
-def test_few_people_many_items() -> None:
+def test_few_people_many_items():
     ability = np.linspace(-0.5, 0.5, 8)
     missed = 0
     for seed in range(60):

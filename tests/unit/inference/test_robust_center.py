@@ -8,14 +8,14 @@ from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.inference.robust_center import robust_center, scatter
 
 
-def dense(errors: JointErrors) -> np.ndarray:
+def dense(errors):
     k = len(errors.own)
     plain = np.diag(errors.own) + errors.common[:, None] + errors.common
     return plain if errors.matrix is None else plain + errors.matrix.reshape(k, k)
 
 
 @pytest.fixture
-def kinds() -> list[JointErrors]:
+def kinds():
     rng = np.random.default_rng(0)
     v = rng.random(7) + 0.1
     root = rng.normal(size=(7, 7))
@@ -23,7 +23,7 @@ def kinds() -> list[JointErrors]:
     return [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.scaled(1.5)]
 
 
-def test_centering_by_hand() -> None:
+def test_centering_by_hand():
     v = np.array([1.0, 2.0, 3.0, 0.5])
     off = np.eye(4) - 0.25
     np.testing.assert_allclose(dense(JointErrors.centered(v)), off @ np.diag(v) @ off, atol=1e-12)
@@ -31,7 +31,7 @@ def test_centering_by_hand() -> None:
     np.testing.assert_allclose(again.own, v)
 
 
-def test_all_that_is_asked_of_them_equals_the_matrix(kinds: list[JointErrors]) -> None:
+def test_all_that_is_asked_of_them_equals_the_matrix(kinds):
     rng = np.random.default_rng(1)
     w, x = rng.random(7), rng.normal(size=7)
     w /= w.sum()
@@ -54,7 +54,7 @@ def test_all_that_is_asked_of_them_equals_the_matrix(kinds: list[JointErrors]) -
     np.testing.assert_allclose(dense(kinds[4]), 2.25 * dense(kinds[1]))
 
 
-def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found() -> None:
+def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found():
     rng = np.random.default_rng(2)
     se = np.linspace(0.1, 0.3, 20)
     errors = JointErrors.independent(se)
@@ -65,7 +65,7 @@ def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found() -> None
 
 
 @pytest.mark.parametrize("off", [0, 4, 8])
-def test_the_center_is_not_drawn_by_what_is_off(off: int) -> None:
+def test_the_center_is_not_drawn_by_what_is_off(off):
     rng = np.random.default_rng(off)
     z, named, false = [], [], []
     errors = JointErrors.independent(np.full(20, 0.15))
@@ -81,7 +81,7 @@ def test_the_center_is_not_drawn_by_what_is_off(off: int) -> None:
     assert np.mean(false) < 0.02
 
 
-def test_differences_without_errors_are_judged_by_their_own_spread() -> None:
+def test_differences_without_errors_are_judged_by_their_own_spread():
     x = np.append(np.random.default_rng(3).normal(0, 0.1, 20), [3.0, 4.0])
     found = robust_center(x, JointErrors.independent(np.zeros(22)))
     assert np.flatnonzero(~found.agrees).tolist()[-2:] == [20, 21]
@@ -93,7 +93,7 @@ def test_differences_without_errors_are_judged_by_their_own_spread() -> None:
     assert same.center == 1
 
 
-def test_thresholds_of_items_with_unlike_numbers_of_categories_are_centered() -> None:
+def test_thresholds_of_items_with_unlike_numbers_of_categories_are_centered():
     """The mean of the locations is zero, that of all thresholds is not: their errors are those of centered values."""
     layout = Thresholds(np.array([1, 3, 2, 4]))
     rng = np.random.default_rng(1)

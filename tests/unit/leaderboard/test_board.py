@@ -2,8 +2,6 @@
 
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,18 +23,18 @@ from spectral_irt.leaderboard.shortlist import Predictor, ShortList, conformal, 
 from spectral_irt.leaderboard.source import Source
 
 
-def table(ability: np.ndarray, n: int, seed: int, *, slope: np.ndarray | float = 1.0) -> np.ndarray:
+def table(ability, n, seed, *, slope=1.0):
     """Models x prompts under the Rasch model (or with slopes)."""
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(0, 1.3, n)
     return drawn(rng, slope * (ability[:, None] - difficulty))
 
 
-def codes(board: si.Leaderboard) -> dict[str, Any]:
+def codes(board):
     return {finding.code: finding for finding in board.findings}
 
 
-def test_mcnemar_is_the_binomial_test_by_enumeration() -> None:
+def test_mcnemar_is_the_binomial_test_by_enumeration():
     for b, c in [(0, 0), (3, 3), (10, 2), (1, 8), (0, 5)]:
         n = b + c
         weight = [math.comb(n, k) / 2**n for k in range(n + 1)]
@@ -44,7 +42,7 @@ def test_mcnemar_is_the_binomial_test_by_enumeration() -> None:
         assert mcnemar(np.array([b]), np.array([c]))[0] == pytest.approx(min(1, exact))
 
 
-def test_discordant_counts_are_those_of_a_loop() -> None:
+def test_discordant_counts_are_those_of_a_loop():
     rng = np.random.default_rng(0)
     x = (rng.random((5, 40)) < 0.5).astype(float)
     some = np.where(rng.random(x.shape) < 0.2, np.nan, x)
@@ -56,7 +54,7 @@ def test_discordant_counts_are_those_of_a_loop() -> None:
     assert differing(turned(Responses.from_wide(thin)))[0, 1] == 50
 
 
-def test_two_models_have_the_odds_ratio_of_their_discordant_counts() -> None:
+def test_two_models_have_the_odds_ratio_of_their_discordant_counts():
     """Two items: the conditional estimate of the difference is log(b / c), with variance 1/b + 1/c."""
     x = np.array([[1] * 30 + [1] * 12 + [0] * 5 + [0] * 9, [1] * 30 + [0] * 12 + [1] * 5 + [0] * 9], dtype=float)
     board = si.Leaderboard(x)
@@ -70,7 +68,7 @@ def test_two_models_have_the_odds_ratio_of_their_discordant_counts() -> None:
 
 
 @pytest.mark.slow
-def test_errors_of_differences_are_those_of_a_bootstrap_over_prompts() -> None:
+def test_errors_of_differences_are_those_of_a_bootstrap_over_prompts():
     x = table(np.linspace(-1, 1, 8), 400, seed=3)
     board = si.Leaderboard(x)
     pairs = board.contrast_columns()
@@ -83,7 +81,7 @@ def test_errors_of_differences_are_those_of_a_bootstrap_over_prompts() -> None:
     assert np.mean(apart.std(axis=0, ddof=1) / pairs["se"]) == pytest.approx(1, abs=0.06)
 
 
-def test_more_prompts_are_counted_from_those_that_both_answered() -> None:
+def test_more_prompts_are_counted_from_those_that_both_answered():
     z = np.array([1.0, 2.0])
     # z grows with the root of n: at the number found it exceeds the critical value by the quantile of 80%.
     assert np.sqrt(prompts_needed(z, 1.96, 1000) / 1000) * z == pytest.approx([1.96 + 0.8416] * 2, rel=1e-3)
@@ -99,7 +97,7 @@ def test_more_prompts_are_counted_from_those_that_both_answered() -> None:
     assert shared_prompts(Responses.from_wide(np.nan_to_num(x)), each // 2, first, second).tolist() == [200] * 10
 
 
-def test_step_down_is_never_stricter_than_one_step_and_keeps_the_order() -> None:
+def test_step_down_is_never_stricter_than_one_step_and_keeps_the_order():
     rng = np.random.default_rng(1)
     beta, se = rng.normal(size=12), np.full(12, 0.15)
     _, z, p = order_p(beta, se, rng=np.random.default_rng(0))
@@ -119,7 +117,7 @@ def test_step_down_is_never_stricter_than_one_step_and_keeps_the_order() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("families", "within"), [(15, 1.0), (6, 0.03), (3, 0.02)])
-def test_ranks_hold_also_where_models_come_in_tight_families(families: int, within: float) -> None:
+def test_ranks_hold_also_where_models_come_in_tight_families(families, within):
     """All true ranks in 95% of leaderboards at least, and nobody ranked wholly below the first of their own tier."""
     m = 15 if families == 15 else 30
     held = []
@@ -134,7 +132,7 @@ def test_ranks_hold_also_where_models_come_in_tight_families(families: int, with
     assert np.mean(held) > 0.95 - 2 * np.sqrt(0.05 * 0.95 / 60)
 
 
-def test_models_with_equal_scores_are_equally_able_and_copies_are_named() -> None:
+def test_models_with_equal_scores_are_equally_able_and_copies_are_named():
     x = table(np.array([0.5, 0.5, 0.0, -0.5, 0.2, 0.1, -0.2, 0.3]), 300, seed=3)
     x[5] = x[1]
     x[6] = x[1][::-1]  # as many right, others
@@ -159,19 +157,19 @@ def test_models_with_equal_scores_are_equally_able_and_copies_are_named() -> Non
     assert holes.copies == [[1, 5], [2, 6]]
 
 
-def test_tiers_agree_with_mcnemar_and_holm_where_the_model_holds() -> None:
+def test_tiers_agree_with_mcnemar_and_holm_where_the_model_holds():
     board = si.Leaderboard(table(np.linspace(-1.5, 1.5, 12), 800, seed=2))
     ours, theirs, opposite = board.contrasts_found.disagreements()
     assert opposite == 0
     assert ours + theirs <= 0.05 * 66
 
 
-def test_equal_models_share_a_tier() -> None:
+def test_equal_models_share_a_tier():
     models = si.Leaderboard(table(np.zeros(6), 300, seed=1)).model_columns()
     assert {tuple(models[name][k] for name in ("tier", "rank_low", "rank_high")) for k in range(6)} == {(1, 1, 6)}
 
 
-def test_dead_and_miskeyed_prompts() -> None:
+def test_dead_and_miskeyed_prompts():
     ability = np.linspace(-2, 2, 40)
     x = table(ability, 200, seed=4)
     x[:, 0], x[:, 1] = 1, 0
@@ -184,14 +182,14 @@ def test_dead_and_miskeyed_prompts() -> None:
     assert {"too_easy", "too_hard"} <= set(codes(board))
 
 
-def test_slopes_are_those_of_a_logistic_regression() -> None:
+def test_slopes_are_those_of_a_logistic_regression():
     rng = np.random.default_rng(1)
     theta = rng.normal(size=50)
     x = drawn(rng, np.array([0.5, 1.0, 2.0]) * theta[:, None])
     found = slopes(Responses.from_wide(x), theta)
     for k in range(3):
 
-        def minus_log_posterior(at: np.ndarray, y: np.ndarray = x[:, k]) -> float:
+        def minus_log_posterior(at, y=x[:, k]):
             eta = at[0] * theta - at[1]
             return float(np.sum(np.logaddexp(0, eta) - y * eta) + (at[0] - 1) ** 2 / 8)
 
@@ -201,7 +199,7 @@ def test_slopes_are_those_of_a_logistic_regression() -> None:
         assert found.se[k] == pytest.approx(np.sqrt(best.hess_inv[0, 0]), rel=0.05)
 
 
-def test_one_slope_is_enough_where_it_is_and_not_where_it_is_not() -> None:
+def test_one_slope_is_enough_where_it_is_and_not_where_it_is_not():
     rng = np.random.default_rng(2)
     ability = rng.normal(size=300)
     same = slopes(Responses.from_wide(table(ability, 60, seed=1)), ability)
@@ -214,7 +212,7 @@ def test_one_slope_is_enough_where_it_is_and_not_where_it_is_not() -> None:
     assert np.nanmean(other.slope[:30]) == pytest.approx(0.4, abs=0.1)
 
 
-def test_families_of_models() -> None:
+def test_families_of_models():
     x = table(np.linspace(-1, 1, 10), 500, seed=7)
     x[5] = np.where(np.random.default_rng(0).random(500) < 0.85, x[4], x[5])
     board = si.Leaderboard(x)
@@ -222,7 +220,7 @@ def test_families_of_models() -> None:
     assert "model_families" in codes(board)
 
 
-def test_runs_of_a_prompt_are_one_witness() -> None:
+def test_runs_of_a_prompt_are_one_witness():
     """The same answers in five epochs: errors are those of one epoch, not smaller by the root of five."""
     x = table(np.array([-0.5, 0.0, 0.6]), 900, seed=8)  # so many that there is no prior
     once = si.Leaderboard(x)
@@ -232,7 +230,7 @@ def test_runs_of_a_prompt_are_one_witness() -> None:
     assert "clustered" in codes(again)
 
 
-def test_clusters_widen_errors_where_prompts_are_alike() -> None:
+def test_clusters_widen_errors_where_prompts_are_alike():
     rng = np.random.default_rng(3)
     ability = np.linspace(-1, 1, 6)
     passage = np.repeat(np.arange(60), 5)
@@ -242,7 +240,7 @@ def test_clusters_widen_errors_where_prompts_are_alike() -> None:
     assert np.mean(wide.se / plain.se) > 1.25
 
 
-def test_subjects_have_their_own_tables() -> None:
+def test_subjects_have_their_own_tables():
     x = table(np.array([-1.0, 0.0, 1.0]), 200, seed=9)
     subject = np.repeat(["law", "art"], 100)
     columns = si.Leaderboard(x, by=subject).subject_columns
@@ -251,7 +249,7 @@ def test_subjects_have_their_own_tables() -> None:
     assert row["art", 0] == pytest.approx(x[0, 100:].mean())
 
 
-def test_one_model_two_models_and_many_prompts() -> None:
+def test_one_model_two_models_and_many_prompts():
     with pytest.raises(DesignError, match="only 0"):
         si.Leaderboard(np.ones((1, 5)))
     two = si.Leaderboard(table(np.array([0.0, 1.0]), 100, seed=1)).model_columns()
@@ -260,7 +258,7 @@ def test_one_model_two_models_and_many_prompts() -> None:
     assert three.model_columns()["tier"].tolist() == [1, 2, 3]
 
 
-def test_models_that_share_few_or_no_prompts() -> None:
+def test_models_that_share_few_or_no_prompts():
     x = table(np.array([0.0, 0.5, 1.0]), 120, seed=1)
     x[1:, :20] = np.nan
     board = si.Leaderboard(x)
@@ -276,7 +274,7 @@ def test_models_that_share_few_or_no_prompts() -> None:
         si.Leaderboard(np.where(np.arange(60) // 30 == np.arange(2)[:, None], 1.0, np.nan)).models()
 
 
-def test_a_model_with_everything_right_and_one_without_answers() -> None:
+def test_a_model_with_everything_right_and_one_without_answers():
     x = table(np.array([-1.0, 0.0, 0.5]), 60, seed=2)
     x[2] = 1
     models = si.Leaderboard(x).model_columns()
@@ -289,7 +287,7 @@ def test_a_model_with_everything_right_and_one_without_answers() -> None:
     assert (models["rank_low"][-1], models["rank_high"][-1]) == (1, 4)
 
 
-def test_attributes_that_are_not_there(tmp_path: Path) -> None:
+def test_attributes_that_are_not_there(tmp_path):
     make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0, 1.0, 0.0]})
     make.lm_eval(tmp_path, "b", {"acc": [0.0, 0.0, 1.0, 1.0]})
     with pytest.raises(OptionError, match="no field 'topic'"):
@@ -298,12 +296,12 @@ def test_attributes_that_are_not_there(tmp_path: Path) -> None:
         si.Leaderboard(np.eye(4), by=["x", "y"])
 
 
-def answers_of(models: int, prompts: int, seed: int) -> np.ndarray:
+def answers_of(models, prompts, seed):
     rng = np.random.default_rng(seed)
     return drawn(rng, rng.normal(size=(models, 1)) - rng.normal(0, 1.2, prompts))
 
 
-def test_subjects_have_their_share_and_nearly_all_prompts_are_the_score() -> None:
+def test_subjects_have_their_share_and_nearly_all_prompts_are_the_score():
     subject = np.array(["a"] * 60 + ["b"] * 30 + ["c"] * 10, dtype=object)
     chosen = spread_out(np.random.default_rng(0).normal(size=100), 10, subject)
     assert sorted(subject[chosen].tolist()) == ["a"] * 6 + ["b"] * 3 + ["c"]
@@ -313,14 +311,14 @@ def test_subjects_have_their_share_and_nearly_all_prompts_are_the_score() -> Non
     assert made.score(x[:, :49]) == pytest.approx(x.mean(axis=1), abs=0.02)
 
 
-def test_conformal_quantile_by_its_definition() -> None:
+def test_conformal_quantile_by_its_definition():
     sizes = np.random.default_rng(0).random(99)
     assert conformal(sizes) == np.sort(sizes)[94]  # the 95th of 99: a hundredth one is beyond it in 5 of 100 places
     assert conformal(sizes[:19]) == sizes[:19].max()
 
 
 @pytest.mark.slow
-def test_intervals_hold_for_models_not_seen() -> None:
+def test_intervals_hold_for_models_not_seen():
     inside = []
     for seed in range(3):
         x = answers_of(460, 200, seed)
@@ -333,11 +331,11 @@ def test_intervals_hold_for_models_not_seen() -> None:
     assert np.mean(inside) == pytest.approx(0.95, abs=3 * 0.021 / np.sqrt(3))
 
 
-def test_written_and_read_again(tmp_path: Path) -> None:
+def test_written_and_read_again(tmp_path):
     x = answers_of(25, 60, seed=3)
     source = Source.of(Responses.from_wide(x), {"topic": ["u", "v"] * 30})
     made = ShortList.choose(source, 12, by="topic")
-    assert sorted(made.subject.tolist()) == ["u"] * 6 + ["v"] * 6  # type: ignore[union-attr]
+    assert sorted(made.subject.tolist()) == ["u"] * 6 + ["v"] * 6
     path = tmp_path / "shortlist.json"
     path.write_text(json.dumps(made.record()))
     again = ShortList.load(path)
@@ -349,7 +347,7 @@ def test_written_and_read_again(tmp_path: Path) -> None:
         ShortList.load(path)
 
 
-def test_too_few_models_too_many_prompts_and_answers_missing() -> None:
+def test_too_few_models_too_many_prompts_and_answers_missing():
     with pytest.raises(DesignError, match="10 models answered every prompt"):
         ShortList.choose(Responses.from_wide(answers_of(10, 60, seed=1)), 10)
     answers = Responses.from_wide(answers_of(25, 60, seed=1))
@@ -366,7 +364,7 @@ def test_too_few_models_too_many_prompts_and_answers_missing() -> None:
         made.score_columns(Responses.from_wide([[1.0, 0.0]], items=["x", "y"]))
 
 
-def test_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_the_shell(tmp_path, capsys):
     x = answers_of(26, 60, seed=4)
     rows = [(f"m{i}", f"q{j}", int(x[i, j])) for i in range(26) for j in range(60)]
     for name, some in (("old", rows[:-60]), ("new", rows[-60:])):

@@ -9,7 +9,7 @@ from drawn import drawn
 ODD = ["$x^2$", "<script>alert(1)</script>", "_a_", "A very long label of an item about ferns and mosses", "two\nlines"]
 
 
-def make_study(n: int, m: int, *, share: float = 1.0, seed: int = 5) -> si.Analysis:
+def make_study(n, m, *, share=1.0, seed=5):
     """Two misfitting items, one that differs between groups (odd and even people), one pair that depends, odd names."""
     rng = np.random.default_rng(seed)
     theta, beta = rng.normal(0.3, 1.1, (n, 1)), rng.normal(0, 1.2, m)
@@ -24,16 +24,16 @@ def make_study(n: int, m: int, *, share: float = 1.0, seed: int = 5) -> si.Analy
 
 
 @pytest.fixture(scope="session")
-def study() -> si.Analysis:
+def study():
     return make_study(800, 20)
 
 
 @pytest.fixture(scope="session")
-def wide_study() -> si.Analysis:
+def wide_study():
     return make_study(1500, 500, share=0.1)
 
 
-def make_ordered_study(thresholds: list[list[float]], n: int, labels: list[str], *, share: float = 1.0) -> si.Analysis:
+def make_ordered_study(thresholds, n, labels, *, share=1.0):
     """Answers drawn category by category; the item at 2 is noise."""
     rng = np.random.default_rng(4)
     ability = rng.normal(0.2, 1.2, n)
@@ -45,13 +45,13 @@ def make_ordered_study(thresholds: list[list[float]], n: int, labels: list[str],
 
 
 @pytest.fixture(scope="session")
-def ordered_study() -> si.Analysis:
+def ordered_study():
     """Six items with two to five categories; the thresholds of the fourth are out of order."""
     beta = [[-1.0, 0.0, 1.0], [-0.5, 0.5, 1.0, 2.0], [-1.0, 1.0], [1.0, -1.0], [0.3], [-2.0, -1.0, 0.0]]
     return make_ordered_study(beta, 600, [*ODD[:3], ODD[4], ODD[3], "q6"])
 
 
 @pytest.fixture(scope="session")
-def wide_ordered_study() -> si.Analysis:
+def wide_ordered_study():
     beta = (np.random.default_rng(0).normal(0, 1, (60, 1)) + np.array([-1.0, 0.0, 1.0])).tolist()
     return make_ordered_study(beta, 500, ["$x^2$", *(f"Item {k}" for k in range(2, 61))], share=0.3)

@@ -1,9 +1,5 @@
 """What cannot be shown is an error with a remedy, and leaves nothing behind; distractor curves."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -27,12 +23,12 @@ pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
         (lambda plot: plot.distractors("Item 9"), "not scored with an answer key"),
     ],
 )
-def test_what_cannot_be_asked(study: si.Analysis, ask: Callable[[Any], Any], words: str) -> None:
+def test_what_cannot_be_asked(study, ask, words):
     with pytest.raises(OptionError, match=words):
         ask(study.plot)
 
 
-def test_labels_that_are_numbers() -> None:
+def test_labels_that_are_numbers():
     answers = si.simulate.rasch(200, 6, seed=1).responses
     study = si.SpectralRasch().fit(answers).analyse(answers)
     assert study.plot.icc("3").label == study.plot.icc(3).label == 3
@@ -40,7 +36,7 @@ def test_labels_that_are_numbers() -> None:
         study.plot.icc(33)
 
 
-def test_an_analysis_without_people(study: si.Analysis) -> None:
+def test_an_analysis_without_people(study):
     nobody = si.Analysis(study.calibration, study.responses.take_persons(np.zeros(0, dtype=int)))
     for ask in (nobody.plot.wright, nobody.plot.scores, lambda: nobody.plot.icc("Item 9"), nobody.plot.fit):
         with pytest.raises(OptionError, match=r"no people|no item has a fit"):
@@ -50,7 +46,7 @@ def test_an_analysis_without_people(study: si.Analysis) -> None:
     nobody.plot.information().plot()
 
 
-def test_only_extreme_scores_by_maximum_likelihood() -> None:
+def test_only_extreme_scores_by_maximum_likelihood():
     lsat = si.datasets.load_lsat()
     fit = si.SpectralRasch().fit(lsat)
     study = fit.analyse(lsat.take_persons(lsat.scores == 5), ability="ml")
@@ -63,7 +59,7 @@ def test_only_extreme_scores_by_maximum_likelihood() -> None:
     assert f"{some.left_out:,} without" in some.plot().get_xticklabels()[0].get_text()
 
 
-def test_no_difficulties_and_no_standard_errors(study: si.Analysis, tmp_path: Path) -> None:
+def test_no_difficulties_and_no_standard_errors(study, tmp_path):
     known = study.calibration
     nothing = si.Analysis(known.replace(thresholds=np.full(20, np.nan)), study.responses)
     for ask in (nothing.plot.items, nothing.plot.information, lambda: nothing.plot.icc("Item 9")):
@@ -78,7 +74,7 @@ def test_no_difficulties_and_no_standard_errors(study: si.Analysis, tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_items_off_the_common_scale_are_left_out_and_counted(study: si.Analysis) -> None:
+def test_items_off_the_common_scale_are_left_out_and_counted(study):
     status, se = study.calibration.status.copy(), study.calibration.threshold_se.copy()
     status[[2, 6]], se[[2, 6]] = "unlinked", np.inf
     partly = si.Analysis(study.calibration.replace(status=status, threshold_se=se), study.responses)
@@ -94,7 +90,7 @@ LABELS = ["$x^2$", "<script>alert(1)</script>", *(f"Item {k}" for k in range(3, 
 OPTIONS = ["A", "$b$", "a rather long option of many words", "D", "E", "F", "G", "H"]
 
 
-def keyed_study(n_options: int) -> si.Analysis:
+def keyed_study(n_options):
     rng = np.random.default_rng(3)
     right = drawn(rng, rng.normal(size=(500, 1)) - rng.normal(size=12))
     chosen = np.where(right == 1, 0, rng.integers(1, n_options, right.shape))
@@ -104,12 +100,12 @@ def keyed_study(n_options: int) -> si.Analysis:
 
 
 @pytest.fixture(scope="module")
-def keyed() -> si.Analysis:
+def keyed():
     return keyed_study(4)
 
 
 @pytest.mark.parametrize("n_options", [4, 8])
-def test_it_is_readable(n_options: int) -> None:
+def test_it_is_readable(n_options):
     display = keyed_study(n_options).plot.distractors("$x^2$")
     seen = Picture(display.plot())
     assert 0.01 < seen.ink < 0.6
@@ -123,7 +119,7 @@ def test_it_is_readable(n_options: int) -> None:
         assert any("2 rarer options left out" in text for text in texts)
 
 
-def test_a_wrong_key_is_seen(keyed: si.Analysis) -> None:
+def test_a_wrong_key_is_seen(keyed):
     display = keyed.plot.distractors("Item 7")
     assert display.suspects == ("A",)
     assert any(text.get_text().endswith(": abler than the key") for text in Picture(display.plot()).texts)
@@ -134,7 +130,7 @@ def test_a_wrong_key_is_seen(keyed: si.Analysis) -> None:
     assert Picture(display.plot()).likeness(Picture(keyed.plot.distractors("Item 8").plot())) < 0.99
 
 
-def test_the_sheet_and_the_standard_set(keyed: si.Analysis, tmp_path: Path) -> None:
+def test_the_sheet_and_the_standard_set(keyed, tmp_path):
     seen = Picture(distractor_sheet(keyed).axes[0])
     assert not seen.cut()
     assert not seen.overlaps()

@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,12 +11,11 @@ from scipy.optimize import minimize
 
 import spectral_irt as si
 from pictures import Picture
-from spectral_irt.plots.base import Display
 from spectral_irt.plots.labels import MISSING, apart, shown
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
-DISPLAYS: dict[str, Callable[[si.Analysis], Display]] = {
+DISPLAYS = {
     "wright": lambda study: study.plot.wright(),
     "items": lambda study: study.plot.items(),
     "icc": lambda study: study.plot.icc("$x^2$"),
@@ -34,7 +31,7 @@ OF_BOTH = ("wright", "items", "icc", "fit", "information", "scores")  # kinds of
 ALL_NAMED = ("wright", "items", "dif", "dependence", "ranks")  # those that name every one of twenty items
 
 
-def readable(display: Display) -> Picture:
+def readable(display):
     seen = Picture(display.plot())
     assert 0.02 < seen.ink < 0.6
     assert not seen.overlaps()
@@ -44,7 +41,7 @@ def readable(display: Display) -> Picture:
 
 @pytest.mark.parametrize("name", DISPLAYS)
 @pytest.mark.parametrize("size", ["study", "wide_study"])
-def test_it_draws_something_readable(name: str, size: str, request: pytest.FixtureRequest) -> None:
+def test_it_draws_something_readable(name, size, request):
     display = DISPLAYS[name](request.getfixturevalue(size))
     seen = readable(display)
     if size == "study" and name in ALL_NAMED:  # odd names stand there as they are, and are not taken for formulas
@@ -58,7 +55,7 @@ def test_it_draws_something_readable(name: str, size: str, request: pytest.Fixtu
 
 @pytest.mark.parametrize("name", [*OF_BOTH, "categories", "out of order"])
 @pytest.mark.parametrize("size", ["ordered_study", "wide_ordered_study"])
-def test_ordered_answers_are_readable(name: str, size: str, request: pytest.FixtureRequest) -> None:
+def test_ordered_answers_are_readable(name, size, request):
     study = request.getfixturevalue(size)
     if name in OF_BOTH:
         display = DISPLAYS[name](study)
@@ -71,7 +68,7 @@ def test_ordered_answers_are_readable(name: str, size: str, request: pytest.Fixt
         assert not texts["$x^2$ (2)"].get_parse_math()
 
 
-def test_the_check_itself_sees_names_that_collide_and_blank_pictures(study: si.Analysis) -> None:
+def test_the_check_itself_sees_names_that_collide_and_blank_pictures(study):
     ax = study.plot.items().plot()
     full = Picture(ax)
     ax.text(0, 5, "one on another")
@@ -88,14 +85,14 @@ def test_the_check_itself_sees_names_that_collide_and_blank_pictures(study: si.A
 
 
 @pytest.mark.parametrize("name", DISPLAYS)
-def test_it_draws_into_axes_that_are_given(name: str, study: si.Analysis) -> None:
+def test_it_draws_into_axes_that_are_given(name, study):
     left, right = Figure(figsize=(12, 5)).subplots(1, 2)
     assert DISPLAYS[name](study).plot(right) is right
     assert not left.has_data()
     assert right.has_data() or right.texts
 
 
-def test_in_axes_too_low_for_all_names_there_are_fewer(study: si.Analysis) -> None:
+def test_in_axes_too_low_for_all_names_there_are_fewer(study):
     figure = Figure(figsize=(6, 2.4), layout="constrained")
     for name in ("wright", "items", "ranks", "dif"):
         figure.clear()
@@ -103,7 +100,7 @@ def test_in_axes_too_low_for_all_names_there_are_fewer(study: si.Analysis) -> No
         assert not Picture(ax).overlaps(), name
 
 
-def test_it_is_saved_the_same_twice(study: si.Analysis, tmp_path: Any) -> None:
+def test_it_is_saved_the_same_twice(study, tmp_path):
     for kind in ("svg", "png", "pdf"):
         first = study.plot.scores().save(tmp_path / f"a.{kind}").read_bytes()
         second = study.plot.scores().save(tmp_path / f"b.{kind}").read_bytes()
@@ -118,13 +115,13 @@ def test_it_is_saved_the_same_twice(study: si.Analysis, tmp_path: Any) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pdf", "a.png", "a.svg", "b.pdf", "b.png", "b.svg"]
 
 
-def test_a_notebook_shows_the_picture(study: si.Analysis) -> None:
+def test_a_notebook_shows_the_picture(study):
     assert study.plot.items()._repr_png_().startswith(b"\x89PNG")
     assert repr(study.plot.items()) == "<ItemIntervals: 20 rows; frame(), plot(), save(path)>"
     assert "wright, items, facet, icc" in repr(study.plot)
 
 
-def test_tables_go_out_as_the_data_came_in() -> None:
+def test_tables_go_out_as_the_data_came_in():
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame((rng.random((200, 6)) < 0.5).astype(int), columns=list("abcdef"))
@@ -134,7 +131,7 @@ def test_tables_go_out_as_the_data_came_in() -> None:
     assert isinstance(study.plot.icc("a").frame(), pandas.DataFrame)
 
 
-def test_nothing_touches_pyplot_and_tables_need_no_matplotlib() -> None:
+def test_nothing_touches_pyplot_and_tables_need_no_matplotlib():
     program = """
 import sys
 import spectral_irt as si
@@ -152,7 +149,7 @@ assert "matplotlib.pyplot" not in sys.modules
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_apart_is_the_least_move(seed: int) -> None:
+def test_apart_is_the_least_move(seed):
     rng = np.random.default_rng(seed)
     places, gap = rng.normal(0, 1, 7), 0.5
     found = apart(places, gap)
@@ -164,13 +161,13 @@ def test_apart_is_the_least_move(seed: int) -> None:
     assert ((found - places) ** 2).sum() == pytest.approx(best.fun, abs=1e-6)
 
 
-def test_apart_stays_within() -> None:
+def test_apart_stays_within():
     found = apart([9.9, 9.95, 10.0], 1.0, 0.0, 10.0)
     assert found.tolist() == [8.0, 9.0, 10.0]
     assert apart([], 1.0).tolist() == []
 
 
-def test_shown_is_one_short_line_in_characters_that_the_font_has() -> None:
+def test_shown_is_one_short_line_in_characters_that_the_font_has():
     assert shown("$x^2$") == "$x^2$"
     assert shown("a\tb\x1b[31m") == r"a\tb\x1b[31m"
     assert shown(17) == "17"

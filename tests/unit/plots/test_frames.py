@@ -1,26 +1,25 @@
 """The numbers of each display, computed once more in another way; and where its artists stand."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import spectral_irt as si
 from pictures import Picture
-from spectral_irt.plots.all import EVERY, Plots
+from spectral_irt.plots.all import EVERY
 from spectral_irt.plots.curves import CategoryCurves
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
 
 @pytest.fixture
-def plot(study: si.Analysis) -> Plots:
+def plot(study):
     return study.plot
 
 
 @pytest.mark.parametrize(("name", "what", "n"), [("study", "items", 800), ("ordered_study", "thresholds", 600)])
-def test_wright_counts_people_and_items(name: str, what: str, n: int, request: pytest.FixtureRequest) -> None:
+def test_wright_counts_people_and_items(name, what, n, request):
     study = request.getfixturevalue(name)
     table, layout = study.plot.wright().frame(), study.calibration.layout
     ability, beta = study.abilities().ability, study.calibration.thresholds
@@ -40,7 +39,7 @@ def test_wright_counts_people_and_items(name: str, what: str, n: int, request: p
         assert row["which"] == first + (f" and {len(inside) - 5} more" if len(inside) > 5 else "")
 
 
-def test_wright_has_a_bar_for_each_stretch_and_a_diamond_for_each_item(plot: Plots, study: si.Analysis) -> None:
+def test_wright_has_a_bar_for_each_stretch_and_a_diamond_for_each_item(plot, study):
     display = plot.wright()
     ax = display.plot()
     assert len(ax.patches) == len(display.frame())
@@ -52,7 +51,7 @@ def test_wright_has_a_bar_for_each_stretch_and_a_diamond_for_each_item(plot: Plo
     assert heights == sorted(heights)  # harder items higher
 
 
-def test_items_are_those_of_the_table_from_the_hardest_down(plot: Plots, study: si.Analysis) -> None:
+def test_items_are_those_of_the_table_from_the_hardest_down(plot, study):
     table = plot.items().frame()
     other = study.calibration.items().sort("difficulty", descending=True)
     assert table["item"].to_list() == other["item"].to_list()
@@ -64,7 +63,7 @@ def test_items_are_those_of_the_table_from_the_hardest_down(plot: Plots, study: 
     assert np.allclose(middles.get_xdata(), table["difficulty"])
 
 
-def test_another_scale_is_in_the_table_and_the_picture(study: si.Analysis) -> None:
+def test_another_scale_is_in_the_table_and_the_picture(study):
     scaled = study.rescale(500, 100)
     unit = scaled.calibration.scale.unit
     plain, other = study.plot.items().frame(), scaled.plot.items().frame()
@@ -81,7 +80,7 @@ def test_another_scale_is_in_the_table_and_the_picture(study: si.Analysis) -> No
 
 
 @pytest.mark.parametrize("name", ["study", "ordered_study"])
-def test_information_is_the_slope_of_the_expected_score(name: str, request: pytest.FixtureRequest) -> None:
+def test_information_is_the_slope_of_the_expected_score(name, request):
     made, table = request.getfixturevalue(name).calibration, request.getfixturevalue(name).plot.information().frame()
     theta, h = table["ability"].to_numpy(), 1e-5
     slope = (made.expected_score(theta + h) - made.expected_score(theta - h)).sum(axis=1) / (2 * h)
@@ -92,7 +91,7 @@ def test_information_is_the_slope_of_the_expected_score(name: str, request: pyte
 @pytest.mark.parametrize(
     ("name", "wide", "most"), [("study", "wide_study", 1), ("ordered_study", "wide_ordered_study", 3)]
 )
-def test_scores_are_counted(name: str, wide: str, most: int, request: pytest.FixtureRequest) -> None:
+def test_scores_are_counted(name, wide, most, request):
     study, other = request.getfixturevalue(name), request.getfixturevalue(wide).responses.to_dense()
     scores, highest = np.nansum(study.responses.to_dense(), axis=1), int(study.responses.thresholds.max_score.sum())
     table, numbers = study.plot.scores().frame(), [int((scores == k).sum()) for k in range(highest + 1)]
@@ -105,7 +104,7 @@ def test_scores_are_counted(name: str, wide: str, most: int, request: pytest.Fix
     assert found["persons"].to_list() == np.histogram(percent + 1e-9, [*range(0, 100, 5), 101])[0].tolist()
 
 
-def test_the_fit_map_has_the_conditional_mean_squares(plot: Plots, study: si.Analysis) -> None:
+def test_the_fit_map_has_the_conditional_mean_squares(plot, study):
     display = plot.fit()
     table, other = display.frame(), study.item_fit()
     assert display.conditional
@@ -119,7 +118,7 @@ def test_the_fit_map_has_the_conditional_mean_squares(plot: Plots, study: si.Ana
     assert sum(len(line.get_xdata()) for line in marks) == 20
 
 
-def test_dif_shows_the_contrasts_of_one_group_by_size(plot: Plots, study: si.Analysis) -> None:
+def test_dif_shows_the_contrasts_of_one_group_by_size(plot, study):
     found = study.dif(np.array(["a", "b", "c"])[np.arange(800) % 3])
     table = plot.dif(found).frame()
     mine = {row["item"]: row for row in found.table().iter_rows(named=True) if row["group"] == "b"}
@@ -135,7 +134,7 @@ def test_dif_shows_the_contrasts_of_one_group_by_size(plot: Plots, study: si.Ana
     assert halves["contrast"][0] > 0.6  # harder by 1.2 for the odd ones, less what is centered away
 
 
-def test_against_brings_the_other_to_this_scale(plot: Plots, study: si.Analysis) -> None:
+def test_against_brings_the_other_to_this_scale(plot, study):
     moved = study.calibration.replace(thresholds=study.calibration.thresholds + 1.5)
     table = plot.against(moved).frame()
     assert np.allclose(table["difficulty_a"], table["difficulty_b"])
@@ -148,7 +147,7 @@ def test_against_brings_the_other_to_this_scale(plot: Plots, study: si.Analysis)
     assert plot.against(study).link.shift == pytest.approx(0, abs=1e-12)
 
 
-def test_dependence_shows_the_pair_that_was_copied(plot: Plots, study: si.Analysis) -> None:
+def test_dependence_shows_the_pair_that_was_copied(plot, study):
     display = plot.dependence()
     table, found = display.frame(), study.local_dependence()
     assert set(table.row(0)[:2]) == {"Item 12", "Item 13"}
@@ -160,7 +159,7 @@ def test_dependence_shows_the_pair_that_was_copied(plot: Plots, study: si.Analys
     assert cells[12, 11] == pytest.approx(table["excess"][0])
 
 
-def test_ranks_are_those_of_the_ranking(plot: Plots, study: si.Analysis, wide_study: si.Analysis) -> None:
+def test_ranks_are_those_of_the_ranking(plot, study, wide_study):
     table = plot.ranks(top=5).frame()
     assert table.equals(study.ranking(top=5))
     ax = wide_study.plot.ranks().plot()
@@ -168,7 +167,7 @@ def test_ranks_are_those_of_the_ranking(plot: Plots, study: si.Analysis, wide_st
     assert ax.get_yticklabels()[0].get_text() == wide_study.ranking()["item"][0]
 
 
-def test_very_many_items_are_shown_by_density(plot: Plots) -> None:
+def test_very_many_items_are_shown_by_density(plot):
     rng, m = np.random.default_rng(1), 20_000
     table = {"item": np.arange(m), "n": np.full(m, 50), "misfit": np.full(m, "", dtype=object)}
     squares = {"infit": np.exp(rng.normal(0, 0.15, m)), "outfit": np.exp(rng.normal(0, 0.25, m))}
@@ -179,7 +178,7 @@ def test_very_many_items_are_shown_by_density(plot: Plots) -> None:
     assert 2 <= len(ax.texts) <= 5
 
 
-def test_one_absurd_interval_does_not_flatten_all_others(wide_study: si.Analysis) -> None:
+def test_one_absurd_interval_does_not_flatten_all_others(wide_study):
     display = wide_study.plot.items()
     se = display.se.copy()
     se[[100, 200, 300]] = 1e10
@@ -190,7 +189,7 @@ def test_one_absurd_interval_does_not_flatten_all_others(wide_study: si.Analysis
     assert high - low < 4 * np.ptp(display.difficulty)
 
 
-def test_ratings_have_a_column_for_each_facet() -> None:
+def test_ratings_have_a_column_for_each_facet():
     answers = si.datasets.load_writing().take_persons(np.arange(60))
     study = si.SpectralPartialCredit().fit(answers).analyse(answers)
     table, raters = study.plot.facet().frame(), study.facet().sort("severity", descending=True)
@@ -203,15 +202,7 @@ def test_ratings_have_a_column_for_each_facet() -> None:
     assert len(marks[0]) == 12  # thresholds of four items
 
 
-def test_many_categories_are_named_here_and_there() -> None:
-    beta = np.linspace(-3, 3, 60)
-    ax = CategoryCurves(label="q", thresholds=beta, codes=np.arange(61.0)).plot()
-    assert not Picture(ax).overlaps()
-    named = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert (named[0], named[-1], len(named)) == ("0", "60", 12)
-
-
-def test_category_curves_are_the_model_and_cross_at_the_thresholds(ordered_study: si.Analysis) -> None:
+def test_category_curves_are_the_model_and_cross_at_the_thresholds(ordered_study):
     beta = ordered_study.calibration.thresholds[:3]
     display = ordered_study.plot.categories("$x^2$")
     table = display.frame()
@@ -223,9 +214,14 @@ def test_category_curves_are_the_model_and_cross_at_the_thresholds(ordered_study
     lines = [line for line in display.plot().lines if len(line.get_xdata()) > 10]
     assert np.allclose([line.get_ydata() for line in lines], p)
     assert table["code"].unique().sort().to_list() == [0, 1, 2, 3]
+    beta = np.linspace(-3, 3, 60)
+    ax = CategoryCurves(label="q", thresholds=beta, codes=np.arange(61.0)).plot()
+    assert not Picture(ax).overlaps()
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert (named[0], named[-1], len(named)) == ("0", "60", 12)
 
 
-def test_categories_that_are_nowhere_the_most_likely_are_said(ordered_study: si.Analysis) -> None:
+def test_categories_that_are_nowhere_the_most_likely_are_said(ordered_study):
     for beta in itertools.permutations([-1.6, -0.2, 0.5, 1.1]):
         display = CategoryCurves(label="q", thresholds=np.array(beta), codes=np.arange(5.0))
         p = display.frame()["probability"].to_numpy().reshape(5, -1)
@@ -234,7 +230,7 @@ def test_categories_that_are_nowhere_the_most_likely_are_said(ordered_study: si.
     assert any("never the most likely answer: 1" in " ".join(text.split()) for text in texts)
 
 
-def test_strata_have_the_means_observed_and_those_given_the_score(ordered_study: si.Analysis) -> None:
+def test_strata_have_the_means_observed_and_those_given_the_score(ordered_study):
     """Against all patterns of answers, written out: P(x | score) ~ exp(-sum of the thresholds passed)."""
     display = ordered_study.plot.icc("$x^2$")
     table, steps = display.frame(), ordered_study.calibration.layout
@@ -271,7 +267,7 @@ def test_strata_have_the_means_observed_and_those_given_the_score(ordered_study:
     assert np.allclose(curve.get_ydata(), expected)
 
 
-def test_the_standard_set(wide_ordered_study: si.Analysis, tmp_path: Path) -> None:
+def test_the_standard_set(wide_ordered_study, tmp_path):
     written = wide_ordered_study.plot.write(tmp_path / "wide")
     assert sorted({path.stem for path in written}) == sorted({*EVERY, "icc", "categories"})
     assert sorted(path.name for path in (tmp_path / "wide").iterdir()) == sorted(path.name for path in written)
