@@ -20,6 +20,8 @@ def table():
     beta, theta = rng.normal(size=8), rng.normal(size=90)
     x = (rng.random((90, 8)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
     x[rng.random(x.shape) > 0.7] = np.nan
+    both = ~np.isnan(x[:, :2]).any(axis=1)
+    x[both, 1] = x[both, 0]  # seen together, and never answered differently: the rules part here
     return x
 
 
