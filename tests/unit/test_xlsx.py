@@ -1,5 +1,6 @@
 """Tables as a workbook: the numbers and texts of the CSV files, nothing computed, nothing left behind."""
 
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -42,11 +43,8 @@ def test_what_comes_back(tmp_path):
 
 def test_no_cell_is_a_formula_or_a_link(tmp_path):
     write_workbook(tmp_path / "a.xlsx", {"items": TABLE}, {"program": "=1+1", "findings": [{"sentence": "=cmd|x"}]})
-    for sheet in openpyxl.load_workbook(tmp_path / "a.xlsx"):
-        for row in sheet.iter_rows():
-            for cell in row:
-                assert cell.data_type != "f"
-                assert cell.hyperlink is None
+    cells = [cell for sheet in openpyxl.load_workbook(tmp_path / "a.xlsx") for row in sheet.iter_rows() for cell in row]
+    assert all(cell.data_type != "f" and cell.hyperlink is None for cell in cells)
 
 
 def test_the_record(tmp_path):
@@ -64,11 +62,10 @@ def test_the_record(tmp_path):
     assert list(found) == ["items", "findings", "about"]
     assert found["findings"][1][:2] == ["note", "S."]
     about = dict(map(tuple, found["about"][1:]))
-    assert about["counts.items"] == 5
-    assert about["input.files"] == "a.csv, b.csv"
-    assert about["dif.1.p"] == 0.5
-    assert about["x"] is None
-    assert about["flag"] is True
+    assert (
+        about.items()
+        >= {"counts.items": 5, "input.files": "a.csv, b.csv", "dif.1.p": 0.5, "x": None, "flag": True}.items()
+    )
 
 
 def test_a_table_longer_than_a_sheet(tmp_path, monkeypatch):
@@ -109,20 +106,17 @@ LABEL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @example(["=1+1", "+x", "-x", "@x", " x", "'x"], ["=q", "00"])
 @example(["_x0041_", "_x"], ["\x01", "\t", "a\nb"])
 @given(st.lists(LABEL, min_size=2, max_size=5, unique=True), st.lists(LABEL, min_size=2, max_size=4, unique=True))
 def test_labels_come_back_from_a_workbook(people, items):
-    rows = [(f"{person}p", f"{item}i") for person in people for item in items]
-    columns = {
-        "person": np.array([person for person, _ in rows], dtype=object),
-        "item": np.array([item for _, item in rows], dtype=object),
-        "response": np.arange(len(rows)) % 2,
-    }
+    people, items = [f"{person}p" for person in people], [f"{item}i" for item in items]
+    rows = list(itertools.product(people, items))
+    columns = {name: np.array([row[k] for row in rows], dtype=object) for k, name in enumerate(("person", "item"))}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.xlsx")
-        write_workbook(path, {"answers": columns})
+        write_workbook(path, {"answers": {**columns, "response": np.arange(len(rows)) % 2}})
         found = read(path)
-    assert found.persons.tolist() == sorted(f"{person}p" for person in people)
-    assert found.items.tolist() == sorted(f"{item}i" for item in items)
+    assert found.persons.tolist() == sorted(people)
+    assert found.items.tolist() == sorted(items)

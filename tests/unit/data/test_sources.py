@@ -306,18 +306,6 @@ def test_a_driver_that_is_not_there(sqlite, monkeypatch):
     assert 'pip install "spectral-irt[database]"' in complaint(sql=QUERY, database=sqlite)
 
 
-def test_a_query_of_postgres(tmp_path):
-    pgserver = pytest.importorskip("pgserver")
-    server = pgserver.get_server(tmp_path / "server")
-    try:
-        server.psql("CREATE TABLE answers (person text, item text, response numeric);")
-        values = ", ".join(f"('{u}', '{i}', {r})" for u, i, r in LONG.rows())
-        server.psql(f"INSERT INTO answers VALUES {values};")
-        check(sql="SELECT person, item, response FROM answers", database=server.get_uri())
-    finally:
-        server.cleanup()
-
-
 # ------------------------------------------------------------------ by time
 
 TIMES = {

@@ -1,5 +1,6 @@
 """The local engine: the same bits whatever the number of threads, the order of the blocks kept."""
 
+import os
 import pickle
 import threading
 from itertools import pairwise
@@ -86,10 +87,13 @@ def test_an_error_in_a_kernel_reaches_the_caller(blocks, threads):
     assert engine.sum(lambda block: block.n_persons, blocks) == 600  # and the engine still works
 
 
-@pytest.mark.parametrize("threads", [0, -2])
-def test_threads_must_be_positive(threads):
-    with pytest.raises(OptionError, match=f"`threads` is {threads}"):
-        LocalEngine(threads)
+def test_numbers_of_threads(monkeypatch):
+    for threads in (0, -2):
+        with pytest.raises(OptionError, match=f"`threads` is {threads}"):
+            LocalEngine(threads)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # as on macOS and Windows
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert LocalEngine().threads == 6
 
 
 # ------------------------------------------------------------------------- parts that stay where they are
@@ -111,11 +115,10 @@ def test_prepared_parts_have_sums_of_their_own():
 
 
 def test_seeds_do_not_depend_on_threads():
-    drawn = [
-        list(LocalEngine(k).hold(range(5)).map(lambda part, seed: np.random.default_rng(seed).random(), each=[seeds]))
-        for k in (1, 3)
-        for seeds in [LocalEngine(k).hold(range(5)).seeds(4)]
-    ]
+    drawn = []
+    for threads in (1, 3):
+        parts = LocalEngine(threads).hold(range(5))
+        drawn.append(list(parts.map(lambda part, seed: np.random.default_rng(seed).random(), each=[parts.seeds(4)])))
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 5
 

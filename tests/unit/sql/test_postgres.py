@@ -2,10 +2,10 @@
 
 import pytest
 
-from spectral_irt import fit_in_database
+from spectral_irt import fit_in_database, read
 from spectral_irt.errors import DatabaseError, ReadError
 
-from .conftest import DESIGNS, ask_postgres, drawn, in_postgres
+from .conftest import DESIGNS, ask_postgres, drawn, in_postgres, responses_of
 from .test_duckdb import assert_same
 
 pytestmark = pytest.mark.slow
@@ -74,3 +74,10 @@ def test_a_view_and_numbers_as_labels(postgres):
     assert fit_in_database(postgres, "numbered").item_labels_.tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(ReadError, match="column 'response' is of type string"):
         fit_in_database(postgres, "texts")
+
+
+def test_a_query_is_read(postgres):
+    in_postgres(postgres, SMALL)
+    ask_postgres(postgres, "ALTER TABLE answers ALTER COLUMN response TYPE numeric")
+    found = read(sql="SELECT person, item, response FROM answers", database=postgres)
+    assert found.digest() == responses_of(SMALL).digest()
