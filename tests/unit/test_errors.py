@@ -61,9 +61,6 @@ def test_labels_are_left_as_they_are(label):
     assert for_shell(f"say `missing={label!r}`.").startswith("say --missing ")
 
 
-# ------------------------------------------------------------------------- all messages of the source
-
-
 def messages(path):
     """Where a literal of an error or a finding stands, and its text."""
     said = (

@@ -95,9 +95,6 @@ def test_anderson_in_a_scaled_metric_goes_the_same_way():
     assert all(len(speed.steps) == len(speed.changes) == 5 for speed in speeds)
 
 
-# ------------------------------------------------------------------ loops that are not public
-
-
 @pytest.mark.parametrize("public", [False, True])
 def test_every_loop_against_dense_matrices(public, monkeypatch):
     if public:

@@ -125,6 +125,9 @@ def test_files_that_are_not_there(tmp_path, name, said):
     [
         ([], "the list of paths is empty"),
         ("ftp://example.org/a.csv", "an address of an unknown kind"),
+        (pd.DataFrame([[1, 0]], columns=["a", "a"]), "column names must differ"),
+        (pl.DataFrame(), "no columns"),
+        (pl.DataFrame({"a": [], "b": []}), "no rows"),
         (5, "expected a 2-D table"),
         ("", "is not the name of a file"),
         ("a\0b.csv", "is not the name of a file"),
@@ -204,12 +207,6 @@ def test_a_quotation_mark_that_swallows_the_file(tmp_path, monkeypatch):
 def test_a_field_twice_in_a_line(line, tmp_path):
     with pytest.raises(ReadError, match=r"line 2 has the field '(id|a|response)' more than once"):
         read_text(tmp_path, f"\n{line}\n", "a.jsonl", duplicates="last")
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "jsonlines", "ndjson"])
-def test_json_lines_by_any_name(ending, tmp_path):
-    text = '{"id": "x", "a": 1, "b": 0}\n{"id": "y", "a": 0, "b": 1}\n'
-    assert read_text(tmp_path, text, f"a.{ending}").persons.tolist() == ["x", "y"]
 
 
 @pytest.mark.parametrize(

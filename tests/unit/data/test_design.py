@@ -29,9 +29,6 @@ def test_what_says_nothing(table, sentence):
         check_usable(Responses.from_wide(table))
 
 
-# ------------------------------------------------------------------ components
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_sums_alone_find_the_same_components(seed, monkeypatch):
     rng = np.random.default_rng(seed)
@@ -81,8 +78,6 @@ def test_what_the_anchors_reach():
     assert tied_to(both, anchored).all()
     assert tied_to(both.take_persons([]), anchored).tolist() == anchored.tolist()
 
-
-# ------------------------------------------------------------------ shared sets, against counting person by person
 
 ALL = {"per_item": 0.0, "per_block": 0.0, "shared": 0.0}
 

@@ -9,7 +9,7 @@ from reading import complaint, notes, save
 from spectral_irt.errors import OptionError, ReadWarning
 from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
-from spectral_irt.reading.text_pieces import _encoding_of, checked_encoding
+from spectral_irt.reading.text_pieces import checked_encoding
 
 TEXT = "élève,q1,q2\nZoë,1,0\nJosé,0,1\n"
 WORDS = (["Zoë", "José"], ["q1", "q2"])
@@ -96,11 +96,3 @@ def test_names_of_encodings(tmp_path):
         checked_encoding("window-1252")
     parquet = save(pl.DataFrame({"id": ["a"], "q1": [1]}), tmp_path / "a.parquet")
     assert "is for text files" in complaint(parquet, encoding="cp1252")
-
-
-def test_what_first_bytes_tell():
-    assert _encoding_of(b"id,q1\n") is None
-    assert _encoding_of(b"") is None
-    assert _encoding_of(b"\xff\xfe\x00\x00i\x00\x00\x00") == "utf-32"
-    assert _encoding_of("id,q1".encode("utf-16-le")) == "utf-16-le"
-    assert _encoding_of(bytes(range(256))) is None

@@ -17,14 +17,12 @@ from spectral_irt import numerics, read, set_memory
 from spectral_irt.data import Responses, builder, packing
 from spectral_irt.data.block import person_chunks
 from spectral_irt.data.builder import Piece, ResponsesBuilder
-from spectral_irt.data.packing import SpillColumns
 from spectral_irt.data.scoring import Scoring
 from spectral_irt.data.value_check import Place
-from spectral_irt.engine.memory import Budget, budget
+from spectral_irt.engine.memory import budget
 from spectral_irt.errors import DuplicateResponseError, OutputError, ReadError
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading import long_builder
-from spectral_irt.reading.long_builder import LabelCodes
 
 N_ITEMS = AWKWARD.shape[1]
 
@@ -136,15 +134,6 @@ def test_matrices_have_a_row_of_right_and_a_row_of_wrong_answers_a_person(block,
     assert block.halves(n_items)[0] is right
 
 
-def test_matrix_puts_a_value_on_every_response(block):
-    values = np.arange(1.0, block.n_responses + 1)
-    rows = block.matrix(values, N_ITEMS).toarray()
-    expected = np.zeros((2 * block.n_persons, N_ITEMS))
-    for k, (person, item, right) in enumerate(zip(block.person_of_response(), block.items, block.right(), strict=True)):
-        expected[2 * person + (not right), item] = values[k]
-    np.testing.assert_array_equal(rows, expected)
-
-
 def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatch):
     """The shared values are grown by whoever needs more; too short an array would be read beyond its end."""
 
@@ -220,20 +209,6 @@ def test_a_file_between_gives_the_same_responses(tmp_path, no_room, options, mon
         np.testing.assert_array_equal(one.options, other.options)
 
 
-def test_parts_of_pieces(tmp_path):
-    for memory in ("1B", "4GB"):
-        pile = SpillColumns(Budget(memory, tmp_path))
-        for k in range(3):
-            pile.add(np.arange(5) + 10 * k, None, np.full(5, k, dtype=np.uint8))
-        assert pile.spilled == (memory == "1B")
-        first, nothing, last = pile.part(1, slice(2, 4))
-        assert (first.tolist(), nothing, last.tolist()) == ([12, 13], None, [1, 1])
-        assert pile.part(1, slice(2, 2))[0].tolist() == []
-        together = [columns[0].tolist() for columns in pile.used_up(6)]
-        assert [len(piece) for piece in together] == [10, 5]
-        assert [one for piece in together for one in piece] == [*range(5), *range(10, 15), *range(20, 25)]
-
-
 def test_a_disk_that_fills_is_an_error(tmp_path, no_room, monkeypatch):
     def full(*args):
         raise OSError(28, os.strerror(28))
@@ -247,48 +222,26 @@ def test_a_disk_that_fills_is_an_error(tmp_path, no_room, monkeypatch):
 # ------------------------------------------------------------------ labels as codes
 
 
-def check(*pieces):
-    """The same label has the same code in every piece."""
-    coder = LabelCodes()
-    found = [coder.codes(piece) for piece in pieces]
-    codes, labels = np.concatenate([codes for codes, _ in found]), pl.concat(pieces)
-    assert coder.labels().gather(codes).equals(labels)
-    assert coder.size == labels.n_unique() == len(coder.labels())
-    assert pl.concat([new for _, new in found]).equals(coder.labels())
-    assert codes.dtype == np.int32
+@pytest.mark.parametrize("one_hash", [False, True])
+def test_labels_that_look_alike_are_different(one_hash, monkeypatch):
+    """In pieces of a few rows; also where texts have one hash, and are told apart by the other."""
+    labels = ["", " ", "a", "a ", "A", "a\0", "\0a", "\u00e4", "a\u0308", "1", "01", "1.0", "x" * 300, "x" * 301]
+    labels += [f"label {k}" for k in range(100)]
+    monkeypatch.setattr(tabular, "PIECE_ROWS", 9)
+    if one_hash:
+        honest = long_builder._keys_of
 
+        def alike(labels):
+            first, *second = honest(labels)
+            return (first % np.uint64(3) if second else first, *second)
 
-LABELS = {
-    "many rows of few": lambda rng, k: rng.integers(-30, 30, 500),
-    "all different": lambda rng, k: rng.permutation(3000) + 1500 * k,
-    "far apart": lambda rng, k: rng.integers(-(2**60), 2**60, 700) >> 20 << 20,
-    "rows together": lambda rng, k: np.repeat(rng.permutation(100), 9),
-    "one": lambda rng, k: np.zeros(5, dtype=np.int64),
-}
-
-
-@pytest.mark.parametrize("dtype", [pl.String, pl.Int64])
-@pytest.mark.parametrize("kind", LABELS)
-def test_codes_stand_for_labels(kind, dtype):
-    rng = np.random.default_rng(8)
-    check(*(pl.Series(LABELS[kind](rng, k)).cast(dtype) for k in range(4)))
-
-
-def test_labels_that_look_alike_are_different():
-    awkward = ["", " ", "a", "a ", "A", "a\0", "\0a", "ä", "ä", "1", "01", "1.0", "x" * 300, "x" * 301]
-    check(pl.Series(awkward), pl.Series([], dtype=pl.String), pl.Series(awkward[::-1]))
-    check(pl.Series([], dtype=pl.String), pl.Series(["a"]))
-
-
-def test_texts_of_one_hash_are_told_apart_by_the_other(monkeypatch):
-    honest = long_builder._keys_of
-
-    def alike(labels):
-        first, second = honest(labels)
-        return first % np.uint64(3), second
-
-    monkeypatch.setattr(long_builder, "_keys_of", alike)
-    check(pl.Series([f"{k}" for k in range(200)]), pl.Series([f"{7 * k}" for k in range(100)]))
+        monkeypatch.setattr(long_builder, "_keys_of", alike)
+    columns = {"person": [0] * len(labels) + [1] * len(labels), "item": labels + labels[::-1]}
+    found = read(pl.DataFrame({**columns, "response": [k % 2 for k in range(len(labels))] * 2}))
+    assert found.items.tolist() == sorted(labels)
+    order = np.argsort(np.array(labels, dtype=object))
+    expected = np.arange(len(labels)) % 2
+    np.testing.assert_array_equal(found.to_dense(), [expected[order], expected[::-1][order]])
 
 
 def test_threads_share_a_block():

@@ -278,19 +278,6 @@ def test_pandas_columns_of_any_kind():
     np.testing.assert_array_equal(responses.to_dense(), expected)
 
 
-@pytest.mark.parametrize(
-    ("frame", "said"),
-    [
-        (pd.DataFrame([[1, 0]], columns=["a", "a"]), r"column names must differ.*'a'"),
-        (pl.DataFrame(), "no columns"),
-        (pl.DataFrame({"a": [], "b": []}), "no rows"),
-    ],
-)
-def test_what_is_no_frame(frame, said):
-    with pytest.raises(ReadError, match=said):
-        read(frame)
-
-
 # ------------------------------------------------------------------ which column is what, and labels
 
 ONE = "q1,q2\n4,1,0\n5,0,1\n6,1,1\n"

@@ -175,12 +175,6 @@ def test_a_file_from_a_store(monkeypatch):
     assert "only those are read" in complaint("s3://bucket/a.csv")
 
 
-def test_addresses_of_no_known_kind():
-    said = complaint("redis://host/a.parquet")
-    assert "an address of an unknown kind" in said
-    assert "s3://" in said
-
-
 # ------------------------------------------------------------------ standard input
 
 

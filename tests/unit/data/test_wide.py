@@ -12,7 +12,6 @@ from scipy import sparse
 from dense import AWKWARD
 from reading import save
 from spectral_irt.data import Responses, builder
-from spectral_irt.data.labels import label_array
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError
 from spectral_irt.reading import read
 
@@ -173,15 +172,6 @@ def test_item_labels():
     assert Responses.from_wide(AWKWARD).items.dtype == np.int64
 
 
-def test_label_array_never_cuts_or_pads():
-    assert label_array(["a", "long label"]).dtype == object
-    assert label_array([1, 2]).dtype == np.int64
-    assert label_array(np.array([3, 4], dtype=np.int8)).dtype == np.int64
-    assert label_array([1, "1"]).tolist() == [1, "1"]
-    assert label_array([True, False]).dtype == object
-    assert label_array([]).tolist() == []
-
-
 # ------------------------------------------------------------------ what cannot be read
 
 
@@ -205,12 +195,6 @@ ONES = sparse.csr_array(np.array([[1, 0], [0, 1]]))
 def test_tables_that_are_none(table, error, said):
     with pytest.raises(error, match=said):
         Responses.from_wide(table)
-
-
-@pytest.mark.parametrize("value", [np.inf, 2.5, -99, 0.5])
-def test_other_values_of_columns(value):
-    with pytest.raises(ResponseValueError):
-        Responses.from_long([0, 0, 1], [0, 1, 0], [1, 0, value])
 
 
 def test_the_place_of_a_bad_value(monkeypatch):

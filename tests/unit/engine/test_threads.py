@@ -96,9 +96,6 @@ def test_numbers_of_threads(monkeypatch):
     assert LocalEngine().threads == 6
 
 
-# ------------------------------------------------------------------------- parts that stay where they are
-
-
 def test_prepared_parts_have_sums_of_their_own():
     engine = LocalEngine(2)
     parts = engine.prepare(lambda part, factor: part * factor, [1.0, 2.0, 3.0], 10.0)

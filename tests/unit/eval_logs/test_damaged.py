@@ -153,9 +153,6 @@ def test_where_a_log_is_odd(tmp_path, kind, place, value, said):
         read(log)
 
 
-# --------------------------------------------------------------------------------------- scores that are none
-
-
 @pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "helm", "lighteval"])
 @pytest.mark.parametrize("n", [1, 3])
 def test_a_score_that_is_no_number_is_wrong_and_said(tmp_path, kind, n):

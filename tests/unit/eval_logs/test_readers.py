@@ -33,9 +33,6 @@ def refused(*paths, error=ReadError, match, **options):
         read(*paths, **options)
 
 
-# ------------------------------------------------------------------------------- lm-evaluation-harness
-
-
 def test_lm_eval_takes_the_model_from_the_folder(tmp_path):
     answers = {"org__a": [1.0, 0.0, 1.0], "org__b": [0.0, 0.0, 1.0]}
     for model, acc in answers.items():
@@ -122,9 +119,6 @@ def test_any_command_reads_a_log(tmp_path):
     assert si.read(path, response="acc_norm").item_scores.sum() == 0
 
 
-# ------------------------------------------------------------------------------------------ inspect_ai
-
-
 def inspect(path, *values, **of_log):
     """An `.eval` file of samples with these values."""
     samples = [value if isinstance(value, dict) else make.inspect_sample(k, value) for k, value in enumerate(values, 1)]
@@ -193,9 +187,6 @@ def test_inspect_two_scorers(tmp_path):
     assert scores(path, metric=["judge/style"]) == [0]
 
 
-# ------------------------------------------------------------------------------------------------ HELM
-
-
 def test_helm_trials_perturbations_and_metrics(tmp_path):
     typo = {"name": "typos", "prob": 0.1, "robustness": True, "computed_on": "perturbed"}
     rows = [
@@ -219,9 +210,6 @@ def test_helm_without_its_run_spec(tmp_path):
     refused(path, match=r"needs run_spec.json beside it")
     (path.parent / "run_spec.json").write_text('{"nothing": 1}')
     refused(path, match=r"run_spec\.json beside .* is not as HELM writes it")
-
-
-# ------------------------------------------------------------------------------- lighteval, Every Eval Ever
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -253,9 +241,6 @@ def test_the_item_response_warehouse_and_py_irt(tmp_path):
     assert read_text(tmp_path, "id,item,resp,rt\n1,q1,1,3.5\n1,q2,0,4.1\n2,q1,0,2.2\n").n_items == 2
     lines = '{"subject_id": "ken", "responses": {"q1": 1, "q2": 0}}\n'
     assert read_text(tmp_path, lines, "data.jsonlines").persons.tolist() == ["ken"]
-
-
-# ------------------------------------------------------------------------------------------ many at once
 
 
 def test_files_of_two_kinds_and_folders_without_logs(tmp_path):
