@@ -21,7 +21,7 @@ import pyte
 
 WIDTH, HEIGHT = 100, 120
 NO_WIDTH = "\u200e".encode()  # ends text from right to left; pyte would leave out the rest of the line
-CLOCK = re.compile(r"(\d):(\d\d):(\d\d)")
+CLOCK = re.compile(r"\d:\d\d:\d\d")
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Shown:
     code: int = -1
     screen: list[str] = field(default_factory=list)
     cursor_hidden: bool = False
-    # Each state of the line with the clock: its text, the seconds on the clock, the colors of its characters.
-    progress: list[tuple[str, int, tuple[str, ...]]] = field(default_factory=list)
+    # Each state of the line with the clock: its text, the colors of its characters.
+    progress: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -109,9 +109,6 @@ def _take(terminal: int) -> None:
 
 def _look(screen: pyte.Screen, shown: Shown) -> None:
     for number, line in enumerate(screen.display):
-        found = CLOCK.search(line)
-        if found:
-            hours, minutes, seconds = map(int, found.groups())
-            row = screen.buffer[number]
-            colors = tuple(str(row[k].fg) for k in range(screen.columns))
-            shown.progress.append((line.rstrip(), 3600 * hours + 60 * minutes + seconds, colors))
+        if CLOCK.search(line):
+            colors = tuple(str(screen.buffer[number][k].fg) for k in range(screen.columns))
+            shown.progress.append((line.rstrip(), colors))

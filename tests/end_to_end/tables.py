@@ -36,11 +36,6 @@ def form(path: str, seed: int, items: int = 10, persons: int = 400, first: int =
     return wide(path, answers, [f"q{first + k}" for k in range(items)], person=names)
 
 
-def drawn(theta: Any, beta: Any, rng: np.random.Generator, slope: Any = 1.0) -> np.ndarray:
-    """Answers to items of these difficulties, which may differ between people."""
-    return rng.random((len(theta), np.shape(beta)[-1])) < 1 / (1 + np.exp(slope * (beta - theta[:, None])))
-
-
 def read_csv(path: str | Path) -> Rows:
     with Path(path).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

@@ -55,12 +55,9 @@ def test_only_who_knows_the_address_is_let_in(app, answers):
     assert app.get(Host=f"localhost:{app.port}").status == 200
 
 
-def test_other_machines_cannot_reach_it(app):
+def test_other_machines_cannot_reach_it_and_pages_forbid_what_they_do_not_need(app):
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", app.port), timeout=5)
-
-
-def test_pages_forbid_what_they_do_not_need(app):
     headers = app.get().headers
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]

@@ -137,6 +137,7 @@ def test_duplicates_orientation_and_column_names(cli):
     ("options", "estimator"),
     [
         ("--estimator paper", SpectralRasch.paper()),
+        ("--estimator paper --set nu_rule=together", SpectralRasch.paper(nu_rule="together")),
         ("--estimator paper --set nu=0.5 --set nu_rule=together", SpectralRasch.paper(nu=0.5, nu_rule="together")),
         ("--chain-weights pairs --set se=none", SpectralRasch(weighting="pairs", se="none")),
         ("--set regularization=2.5", SpectralRasch(regularization=2.5)),
@@ -178,11 +179,9 @@ TAKEN = "Left out of the items: 2 columns 'gender', 'class'"
 @pytest.fixture
 def school(cli):
     """school.csv: attributes of the people, all of them 0 or 1, before and after the answers."""
-    rng = np.random.default_rng(3)
-    wide("school.csv", simulate.rasch(120, 5, seed=3).responses.to_dense(), pupil=[f"p{k}" for k in range(120)])
-    about = {name: rng.integers(0, 2, 120) for name in ("gender", "class")}
-    table = pl.read_csv("school.csv").with_columns(**{name: pl.Series(values) for name, values in about.items()})
-    table.select("pupil", "gender", *ITEMS, "class").write_csv("school.csv")
+    gender, room = np.random.default_rng(3).integers(0, 2, (2, 120))
+    table = np.column_stack([gender, simulate.rasch(120, 5, seed=3).responses.to_dense(), room])
+    wide("school.csv", table, ["gender", *ITEMS, "class"], pupil=[f"p{k}" for k in range(120)])
 
 
 def test_attributes_are_named_and_left_out(cli, school):

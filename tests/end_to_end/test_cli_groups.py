@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from end_to_end.tables import drawn, numbers, read_csv, record, wide
+from drawn import drawn
+from end_to_end.tables import numbers, read_csv, record, wide
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 
@@ -21,7 +22,7 @@ def school(cli):
     difficulty = np.tile(np.linspace(-1.5, 1.5, m), (n, 1))
     difficulty[:, 2] += 1.2 * sex
     difficulty[:, 5] += 1.4 * (town == 2)
-    right = drawn(rng.normal(0, 1, n), difficulty, rng)
+    right = drawn(rng, rng.normal(0, 1, (n, 1)) - difficulty)
     wide("school.csv", right, student=[f"s{k}" for k in range(n)], sex=np.array(["f", "m"])[sex], town=10 + town)
 
 

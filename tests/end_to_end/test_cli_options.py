@@ -34,11 +34,6 @@ def test_the_record_advises_what_the_terminal_advises(cli):
     assert remedies["disconnected"] in said
 
 
-def test_the_paper_has_pairs_to_which_its_rule_applies(cli):
-    Path("a.csv").write_text(ODD)
-    cli.ok("fit a.csv --estimator paper --set nu_rule=together")
-
-
 # Help and completion.
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from end_to_end.tables import column, drawn, numbers, read_csv, record, wide
+from drawn import drawn
+from end_to_end.tables import column, numbers, read_csv, record, wide
 from spectral_irt import MarginalRasch, Responses, SpectralRasch, datasets, simulate
 from spectral_irt.analysis import folder
 from spectral_irt.analysis.cache import columns_of
@@ -29,7 +30,7 @@ def school(cli):
     difficulty[:, 3] += 0.9 * sex
     slope = np.ones(m)
     slope[[7, 9]] = 0.4, 2.0
-    right = drawn(rng.normal(0, 1.2, n), difficulty, rng, slope)
+    right = drawn(rng, slope * (rng.normal(0, 1.2, (n, 1)) - difficulty))
     people = {"student": [f"s{k}" for k in range(n)], "sex": np.array(["f", "m"])[sex], "age": rng.integers(9, 15, n)}
     wide("school.csv", right, **people)
 
@@ -155,8 +156,8 @@ def test_the_rule_keeps_good_items_and_finds_bad_ones():
         slope = np.ones(20)
         if seed % 2:
             slope[:2] = 0.5, 2.0
-        theta, beta = rng.normal(0, 1.2, 1000), rng.normal(0, 1, 20)
-        data = Responses.from_wide(drawn(theta, beta, rng, slope).astype(int))
+        theta, beta = rng.normal(0, 1.2, (1000, 1)), rng.normal(0, 1, 20)
+        data = Responses.from_wide(drawn(rng, slope * (theta - beta)))
         flagged = columns_of(SpectralRasch(se="none").fit(data).analyse(data).item_fit)["misfit"]
         if seed % 2:
             bad.append((flagged[0], flagged[1]))

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from end_to_end.tables import column, drawn, numbers, read_csv, record, wide
+from drawn import drawn
+from end_to_end.tables import column, numbers, read_csv, record, wide
 from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.bank import AnchoredRasch, Bank
 
@@ -19,7 +20,7 @@ def school(cli):
     """school.csv, 400 students of two sexes, some unknown; three who know the hard items only."""
     rng = np.random.default_rng(1)
     sex = rng.choice(["f", "m", ""], 400, p=[0.5, 0.45, 0.05])
-    right = drawn(rng.normal(0.5 * (sex == "f"), 1), np.linspace(-2, 2, 12), rng)
+    right = drawn(rng, rng.normal(0.5 * (sex == "f"), 1)[:, None] - np.linspace(-2, 2, 12))
     right[:3] = np.r_[np.zeros(6), np.ones(6)]
     wide("school.csv", right, student=[f"s{k}" for k in range(400)], sex=sex)
 
@@ -67,7 +68,7 @@ def test_raw_cuts_and_refusals(cli, school):
 
 def test_booklets_have_a_table_each_and_adaptive_tests_none(cli):
     rng = np.random.default_rng(2)
-    right = drawn(rng.normal(size=300), np.linspace(-2, 2, 16), rng).astype(float)
+    right = drawn(rng, rng.normal(size=(300, 1)) - np.linspace(-2, 2, 16))
     booklets = right.copy()
     booklets[:150, 10:], booklets[150:, :6] = np.nan, np.nan
     wide("booklets.csv", booklets)
@@ -108,7 +109,7 @@ def test_scores_with_weights_anchors_and_populations(cli, school):
 
 def test_with_a_key_every_option_is_written_and_a_wrong_key_is_said(cli):
     rng = np.random.default_rng(4)
-    right = drawn(rng.normal(size=400), np.linspace(-1, 1, 12), rng)
+    right = drawn(rng, rng.normal(size=(400, 1)) - np.linspace(-1, 1, 12))
     chosen = np.where(right, "A", np.array(list("BCD"))[rng.integers(0, 3, right.shape)]).astype(object)
     chosen[::9, 10:] = ""
     chosen[5, 3] = ""

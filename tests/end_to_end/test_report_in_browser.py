@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from browser import Browser, axe, chromium
-from end_to_end.tables import drawn, read_csv
+from drawn import drawn
+from end_to_end.tables import read_csv
 from hostile import HOSTILE, hostile_table
 from spectral_irt import simulate
 from spectral_irt.cli.main import main
@@ -33,9 +34,9 @@ def pages(tmp_path_factory):
     """A folder with reports: of items with hostile names, of an ordinary test, and of 5,000 items."""
     folder = tmp_path_factory.mktemp("pages")
     rng = np.random.default_rng(1)
-    difficulty, slope = np.linspace(-2, 2, 20), np.ones(20)
+    slope = np.ones(20)
     slope[4] = 0.0  # one that misfits
-    right = drawn(rng.normal(size=400), difficulty, rng, slope)
+    right = drawn(rng, slope * (rng.normal(size=(400, 1)) - np.linspace(-2, 2, 20)))
     names = [f"q{k}" for k in range(1, 21)]
     sampled = simulate.rasch(1500, 5000, design="sampled", p=0.012, seed=1).responses
     person, item, x = sampled.answers()

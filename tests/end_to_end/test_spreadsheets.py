@@ -11,7 +11,8 @@ import openpyxl
 import polars as pl
 import pytest
 
-from end_to_end.tables import column, drawn, read_csv
+from drawn import drawn
+from end_to_end.tables import column, read_csv
 from spectral_irt import read, xlsx
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
@@ -86,7 +87,7 @@ def write(path="test.xlsx", people=120):
     """Answers to questions with names that begin like formulas, a key, and a table of the people, a sheet each."""
     rng = np.random.default_rng(7)
     items, names = ["=q1", "+q2", "-q3", "@q4", "q5", "q6"], [f"{k:04d}" for k in range(people)]
-    right = drawn(rng.normal(size=people), np.linspace(-1, 1, 6), rng)
+    right = drawn(rng, rng.normal(size=(people, 1)) - np.linspace(-1, 1, 6))
     book = openpyxl.Workbook()
     book.remove(book.active)
     letters = [[name, *np.where(row, "A", "B")] for name, row in zip(names, right, strict=True)]

@@ -64,7 +64,7 @@ def test_a_command_leaves_a_clean_screen_and_its_results(place, line):
     assert any(text.startswith(last) for text in shown.screen), shown.text
     assert (place / result).stat().st_size > 0
     if progress is not None:  # it takes longer than a moment
-        assert any(progress in text for text, _, _ in shown.progress)
+        assert any(progress in text for text, _ in shown.progress)
 
 
 # The bar pulses by the time between frames.
@@ -86,7 +86,7 @@ def test_the_bar_shows_life(tmp_path):
     shown = on_terminal(cwd=tmp_path, program=STEPS)
     left_clean(shown)
     assert [line for line in shown.screen if line] == ["done"]
-    assert len({colors for line, _, colors in shown.progress if "fitting" in line}) > 5
+    assert len({colors for line, colors in shown.progress if "fitting" in line}) > 5
 
 
 def test_short_work_is_silent(place):
@@ -99,7 +99,7 @@ def test_a_share_of_the_work_is_a_share_of_the_bar(tmp_path):
     program = STEPS.replace('progress.say("fitting")', 'progress.say("drawing", 0.5)')
     shown = on_terminal(cwd=tmp_path, program=program)
     left_clean(shown)
-    line, _, colors = [state for state in shown.progress if "drawing" in state[0]][-1]
+    line, colors = [state for state in shown.progress if "drawing" in state[0]][-1]
     bar = [color for character, color in zip(line, colors, strict=False) if character in "━╸╺"]
     assert len(bar) == 24
     assert 10 <= sum(color == bar[0] for color in bar) <= 14

@@ -23,9 +23,7 @@ from undrawn import without_pictures
 
 
 def objects(*values):
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    return np.array(values, dtype=object)
 
 
 def analysis(estimator, answers, **options):
