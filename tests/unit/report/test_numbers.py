@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spectral_irt as si
@@ -12,41 +13,101 @@ from spectral_irt.report.page import page_of, sections_of
 from undrawn import without_pictures
 
 NUMBER = re.compile(r"(?<![\w.,-])[-+]?\d[\d,]*(?:\.\d+)?%?(?![\w.]*\w)")
-SAID = {0.01, 0.05, 0.8, 0.95, 5.0, 2.0, 20.0}  # levels, limits and known names (KR-20), not results
+SAID = {0.001, 0.01, 0.05, 0.8, 0.95, 5.0, 2.0, 20.0}  # levels, limits and known names (KR-20), not results
 
 
-def right_and_wrong():
-    return si.SpectralRasch(), si.simulate.rasch(300, 12, seed=1).responses, {"sex": ["f", "m"] * 150}
+def simulated(people, items, seed, *, categories=2, missing=0.0):
+    """Answers, people x items, of which a share is missing."""
+    if categories > 2:
+        data = si.simulate.partial_credit(people, items, categories=categories, seed=seed).responses.to_dense()
+    else:
+        data = si.simulate.rasch(people, items, seed=seed).responses.to_dense()
+    data[np.random.default_rng(seed).random(data.shape) < missing] = np.nan
+    return data
 
 
-def eight_groups():
-    data = si.simulate.rasch(800, 8, seed=2).responses.to_dense()
-    data[:400, 0] = (np.random.default_rng(0).random(400) < 0.2).astype(float)
-    return si.SpectralRasch(), data, {"school": [f"s{k // 100}" for k in range(800)]}
+def with_a_harder_item(data):
+    """For the first half of the people the first item is hard."""
+    half = len(data) // 2
+    data[:half, 0] = (np.random.default_rng(0).random(half) < 0.2).astype(float)
+    return data
 
 
-def with_missing_answers():
-    data = si.simulate.rasch(250, 15, seed=3).responses.to_dense()
-    data[np.random.default_rng(1).random(data.shape) < 0.3] = np.nan
-    return si.SpectralRasch(), data, {}
+def with_extreme_people(data):
+    data[:40], data[40:60] = data.max(), 0
+    return data
 
 
-def ordered():
-    answers = si.simulate.partial_credit(300, 6, categories=4, seed=4).responses
-    return si.SpectralPartialCredit(), answers, {"sex": ["f", "m"] * 150}
+def with_extreme_items(data):
+    data[:, 0], data[:, 1] = 1, 0
+    return data
 
 
-def ratings():
-    answers = si.datasets.load_writing().take_persons(np.arange(80))
-    return si.SpectralPartialCredit(), answers, {"half": ["a", "b"] * 40}
+def in_booklets(data):
+    """Two forms that share a third of their items."""
+    half, third = len(data) // 2, data.shape[1] // 3
+    data[:half, -third:] = data[half:, :third] = np.nan
+    return data
 
 
-@pytest.fixture(scope="module", params=[right_and_wrong, eight_groups, with_missing_answers, ordered, ratings])
+def noisy(data):
+    """Coins among the answers to two items and of some people, and two items that are the same."""
+    rng = np.random.default_rng(2)
+    data[:, :2], data[:30] = rng.integers(2, size=(len(data), 2)), rng.integers(2, size=(30, data.shape[1]))
+    data[:, 3] = data[:, 2]
+    return data
+
+
+def by_key():
+    """Letters; the key of one item is wrong."""
+    right, wrong = simulated(250, 8, 8), np.random.default_rng(8).choice(["B", "C", "D"], (250, 8))
+    table = pl.DataFrame(np.where(right == 1, "A", wrong), schema=[f"q{k}" for k in range(8)])
+    return si.Responses.from_wide(table, key={f"q{k}": "AB"[k == 3] for k in range(8)})
+
+
+def rated():
+    return si.datasets.load_writing().take_persons(np.arange(80))
+
+
+RASCH, CREDIT = si.SpectralRasch(), si.SpectralPartialCredit()
+ANCHORED = si.AnchoredRasch({0: -1.0, 1: 0.5, 2: 0.8})
+WEIGHTS = {"weights": np.tile([1.0, 2.5, 0.5], 80)}
+# Answers, what calibrates them, options of that, what becomes of the analysis, and how many groups are compared.
+DATA = {
+    "right and wrong": (lambda: simulated(300, 12, 1), RASCH, {}, lambda study: study, 2),
+    "eight groups": (lambda: with_a_harder_item(simulated(1600, 8, 2)), RASCH, {}, lambda study: study, 8),
+    "three groups": (lambda: with_a_harder_item(simulated(600, 9, 12)), RASCH, {}, lambda study: study, 3),
+    "missing": (lambda: simulated(250, 15, 3, missing=0.3), RASCH, {}, lambda study: study.rescale(500, 100), 0),
+    "booklets": (lambda: in_booklets(simulated(300, 12, 7)), RASCH, {}, lambda study: study, 2),
+    "extreme people": (lambda: with_extreme_people(simulated(300, 6, 5)), RASCH, {}, lambda study: study, 0),
+    "extreme items": (lambda: with_extreme_items(simulated(200, 9, 6)), RASCH, {}, lambda study: study, 0),
+    "two items": (lambda: simulated(200, 2, 13), RASCH, {}, lambda study: study, 0),
+    "few people": (lambda: simulated(12, 30, 14), RASCH, {}, lambda study: study, 0),
+    "misfit": (lambda: noisy(simulated(400, 12, 15)), RASCH, {}, lambda study: study, 2),
+    "key": (by_key, RASCH, {}, lambda study: study, 0),
+    "anchors": (lambda: simulated(200, 8, 9), ANCHORED, {}, lambda study: study, 0),
+    "weights": (lambda: simulated(240, 7, 10), RASCH, WEIGHTS, lambda study: study, 2),
+    "clusters": (lambda: simulated(200, 7, 11), RASCH, {}, lambda study: study.clustered(np.arange(200) // 10), 0),
+    "marginal": (lambda: simulated(250, 7, 16), si.MarginalRasch(), {}, lambda study: study, 0),
+    "ordered": (lambda: simulated(300, 6, 4, categories=4), CREDIT, {}, lambda study: study, 2),
+    "ordered, missing": (lambda: simulated(250, 8, 17, categories=5, missing=0.2), CREDIT, {}, lambda study: study, 3),
+    "rating scale": (
+        *(lambda: simulated(250, 6, 18, categories=3), si.SpectralRatingScale(), {}),
+        *(lambda study: study.rescale(50, 10), 0),
+    ),
+    "ordered, extreme": (lambda: with_extreme_people(simulated(250, 5, 19, categories=4)), CREDIT, {}, lambda s: s, 0),
+    "ratings": (rated, CREDIT, {}, lambda study: study, 2),
+}
+
+
+@pytest.fixture(scope="module", params=DATA)
 def data(request):
-    estimator, answers, groups = request.param()
-    study = estimator.fit(answers).analyse(answers)
-    study = study if groups else study.rescale(500, 100)
-    parts = study.parts(writing=True, groups=groups, described=groups)
+    answers, estimator, options, then, groups = DATA[request.param]
+    made = answers()
+    study = then(estimator.fit(made, **options).analyse(made))
+    labels = [f"g{k}" for k in np.arange(study.responses.n_persons) * groups // study.responses.n_persons]
+    named = {"group": labels} if groups else {}
+    parts = study.parts(writing=True, groups=named, described=named)
     with pytest.MonkeyPatch.context() as patch:
         without_pictures(patch)
         yield ReportData.of(study, parts, list_persons=True)
@@ -75,7 +136,8 @@ def test_texts_and_small_tables_say_what_the_record_says(data):
     texts = []
     made = [overview.findings, overview.summary, methods.methods]
     if not data.study.facets:
-        made += [fit.fit, fit.dimensions, *([fit.differential] if data.parts.groups else [])]
+        made += [fit.fit, *([fit.differential] if data.parts.groups else [])]
+        made += [fit.dimensions] if data.record["fit_checks"]["shared"] else []
     for section in made:
         for block in section(data).content:
             if isinstance(block, Text):
@@ -124,9 +186,13 @@ def test_people_groups_and_facets(data):
     section = people.people(data)
     table = next(block for block in section.content if isinstance(block, Table))
     ability = data.tables["persons"]["ability"]
-    said = {row[0]: row[1] for row in table.rows}
-    assert said["mean"] == f"{data.record['persons']['mean']:z.2f}" == f"{np.nanmean(ability):z.2f}"
-    assert float(said["half are below (median)"]) == pytest.approx(np.median(ability[np.isfinite(ability)]), abs=0.005)
+    said, weights = {row[0]: row[1] for row in table.rows}, data.study.weights
+    mean = np.nanmean(ability) if weights is None else np.average(ability, weights=weights)
+    assert said["mean"] == f"{data.record['persons']['mean']:z.2f}" == f"{mean:z.2f}"
+    median = said.get("half are below (median)")
+    assert median is None if weights is not None else float(median) == pytest.approx(np.nanmedian(ability), abs=0.005)
+    counted = [block.text for block in section.content if isinstance(block, Text)]
+    assert counted[0].startswith(f"{data.record['persons']['with_ability']:,} p")
     if data.parts.groups:
         means = data.tables["groups"]
         rows = people.groups_and_classes(data).content[0].rows
@@ -145,7 +211,8 @@ def test_classes_of_eight_groups_are_those_of_the_record(data):
         text = next(block.text for block in fit.differential(data).content if block.text.startswith("By "))
         classes = one["classes"]
         assert f"{classes['B']} in class B and {classes['C']} in class C" in text
-        assert sum(classes.values()) == one["items_compared"] == len(data.tables["items"]["item"])
+        compared = set(data.tables["dif"]["item"].tolist())  # those that two groups answered
+        assert sum(classes.values()) == one["items_compared"] == len(compared)
 
 
 @pytest.mark.slow
