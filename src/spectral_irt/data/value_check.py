@@ -172,7 +172,9 @@ def _of_fractions(kinds: list[str]) -> str:
 def _of_words(kinds: list[str], how_to: str) -> str:
     """What to do about answers in a few words: labels of categories, in the order of a usual scale if it is one."""
     words = [kind for kind in kinds if not _is_number(kind) and kind not in SUSPECTS]
-    if not 2 <= len(words) <= MOST_LABELS or 2 * len(words) <= len(kinds) or max(map(len, words)) < 2:
+    if words and all(len(word) == 1 and word.isalpha() for word in words):
+        return " These look like options of multiple choice: say which are correct with `key=`, or with `correct=`."
+    if not 2 <= len(words) <= MOST_LABELS or 2 * len(words) <= len(kinds):
         return how_to
     scale = next((scale for scale in SCALES if all(word.lower() in scale for word in words)), None)
     ordered = words if scale is None else sorted(words, key=lambda word: scale.index(word.lower()))

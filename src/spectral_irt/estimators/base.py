@@ -157,7 +157,8 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     many = f"{count(len(items), 'item')} {'has' if len(items) == 1 else 'have'}"
     chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
     use = "look at whether people use the category as meant, or join it with a neighbor"
-    if 3 * len(sure) > responses.n_items and any(note.code == "ordered_categories" for note in responses.notes):
+    guessed = any(note.code == "ordered_categories" for note in responses.notes)
+    if guessed and 3 * len(sure) > responses.n_items and np.nanmin(responses.category_codes()) > 0:  # points have a 0
         use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
     return (
         Finding(
