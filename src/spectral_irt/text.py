@@ -91,6 +91,7 @@ OF_PEOPLE = {
     "about as hard as the people are able": "near these people",
     "the less or the more able": "low or high scorers",
     "weak and able people": "low and high scorers",
+    "beyond the ability": "beyond what is measured",
     "unlike ability": "unlike measures",
     "abler people": "people with a higher {}",
     "able people": "people with a high {}",

@@ -155,7 +155,7 @@ class CategoryCurves(Display):
         at = np.linspace(*(span or self.span), POINTS)
         x, p = self.scale.measure(at), probabilities(self.thresholds, at)
         size = p.shape[1]
-        colors = colormaps["viridis"](np.linspace(0, 0.75, size))  # from low to high; yellow is too pale on white
+        colors = colormaps["viridis"](np.linspace(0, 0.65, size))  # from low to high; yellow is too pale on white
         named = {0, *np.linspace(0, size - 1, min(size, NAMED)).round().astype(int).tolist()}
         names = [f"{code:g}" for code in self.codes]
         if not small:  # a sheet has one legend for all items, of codes alone

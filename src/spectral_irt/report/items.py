@@ -227,9 +227,9 @@ def curves(data: ReportData) -> Section:
         sheets.clear()
     if not data.binary:
         sheets[category_sheet] = (
-            "The probability of each answer, from the lowest (dark) to the highest (light): neighbors cross at the "
-            "thresholds. Where a threshold lies below the one before it, the category between them is nowhere the most "
-            "likely answer."
+            "The probability of each answer, from the lowest at the left to the highest at the right: neighbors cross "
+            "at the thresholds. Where a threshold lies below the one before it, the category between them is never the "
+            "most likely answer."
         )
         named = {tuple(data.study.responses.answer_names(*one)) for one in _codes(data)}
         if data.study.responses.answer_labels and len(named) == 1:
