@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from spectral_irt.data import Responses
@@ -13,7 +15,7 @@ def in_blocks(responses: Responses, size: int) -> Responses:
     for block in responses.blocks:
         for start in range(0, block.n_persons, size):
             blocks.append(block.take(np.arange(start, min(start + size, block.n_persons))))
-    return Responses(tuple(blocks), responses.items, responses.persons, responses.frame_kind, responses.source)
+    return replace(responses, blocks=tuple(blocks))
 
 
 def in_pieces(table: np.ndarray, pieces: int) -> Responses:

@@ -9,7 +9,7 @@ in several categories the same is asked of thresholds of different items: passed
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ Mask = NDArray[np.bool_]
 WIDE_RATIO = 10
 # Groups that are told apart by passes alone; what is left beyond counts as a group of its own each.
 MOST_GROUPS = 50
+MANY_BLOCKS = 4  # from which on looking at one of them first costs nothing to speak of
 ROUNDED = 1e-9  # sums from which as much was taken again are not above this
 
 
@@ -182,13 +183,18 @@ def tied_to(responses: Responses, known: Mask, among: Mask | None = None) -> Mas
     """What has a finite value given the known ones, of all or `among` these: reached from them along the arrows, and
     reaching them."""
     wanted = responses.item_counts[responses.thresholds.item] > 0 if among is None else among
-    return _reach(responses, known, False, wanted) & _reach(responses, known, True, wanted)
+    reached = [known, known]
+    if len(responses.blocks) > MANY_BLOCKS and responses.shared is None:  # the people of one block reach nearly all
+        people = responses.persons[: responses.ends[1]]
+        few = replace(responses, blocks=responses.blocks[:1], persons=people, people=None)
+        reached = [_reach(few, known, against, wanted) for against in (False, True)]
+    return _reach(responses, reached[0], False, wanted) & _reach(responses, reached[1], True, wanted)
 
 
 def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> Mask:
     """What can be reached from the start (or, against the arrows, what can reach it), a pass for each round."""
     shared, layout, reached = responses.shared, responses.thresholds, start
-    while True:
+    while not reached[answered].all():
         found, marks = np.zeros(layout.n_entries), reached.astype(float)
         if shared is not None:
             found += shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])  # noqa: B023
@@ -201,9 +207,10 @@ def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> 
                 own = np.append(layout.below * marks, 0)[1:]
             found -= own * counts[layout.item, layout.level - (not against)] + 0.5
         further = reached | (found > 0)
-        if further[answered].all() or (further == reached).all():
-            return further
+        if (further == reached).all():
+            break
         reached = further
+    return reached
 
 
 def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:

@@ -160,10 +160,10 @@ class Responses:
 
     def _cut(self, persons: Sequence[NDArray[Any] | None]) -> list[list[NDArray[Any] | None]]:
         nothing: list[NDArray[Any] | None] = [None] * len(self.blocks)
-        return [nothing if one is None else [one[a:b] for a, b in pairwise(self._ends)] for one in persons]
+        return [nothing if one is None else [one[a:b] for a, b in pairwise(self.ends)] for one in persons]
 
     @cached_property
-    def _ends(self) -> list[int]:
+    def ends(self) -> list[int]:
         sizes = [int(size) for size in self.engine.map(kernels.n_persons, self.blocks)]
         return np.concatenate([[0], np.cumsum(sizes)]).tolist()
 
@@ -359,8 +359,8 @@ class Responses:
     def take_persons(self, persons: ArrayLike) -> Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""
         chosen = np.sort(chosen_positions(persons, self.n_persons, "take_persons"))
-        ends = np.searchsorted(chosen, self._ends)
-        own = [chosen[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self._ends[:-1], strict=True)]
+        ends = np.searchsorted(chosen, self.ends)
+        own = [chosen[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self.ends[:-1], strict=True)]
         blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
         kept = tuple(block for block, persons in zip(blocks, own, strict=True) if len(persons))

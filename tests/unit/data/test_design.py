@@ -49,6 +49,21 @@ def test_sums_alone_find_the_same_components(seed, monkeypatch):
         np.testing.assert_array_equal(found, together[0])
 
 
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("seed", range(15))
+def test_components_do_not_depend_on_the_blocks(seed, most):
+    """Of many blocks the first one is looked at alone before all of them are."""
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, most + 1, (30, 6)).astype(float)
+    table[rng.random(table.shape) < rng.uniform(0.5, 0.8)] = np.nan
+    responses = Responses.from_wide(table, ordered=most > 1, unused="keep") if most > 1 else Responses.from_wide(table)
+    cut = in_blocks(responses, 3)
+    assert len(cut.blocks) > design.MANY_BLOCKS
+    together = [labels[:, None] == labels for labels in (components(cut), components(responses))]
+    np.testing.assert_array_equal(*together)  # components of one size may be numbered by the last bits of a sum
+    np.testing.assert_array_equal(cut.category_counts, responses.category_counts)
+
+
 def test_an_item_that_nobody_answered_is_in_no_component():
     assert components(Responses.from_wide([[_, 1, 0]] * 3))[0] == -1
 
