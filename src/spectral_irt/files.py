@@ -99,10 +99,10 @@ def all_or_nothing(
                     directory.rmdir()
 
 
-def write_each(writers: Mapping[Path, Callable[[Path], object]], inputs: Iterable[str | Path] = ()) -> list[Path]:
+def write_each(writers: Mapping[Path, Callable[[Path], object]]) -> list[Path]:
     """Write every target with its function of a draft, all or nothing; those that came about."""
     targets = list(writers)
-    with all_or_nothing(targets, inputs=inputs) as drafts:
+    with all_or_nothing(targets) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 writers[target](draft)

@@ -281,12 +281,9 @@ class Rows:
 
     def part(self, start: int, stop: int) -> Rows:
         low, high, mine = self.indptr[start], self.indptr[stop], slice(start, stop)
-        indptr, category = (
-            self.indptr[start : stop + 1] - low,
-            None if self.category is None else self.category[low:high],
-        )
+        category = None if self.category is None else self.category[low:high]
         of_people = (self.counts[mine], self.scores[mine], self.max_scores[mine])
-        return Rows(indptr, self.items[low:high], *of_people, category)
+        return Rows(self.indptr[start : stop + 1] - low, self.items[low:high], *of_people, category)
 
     def take(self, people: Ints) -> Rows:
         indptr, where = taken(self.indptr, people)

@@ -142,12 +142,10 @@ class ResponsesBuilder:
             self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)  # type: ignore[operator, arg-type]
 
     def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
-        """All answers of the people before `stop` were added: if they are right and wrong ones, they are packed.
-        `persons` are the labels of those who were not packed before."""
+        """Pack the people before `stop`, who are complete, if answers are right or wrong; `persons` label new ones."""
         if self.scoring.above_mean or not (self._binary and len(self._pile)):
             return
-        rows = joined([AnswerRows(*columns[:4]) for columns in self._pile.used_up()])  # type: ignore[arg-type]
-        rows = rows._replace(person=rows.person - np.int32(self._n_people))
+        rows = joined([columns[:4] for columns in self._pile.used_up()], self._n_people)
         repeats, counts = Repeats(), np.bincount(rows.person, minlength=stop - self._n_people)
         blocks = pack_rows(in_pieces(rows), counts, duplicates=self.duplicates, repeats=repeats)
         self._blocks += map(stored, blocks)
@@ -228,8 +226,7 @@ class ResponsesBuilder:
                 yield AnswerRows(person, 2 * item_at[slots] + right.astype(np.int32), None, when)
 
     def _sums(self, person_at: NDArray[np.int32] | None, n_persons: int, used: Used | None) -> Sums:
-        """Answers of each person, and where values are kept, the sum of these and of their sizes; on the way `used`
-        takes note of the categories."""
+        """Answers of each person; where values are kept, sums of these and of their sizes. `used` notes categories."""
         counts, values, sizes = np.zeros(n_persons, dtype=np.int64), np.zeros(n_persons), np.zeros(n_persons)
         for person, slots, _, _, own in self._pile:
             final: Any = person if person_at is None else person_at[person]

@@ -141,10 +141,7 @@ def settle(
         )
     found: tuple[Finding, ...] = ()
     if gaps.any() and not np.any(gaps & (highest - lowest + 1 > n_used)) and len(set(lowest[answered].tolist())) == 1:
-        said, of = (
-            f"The lowest category is {low}; it counts as 0, the next as 1, and so on.",
-            dict.fromkeys(names.tolist()),
-        )
+        said, of = f"The lowest category is {low}; it counts as 0, the next as 1, and so on.", dict.fromkeys(names)
         found = (Finding("categories_shifted", "note", said, "Scores are counted from 0.", tuple(of)),)
     elif gaps.any():
         said = f"{_items(without)} categories that nobody used: {listed(without)}. The others are renumbered."
@@ -160,8 +157,7 @@ def settle(
 
 
 def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[NDArray[np.bool_], Ints, int]:
-    """Items x values that somebody used after some items were turned round; what each value is then; and the sum of
-    both."""
+    """Items x values used after some items were turned round; what each value is then; and the sum of both."""
     value = np.broadcast_to(np.arange(used.shape[1]), used.shape)
     if not scoring.reverse:
         return used, value, 0

@@ -180,8 +180,7 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
 
 
 def tied_to(responses: Responses, known: Mask, among: Mask | None = None) -> Mask:
-    """What has a finite value given the known ones, of all or `among` these: reached from them along the arrows, and
-    reaching them."""
+    """What has a finite value given the known ones, of all or `among` these: reached along the arrows and against."""
     wanted = responses.item_counts[responses.thresholds.item] > 0 if among is None else among
     reached = [known, known]
     if len(responses.blocks) > MANY_BLOCKS and responses.shared is None:  # the people of one block reach nearly all

@@ -20,8 +20,7 @@ SEPARATOR = " × "
 
 @dataclass(frozen=True, eq=False)
 class Facets:
-    """The columns of the virtual items: names, "item" first; the sorted levels of each; and the level of each virtual
-    item, virtual items x columns."""
+    """Columns of the virtual items: names, "item" first; sorted levels; and codes, virtual items x columns."""
 
     names: tuple[str, ...]
     levels: tuple[NDArray[Any], ...]

@@ -92,8 +92,7 @@ Labels = NDArray[Any]
 
 
 def label_array(labels: Iterable[Any]) -> Labels:
-    """Labels as every room has them: int64 where all are whole numbers, else Python objects; never fixed-width strings,
-    which pad and cut."""
+    """Labels as int64 where all are whole numbers, else objects; never fixed-width strings, which pad and cut."""
     if isinstance(labels, np.ndarray) and labels.dtype.kind == "i":
         return labels.astype(np.int64)
     plain = _plain(labels)

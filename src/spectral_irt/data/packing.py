@@ -74,8 +74,7 @@ def slots_of(item: NDArray[np.integer[Any]], category: Any, bits: int) -> NDArra
 
 
 class AnswerRows(NamedTuple):
-    """Answers in the order of their arrival: the person and the slot of each; and, where they are kept, what was chosen
-    and when it was (any numbers that order the answers)."""
+    """Answers in order of arrival: person and slot; where kept, the option chosen, and numbers that order them."""
 
     person: NDArray[np.int32]
     slots: NDArray[np.int32]
@@ -116,7 +115,7 @@ def pack_rows(
             start, stop = chunks[k]
             places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
             own = [dealt.part(p * (len(runs) - 1) + r, place) for p, place in enumerate(places)]
-            yield _packed(_of_block(own, start - chunks[a][0]), thresholds, stop - start, start, duplicates, repeats)
+            yield _packed(joined(own, start - chunks[a][0]), thresholds, stop - start, start, duplicates, repeats)
             del own
         dealt.let_go(slice(r, None, len(runs) - 1))
 
@@ -148,15 +147,11 @@ def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple
     return rows.at(order), ends.tolist()
 
 
-def _of_block(parts: list[tuple[Column, ...]], start: int) -> AnswerRows:
-    """The rows of a block, its people counted from 0."""
-    rows = joined([AnswerRows(*part) for part in parts])  # type: ignore[arg-type]
-    return rows._replace(person=rows.person - np.int32(start))
-
-
-def joined(parts: list[AnswerRows]) -> AnswerRows:
-    nobody = AnswerRows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
-    return AnswerRows(*_joined(parts or [nobody]))  # type: ignore[arg-type]
+def joined(parts: Sequence[tuple[Column, ...]], first: int) -> AnswerRows:
+    """The rows together, their people counted from the first."""
+    nobody = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+    person, *others = _joined(parts or [nobody])
+    return AnswerRows(person - np.int32(first), *others)  # type: ignore[operator, arg-type]
 
 
 def _packed(
@@ -214,8 +209,7 @@ def _entries(
 
 
 def _keys(rows: AnswerRows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
-    """Person, slot and option as one number, narrow if it can be: sorting that is twice as fast; and the bits of the
-    latter two."""
+    """Person, slot and option as one number, of 32 bits if it can be (sorted twice as fast); bits of the latter two."""
     slot_bits = max(int(rows.slots.max(initial=1)).bit_length(), bits)
     low = 0 if rows.options is None else 8
     dtype = np.dtype(np.uint32 if n_persons.bit_length() + slot_bits + low <= 32 else np.uint64)
@@ -243,8 +237,7 @@ Column = NDArray[Any] | None
 
 
 class SpillColumns:
-    """Pieces of several columns each, in order, some mapped from a file where memory does not suffice; a column that is
-    absent is None in every piece."""
+    """Pieces of several columns, in order, mapped from a file where memory does not suffice; None if absent."""
 
     def __init__(self, allowed: Budget | None = None) -> None:
         self._budget = allowed or budget()

@@ -238,8 +238,7 @@ class Responses:
 
     @cached_property
     def pair_work(self) -> float:
-        """Pairs of answers of the same person, over all people: the work of what looks at pairs. Infinite where answers
-        are only added up."""
+        """Pairs of answers of the same person, over all people; infinite where answers are only added up."""
         return float(self.entries.sum(pair_work, self.thresholds))
 
     @cached_property

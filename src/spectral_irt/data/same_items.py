@@ -54,8 +54,7 @@ class SharedSet:
 
 @dataclass(frozen=True, eq=False)
 class SharedSets:
-    """The sets of items that many people answered; the other people, if any; and the set of each person, -1 for the
-    rest."""
+    """Sets of items that many people answered; the other people, if any; the set of each person, -1 for the rest."""
 
     sets: tuple[SharedSet, ...]
     rest: Responses | None

@@ -72,8 +72,7 @@ class Budget:
         self._kept: set[int] = set()  # the arrays whose memory is counted, by their id
 
     def needed(self, *, persons: int, items: int, threads: int, answers: int, fit: bool = True) -> int:
-        """Bytes without which nothing can be done: the program, tables of people and items, and what comes to more,
-        the work of its threads on blocks or the matrices of a fit."""
+        """Bytes without which nothing can be done: program, tables, and the larger of work on blocks and matrices."""
         work = threads * WORK * min(answers, BLOCK)
         matrices = 0 if not fit else SQUARE * items**2 if items <= DENSE_ITEMS else DRAWS * items
         return PROGRAM + max(work, matrices) + 250 * persons + 500 * items

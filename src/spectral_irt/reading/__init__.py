@@ -367,8 +367,7 @@ def scoring_of(
     unused: str | None = None,
     **options: Any,
 ) -> Scoring:
-    """How to score, every option checked; the key may be a file. Without an option that decides whether answers are
-    ordered, that is undecided."""
+    """How to score, every option checked; undecided where no option says whether answers are ordered."""
     graded = unused is not None or any(several(options.get(name)) for name in ("recode", "reverse", "span", "groups"))
     scored = key is not None or any(options.get(name) is not None for name in ("correct", "threshold", "above_mean"))
     undecided = ordered is None and not (graded or scored)

@@ -39,8 +39,7 @@ PATIENCE = 60  # seconds that a site may be silent
 
 
 class Format(NamedTuple):
-    """A kind of file: how names of such files end, the module whose `open_table(file)` opens them (none for packed
-    answers, which are no table), and how the files begin."""
+    """A kind of file: endings, the module whose `open_table(file)` opens it (none: no table), and first bytes."""
 
     endings: tuple[str, ...]
     module: str | None

@@ -177,8 +177,7 @@ def together(parts: Sequence[ItemColumns]) -> ItemColumns:
 def choose_columns(
     table: Table, candidates: Sequence[int], items: Sequence[Any], scoring: Scoring, every_row: bool
 ) -> tuple[list[int], ItemColumns]:
-    """The positions of the items among these columns, and what there is to say, by the values of the first rows or of
-    every row; `items` were named, if any."""
+    """Positions of the items among these columns, and what to say of them, by the first rows or by every row."""
     names = [item_label(table.columns[k]) for k in candidates]
     if items:
         kept: Any = named(items, names)

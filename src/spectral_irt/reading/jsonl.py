@@ -85,8 +85,7 @@ def _apart(file: File, field: str, objects: Numbered, number: int, start: Number
 
 
 def open_table(file: File) -> Table:
-    """A JSON-lines file as a table, whose columns are the fields; with two more where answers are in an object: the
-    number of the person, and the item."""
+    """Fields as columns; two more where answers are in an object: the number of the person, and the item."""
     start = next((found for found, _ in _objects(file, HEAD_BYTES) if found), None)
     if start is None:
         raise ReadError(f"{file.name} holds nothing but blank lines.")

@@ -179,8 +179,7 @@ class LongTables:
     items: LabelCodes = field(default_factory=LabelCodes)
 
     def _kinds(self, role: str) -> tuple[bool, bool]:
-        """Whether the labels are text in some table, and then in all; and whether they become integers at the end when
-        all are whole numbers."""
+        """Whether labels are text in some table, and then in all; and whether whole numbers become integers."""
         columns = [(table, getattr(layout, role)) for table, layout in self.tables]
         is_text = not all(is_whole(table.dtypes[k]) for table, k in columns)
         return is_text, not is_text or all(table.is_loose(k) for table, k in columns)

@@ -25,9 +25,9 @@ ELSEWHERE = (
 )
 
 
-# polars decodes far ahead of what is used, and no further than the end of a window. To begin inside a row group takes
-# time, so that there are few windows; a row group has about as many rows as the smallest. A piece is small beside all.
-WINDOWS, WINDOW_ROWS = 8, 1 << 18
+# polars decodes far ahead of what is used, and no further than the end of a window. To begin one takes time, so that
+# there are few, and none in a long file, where what is decoded ahead is small beside the rest; as is a piece.
+WINDOWS, WINDOW_ROWS, LONG = 8, 1 << 18, 1 << 22
 PIECES, LEAST_ROWS = 32, 75_000
 
 
@@ -65,7 +65,8 @@ def open_table(file: File) -> Table:
         seen = 0
         with polars_errors_named(file.name, remedy):
             chosen = lazy.select(pl.nth(list(columns)))
-            window = n_rows if file.uri is not None else max(WINDOW_ROWS, -(-n_rows // WINDOWS))
+            whole = file.uri is not None or n_rows > LONG
+            window = n_rows if whole else max(WINDOW_ROWS, -(-n_rows // WINDOWS))
             for start in range(0, n_rows, window):
                 for batch in chosen.slice(start, window).collect_batches(chunk_size=size, maintain_order=True):
                     seen += batch.height

@@ -108,7 +108,7 @@ def read_people(
     return read_one(path, "a table of people", read, sheet=sheet, sheet_option="group_sheet", encoding=encoding)
 
 
-def read_item_properties(path: str, *, sheet: str | int | None = None) -> People:
+def read_item_properties(path: str) -> People:
     """All columns of a table with a row for each item, which its column `item` names, or else the first."""
 
     def read(table: Table) -> People:
@@ -120,7 +120,7 @@ def read_item_properties(path: str, *, sheet: str | int | None = None) -> People
         about = PersonColumns([names[k] for k in places], table.name, ("item", "items"))
         return _rows_about(table, label, places, about)
 
-    return read_one(path, "a table of items", read, sheet=sheet, sheet_option="item_covariates")
+    return read_one(path, "a table of items", read, sheet_option="item_covariates")
 
 
 def _rows_about(table: Table, label: int, places: list[int], about: PersonColumns) -> People:

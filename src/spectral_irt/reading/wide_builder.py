@@ -40,6 +40,7 @@ from spectral_irt.reading.frame import (
 from spectral_irt.reading.item_columns import check_named, together
 from spectral_irt.reading.long_builder import LongTables, long_responses
 from spectral_irt.reading.side_tables import PersonColumns
+from spectral_irt.text import count
 
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now
 TOTALS = ("total", "totals", "grand total", "sum", "mean", "average")  # what people call a last row that is no person
@@ -106,8 +107,7 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
 
 
 def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tuple[Table, Long]:
-    """The layout with the columns of the facets; a wide table, a row for each person and rater, is made long: the
-    columns that are no items, then the item and the answer."""
+    """The layout with the facets; a wide table is made long: the columns that are no items, then item and answer."""
     facets: tuple[Any, ...] = tuple(table.position("facet", name) for name in asked.facets)
     if isinstance(layout, Long):
         return table, replace(layout, facets=facets)
@@ -286,17 +286,13 @@ class WideBuilder:
             self._n_packed = len(self._labels)
 
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
-        how, kind = "say `duplicates='first' or 'last'` to keep one answer", ("item", "items")
-        remedy = f"Rename them, or {how} of each person."
+        how = "say `duplicates='first' or 'last'` to keep one answer"
+        kind, remedy = "item", f"Rename them, or {how} of each person."
         if self._people_down:
-            kind, remedy = (
-                ("person", "people"),
-                f"{how.capitalize()} to each item; or `facet=`, the column that says who",
-            )
-            remedy += " rated, if these are ratings."
-        who = f"1 {kind[0]} has" if len(twice) == 1 else f"{len(twice):,} {kind[1]} have"
-        source = self._options.source
-        return DuplicateResponseError(f"{source}: {who} more than one row: {listed(twice.to_list())}. {remedy}")
+            ratings = "`facet=`, the column that says who rated, if these are ratings"
+            kind, remedy = "person", f"{how.capitalize()} to each item; or {ratings}."
+        who = f"{self._options.source}: {count(len(twice), kind)} {'has' if len(twice) == 1 else 'have'}"
+        return DuplicateResponseError(f"{who} more than one row: {listed(twice.to_list())}. {remedy}")
 
 
 def _joined(labels: list[pl.Series]) -> pl.Series:
