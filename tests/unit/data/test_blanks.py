@@ -158,4 +158,5 @@ def test_without_a_key_answers_take_no_more_room():
     assert not found.raw.options
     keyed = Responses.from_wide([["A", "B"], ["B", "B"]], key={0: "A", 1: "B"})
     assert keyed.blocks[0].options.itemsize == 1
+    assert keyed.take_items([0]).blocks[0].options.tolist() == [1, keyed.raw.options.index("B")]  # 1: that of the key
     assert keyed.digest() == Responses.from_wide([[1, 1], [0, 1]]).digest()

@@ -145,6 +145,10 @@ def test_an_item_answered_alike_by_all():
     answers = Responses.from_wide([[0, 1, 3], [2, 1, 3], [1, 1, 3]], ordered=True)
     assert answers.thresholds.max_score.tolist() == [2, 1, 1]
     np.testing.assert_array_equal(answers.to_dense(), [[0, 1, 1], [2, 1, 1], [1, 1, 1]])
+    answers = Responses.from_wide([[1, 1, 3], [3, 1, 3], [2, 1, 3]], ordered=True)  # the lowest of the table is 1
+    np.testing.assert_array_equal(answers.to_dense(), [[0, 0, 1], [2, 0, 1], [1, 0, 1]])
+    (note,) = Responses.from_wide([[1, 2], [2, 1], [3, 3]], ordered=True).notes
+    assert (note.code, "The lowest category is 1;" in note.sentence) == ("categories_shifted", True)
 
 
 def test_a_category_of_dropped_answers_only_is_not_there():
