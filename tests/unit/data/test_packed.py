@@ -285,7 +285,7 @@ def mutated(rng, parts, record):
 def test_whatever_is_changed_is_an_error_in_a_sentence(either, file):
     either.save(file)
     whole, refused = file.read_bytes(), 0
-    for seed in range(400):
+    for seed in range(250):
         rng = np.random.default_rng(seed)
         file.write_bytes(written(whole, partial(mutated, rng)))
         try:
@@ -296,7 +296,7 @@ def test_whatever_is_changed_is_an_error_in_a_sentence(either, file):
             (si.SpectralRasch() if found.thresholds.binary else si.SpectralPartialCredit()).fit(found)
         except SpectralIrtError:
             refused += 1
-    assert refused > 100
+    assert refused > 60
 
 
 def test_entries_that_are_no_answers(rated, file):

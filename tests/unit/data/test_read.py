@@ -177,6 +177,12 @@ def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path, size, monkeypatch):
     assert responses.items.tolist() == ["q\r\n1"]
 
 
+def test_the_head_of_a_table_with_many_columns(tmp_path, monkeypatch):
+    whole = read(save(WIDE, tmp_path / "a.parquet"))
+    monkeypatch.setattr("spectral_irt.reading.parquet.HEAD_COLUMNS", 2)
+    assert read(tmp_path / "a.parquet").digest() == whole.digest()
+
+
 @pytest.mark.parametrize("format", ["long", "wide"])
 def test_a_file_that_changes_while_it_is_read(tmp_path, format):
     file = tmp_path / "a.csv"
