@@ -109,6 +109,14 @@ def _asked(rows: PeopleRows, what: str, *args: Any) -> Any:
     return getattr(rows, what)(*args)
 
 
+def _cross(
+    rows: PeopleRows, tables: Any, columns: sparse.csr_array, design: sparse.csr_array
+) -> tuple[Floats, sparse.csr_array]:
+    factors = rows.factors(tables).matrix
+    own = sparse.csr_array(factors @ columns)
+    return own.multiply(own).sum(axis=0), sparse.csr_array(own.T @ sparse.csr_array(factors @ design))
+
+
 def _signed(rows: PeopleRows, seed: np.random.SeedSequence, tables: Any, columns: int, design: Any) -> Floats:
     return signed(rows.scores(tables).matrix, seed, columns, design)
 
@@ -162,6 +170,12 @@ class Point:
         """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two."""
         own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
         return sparse.csr_array(own - self.rows.sum(_asked, "factor_gram", self.tables, False, design))
+
+    def of_columns(self, columns: sparse.csr_array, design: sparse.csr_array) -> tuple[Floats, sparse.csr_array]:
+        """For further columns B: the diagonal of B' H B, and B' H A."""
+        square, cross = self.rows.sum(_cross, self.tables, columns, design)
+        inner = sparse.csr_array(columns.T @ block_diagonal(self.layout, self.inner))
+        return (inner @ columns).diagonal() - square, sparse.csr_array(inner @ design - cross)
 
     @property
     def scored(self) -> Prepared:

@@ -93,28 +93,26 @@ class _Tree:
         from scipy.sparse.csgraph import breadth_first_order, connected_components
 
         ground = n_levels + int(parts.max()) + 1  # fixed levels hang on it
+        top, n = ground + 1, len(level)  # above a root of each tree; the row `n` is that of edges that say nothing
         heads, tails = np.concatenate([level, tied]), np.concatenate([n_levels + parts, np.full(len(tied), ground)])
-        edge = np.arange(len(heads))
-        _, first = np.unique(heads * np.int64(ground + 1) + tails, return_index=True)
-        graph = sparse.csr_array((edge[first] + 1, (heads[first], tails[first])), shape=(ground + 1, ground + 1))
-        graph = sparse.csr_array(graph + graph.T)
-        _, part = connected_components(graph, directed=False)
-        order = np.argsort(part == part[ground], kind="stable")  # that of the ground is the last
-        names = np.unique(part[order], return_index=True)
-        rank = np.empty(len(names[0]), dtype=np.int64)
-        rank[names[0][np.argsort(names[1])]] = np.arange(len(names[0]))
-        part = rank[part]
-        potential = np.zeros((ground + 1, a.shape[1]))
-        roots = np.full(int(part.max()) + 1, -1)
-        roots[part[::-1]] = np.arange(ground + 1)[::-1]
-        roots[part[ground]] = ground
-        for root in roots:
-            reached, before = breadth_first_order(graph, root, directed=False)
-            for node in reached[1:]:
-                row = graph[before[node], node] - 1
-                step = a[[row]].toarray().ravel() if row < len(level) else 0.0
-                potential[node] = potential[before[node]] + (step if node >= n_levels else -step)
-        return cls(potential, part, int(part.max()))
+        row = np.append(np.arange(n), np.full(len(tied), n))
+        _, first = np.unique(heads * np.int64(top) + tails, return_index=True)
+        graph = sparse.csr_array((row[first] + 1, (heads[first], tails[first])), shape=(top + 1, top + 1))
+        part = connected_components(graph, directed=False)[1][:top]
+        part = np.unique(np.where(part == part[ground], top, part), return_inverse=True)[1].ravel()  # its own is last
+        roots = np.unique(part, return_index=True)[1]
+        roots[-1] = ground
+        above = (np.full(len(roots), n + 1), (np.full(len(roots), top), roots))
+        graph = sparse.csr_array(graph + graph.T + sparse.csr_array(above, shape=graph.shape))
+        before = breadth_first_order(graph, top)[1]
+        before[top] = top
+        row = np.append(graph[before[:-1], np.arange(top)] - 1, n)
+        potential = sparse.csr_array(sparse.vstack([a, sparse.csr_array((1, a.shape[1]))]))[row].toarray()
+        potential[:n_levels] *= -1
+        while (before != top).any():  # each has what leads to a node above it, and then what that has
+            potential += potential[before]
+            before = before[before]
+        return cls(potential[:top], part, int(part.max()))
 
 
 def subsets(directions: Floats) -> Ints:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -196,6 +197,13 @@ class Newton:
         assert self.design is not None
         return self.point.of_parameters(self.design)
 
+    def changed(self, **fields: Any) -> Newton:
+        """With other fields, where A' H A stays what it is: as often as it is asked for, it is summed once."""
+        new = replace(self, **fields)
+        if "matrix" in self.__dict__:
+            new.__dict__["matrix"] = self.matrix
+        return new
+
     @cached_property
     def dense_inverse(self) -> Floats:
         """Of A' H A and the prior: 0 for fixed parameters, and along the `levels`."""
@@ -360,7 +368,7 @@ def newton(
         return replace(here, move=last_move)
     if tol is not None:
         return replace(here, move=last_move)
-    return replace(here, beta=eta if design is None else design @ eta, eta=eta, move=move * share)
+    return here.changed(beta=eta if design is None else design @ eta, eta=eta, move=move * share)
 
 
 def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Floats) -> bool:
@@ -375,7 +383,7 @@ def _aimed(here: Newton, likelihood: Likelihood | ExactLikelihood) -> tuple[Newt
     """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
     point = here.point
     if here.ridge and here.evaluations < SETTLING:
-        here = replace(here, ridge=here.ridge.renewed(here.eta, here.matrix.diagonal()))
+        here = here.changed(ridge=here.ridge.renewed(here.eta, here.matrix.diagonal()))
     for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
         pulled = here.pull()
         step = here.solve(pulled, SOLVED if likelihood.fine or here.layout.binary else ROUGHLY)

@@ -257,15 +257,19 @@ class DesignMatrix:
     def term(self, name: str) -> Term:
         return next(term for term in self.terms if term.name == name)
 
+    def largest(self, most: int) -> slice | None:
+        """Where there are more parameters: the columns of the largest term with a single one in each row."""
+        if self.matrix.shape[1] <= most:
+            return None
+        return max((term for term in self.terms if term.weight is not None), key=lambda term: term.size).columns
+
     def open_directions(self, parts: Ints) -> tuple[Floats, dict[str, Ints]]:
         """The directions that are left open, and for each facet which of its levels can be compared.
 
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
-        size, largest = self.matrix.shape[1], None
-        if size > DENSE_PARAMETERS // 2:  # the largest term with a single one in each row
-            largest = max((term for term in self.terms if term.weight is not None), key=lambda term: term.size).columns
-        levels = unidentified(self.matrix, parts, self.fixed, largest)
+        size = self.matrix.shape[1]
+        levels = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
         found, main = levels, ~self.of_columns(lambda term: term.interaction)
         if not main.all():
             own = unidentified(sparse.csr_array(self.matrix[:, np.flatnonzero(main)]), parts, self.fixed[main])

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.information import Point
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.facets import Facets
@@ -32,6 +32,7 @@ FLAT, STEEP = 0.7, 1.3  # slopes beyond which ratings crowd in the middle, or at
 SURE = 3.0  # standard errors
 FAR = 1.0  # logits from the mean of the raters
 FEW = 10  # ratings
+ROWS = 2_000  # interactions at a time
 
 
 def facet_table(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
@@ -118,13 +119,14 @@ def interactions(
 
     One row for each combination: `bias` in logits (more severe there than the rater is elsewhere, one Newton step),
     `se`, `z`, `p`, and `p_holm` over all of them; the most certain first. Nothing is fitted again: the information
-    that the other parameters take up is taken off.
+    that the parameters of the model take up is subtracted.
     """
     facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
-    a = LinearDesign().of(responses).matrix
+    design = LinearDesign().of(responses)
+    a = design.matrix
     point = Likelihood(responses, beta, fine=True).at(beta)
-    inverse = np.linalg.pinv(point.of_parameters(a).toarray(), rcond=1e-10, hermitian=True)
+    matrix = point.of_parameters(a)
     if groups is None:
         pairs, cell = np.unique(np.stack([code, facets.item], axis=1), axis=0, return_inverse=True)
         score, own, cross = _beside(point, a, cell.ravel())
@@ -133,10 +135,11 @@ def interactions(
         known = [label for label in dict.fromkeys(groups.tolist()) if label is not None]
         some = [responses.take_persons(groups == label) for label in known]
         parts = [_beside(Likelihood(one, beta, fine=True).at(beta), a, code) for one in some]
-        score, own, cross = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        score, own = (np.concatenate([part[k] for part in parts]) for k in range(2))
+        cross = sparse.csr_array(sparse.vstack([part[2] for part in parts]))
         second, other = np.repeat(np.array(known, dtype=object), len(labels)), "group"
         first = np.tile(labels, len(known))
-    left = own - np.einsum("ij,ij->i", cross @ inverse, cross)
+    left = own - _taken_up(matrix, cross, design.largest(DENSE_PARAMETERS))
     good = left > 1e-6 * np.maximum(own, 1e-12)
     with np.errstate(divide="ignore", invalid="ignore"):
         bias, se = np.where(good, score / left, np.nan), np.where(good, 1 / np.sqrt(left), np.nan)
@@ -147,13 +150,41 @@ def interactions(
     return {key: values[order] for key, values in columns.items()}
 
 
-def _beside(point: Point, a: sparse.csr_array, code: Ints) -> tuple[Floats, Floats, Floats]:
+def _beside(point: Point, a: sparse.csr_array, code: Ints) -> tuple[Floats, Floats, sparse.csr_array]:
     """The score of a column for each code of the virtual items, its information, and that with the parameters."""
-    layout, n = point.layout, int(code.max()) + 1
+    layout = point.layout
     where = (np.arange(layout.n_entries), code[layout.item])
-    c = sparse.csr_array((np.ones(layout.n_entries), where), shape=(layout.n_entries, n))
-    whole = point.of_parameters(sparse.csr_array(sparse.hstack([c, a])))
-    return c.T @ point.gradient, whole.diagonal()[:n], whole[:n, n:].toarray()
+    c = sparse.csr_array((np.ones(layout.n_entries), where), shape=(layout.n_entries, int(code.max()) + 1))
+    return c.T @ point.gradient, *point.of_columns(c, a)
+
+
+def _taken_up(matrix: sparse.csr_array, cross: sparse.csr_array, many: slice | None) -> Floats:
+    """The information on each row of `cross` that the parameters take up: the diagonal of X M^-1 X'.
+
+    `many` are levels of a facet beside which the other parameters are few. Any two of them share few people, so that
+    their part D - N of M, D its diagonal, has about the inverse D^-1 + D^-1 N D^-1 + D^-1 N D^-1 N D^-1.
+    """
+    some = np.zeros(matrix.shape[0], dtype=bool)
+    some[many or slice(0)] = True
+    levels, rest = np.flatnonzero(some), np.flatnonzero(~some)
+    part, between = matrix[levels][:, levels], matrix[levels][:, rest].toarray()
+    size = part.diagonal()
+    scale = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
+    near = sparse.csr_array(sparse.diags_array(size) - part)
+    solved = scale[:, None] * between
+    for _ in range(2):
+        solved = scale[:, None] * (between + near @ solved)
+    inverse = np.linalg.pinv(matrix[rest][:, rest].toarray() - between.T @ solved, rcond=1e-10, hermitian=True)
+    taken = []
+    for start in range(0, cross.shape[0], ROWS):
+        rows = cross[start : start + ROWS]
+        own = rows[:, levels]
+        scaled = own.multiply(scale)
+        onward = sparse.csr_array(scaled @ near)
+        x = rows[:, rest].toarray() - own @ solved
+        by_levels = scaled.multiply(own + onward).sum(axis=1) + onward.multiply(onward) @ scale
+        taken.append(by_levels + np.einsum("ij,ij->i", x @ inverse, x))
+    return np.concatenate(taken)
 
 
 def facet_findings(table: Columns, name: str) -> list[Finding]:

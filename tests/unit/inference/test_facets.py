@@ -171,3 +171,19 @@ def test_errors_of_people_allow_for_those_of_severities():
     alone = with_severities(found, responses, made.thresholds, few).se[some] ** 2
     expected = found.se[some] ** 2 + slopes**2 @ few.spread
     np.testing.assert_allclose(alone, expected, rtol=1e-4)
+
+
+def test_interactions_among_many_raters_are_about_those_of_the_whole_information(monkeypatch):
+    rng = np.random.default_rng(5)
+    responses, *_ = simulated([rng.choice(60, 3, replace=False).tolist() for _ in range(300)], 4, 3, seed=8)
+    calibration = si.SpectralPartialCredit().fit(responses).calibration_
+    whole = interactions(calibration, responses, "rater")
+    monkeypatch.setattr("spectral_irt.inference.facets.DENSE_PARAMETERS", 0)
+    each = interactions(calibration, responses, "rater")
+    key = lambda table: np.lexsort((table["item"], table["rater"]))  # noqa: E731
+    np.testing.assert_allclose(each["se"][key(each)], whole["se"][key(whole)], rtol=0.03)
+    np.testing.assert_allclose(each["z"][key(each)], whole["z"][key(whole)], rtol=0.03, atol=1e-9)
+    groups = np.array(["a", "b"] * 150, dtype=object)
+    each, monkeypatch = interactions(calibration, responses, "rater", groups), monkeypatch.undo()
+    whole = interactions(calibration, responses, "rater", groups)
+    np.testing.assert_allclose(np.sort(each["z"]), np.sort(whole["z"]), rtol=0.03, atol=0.01)
