@@ -61,15 +61,22 @@ def common_items(groups: int, own: int, common: int) -> np.ndarray:
 
 def ratings(meets: list[list[int]], severity: np.ndarray, thresholds: np.ndarray, theta: np.ndarray, rng: Rng) -> Any:
     """Each person is rated by the raters of `meets` on all items: responses with the facets item and rater."""
-    n_items = len(thresholds)
+    who = np.repeat(np.arange(len(meets)), [len(own) for own in meets])
+    logit = (theta[who] - severity[np.concatenate(meets)])[:, None, None] - thresholds
+    x = categories(rng, logit).astype(int).ravel()
+    return rated(meets, len(severity), thresholds.shape[1], x)
+
+
+def rated(meets: list[list[int]], n_raters: int, highest: int, x: np.ndarray) -> Any:
+    """Responses with the facets item and rater: `x` has all items of a person's first rater, then of the next."""
+    n_items = len(x) // sum(map(len, meets))
     who = np.repeat(np.arange(len(meets)), [n_items * len(own) for own in meets])
     rater = np.concatenate([np.repeat(own, n_items) for own in meets])
     item = np.tile(np.arange(n_items), sum(map(len, meets)))
-    x = categories(rng, (theta[who] - severity[rater])[:, None] - thresholds[item]).astype(int)
     pairs, place = np.unique(np.stack([item, rater], axis=1), axis=0, return_inverse=True)
-    levels = tuple(np.arange(n).astype(object) for n in (n_items, len(severity)))
+    levels = tuple(np.arange(n).astype(object) for n in (n_items, n_raters))
     facets = Facets(("item", "rater"), levels, pairs)
-    layout = Thresholds(np.full(len(pairs), thresholds.shape[1]))
+    layout = Thresholds(np.full(len(pairs), highest))
     persons = np.arange(len(meets)).astype(object)
     drawn = Responses.from_codes(who, place.ravel(), x, persons=persons, items=facets.labels(), thresholds=layout)
     return replace(drawn, facets=facets)

@@ -63,19 +63,27 @@ def _several(default: tuple[Any, ...], text: str) -> list[Any]:
     return found
 
 
-def averages(one: Callable[[int], Mapping[str, Any]], seeds: Iterable[int]) -> Row:
-    """The mean of each measure over the seeds, without those that a data set does not have."""
+def averages(one: Callable[[int], Mapping[str, Any]], seeds: Iterable[int], errors: Sequence[str] = ()) -> Row:
+    """The mean of each measure over the seeds, without those that a data set does not have; and of some, its error."""
     found = [one(seed) for seed in seeds]
     columns = dict.fromkeys(name for row in found for name in row)
     values = {name: np.array([row.get(name, np.nan) for row in found], dtype=float) for name in columns}
-    return {name: float(np.nanmean(x)) if np.isfinite(x).any() else np.nan for name, x in values.items()}
+    row: Row = {}
+    for name, x in values.items():
+        row[name] = float(np.nanmean(x)) if np.isfinite(x).any() else np.nan
+        if name in errors:
+            row[f"{name}, s.e."] = float(np.nanstd(x, ddof=1) / np.sqrt(np.isfinite(x).sum())) if len(x) > 1 else np.nan
+    return row
 
 
 def study(
-    title: str, cases: Iterable[tuple[Row, Callable[[int], Mapping[str, Any]]]], asked: argparse.Namespace
+    title: str,
+    cases: Iterable[tuple[Row, Callable[[int], Mapping[str, Any]]]],
+    asked: argparse.Namespace,
+    errors: Sequence[str] = (),
 ) -> list[Row]:
-    """A row for each case: its name beside the averages over replicates."""
-    rows = (labels | averages(one, asked.seeds) for labels, one in cases)
+    """A row for each case: its name beside the averages over replicates, with standard errors of those in `errors`."""
+    rows = (labels | averages(one, asked.seeds, errors) for labels, one in cases)
     return show(f"{title}: {asked.replicates} replicates", rows, asked)
 
 

@@ -1,25 +1,45 @@
 """Ratings: are severities, thresholds and adjusted measures of persons as sure as their standard errors say?
 
-    python benchmarks/raters.py [--replicates 20] [--designs crossed,spiral]
+    python benchmarks/raters.py [--parts coverage,assignment,size] [--replicates 20] [--designs ...] [--times 1]
 
 Five items in four categories, raters whose severities have a standard deviation of 0.6 logits; new ones, new persons
-and new ratings in every replicate. The columns are the coverage of 95% intervals of severities, of the items'
-thresholds and of persons' measures (Warm's), adjusted for the severity of their raters, without extreme scores; and
-the slopes of severities and measures on the truth.
+and new ratings in every replicate.
+
+    coverage    of 95% intervals of severities, of the items' thresholds and of persons' measures (Warm's, of everybody:
+                leaving out extreme scores selects on the outcome, and flattens the slope by itself); the slopes of
+                estimates on the truth, with their standard errors over replicates; and that of persons' measures where
+                severities and thresholds are known: what a perfect estimate of these could reach
+    assignment  of the second rater by lot, by an earlier test, or by the first rating, which breaks the conditional
+                likelihood: how much more severe raters of the better half seem than those of the others
+    size        CPU seconds and memory of 36,000 persons x 11,000 raters x 9 items of five categories, 4 raters a
+                person; `--times 10` is ten times that. "fit": read and fit with standard errors, "everything": the
+                command with all its tables; `--memory 1GB` gives a budget
 """
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import draws
 import harness
 import spectral_irt as si
+from spectral_irt.persons.abilities import abilities
 
 ITEMS, CATEGORIES = 5, 4
+SLOPES = ("slope of severities", "slope of thresholds", "slope of persons", "slope of persons, all else known")
+FIT = """
+import sys, spectral_irt as si
+if sys.argv[2:]:
+    si.set_memory(*sys.argv[2:])
+si.SpectralPartialCredit().fit(si.read(sys.argv[1], facets="rater"))
+"""
 
 
 def two_each(rng: draws.Rng, people: int = 300, raters: int = 12) -> list[list[int]]:
@@ -47,34 +67,110 @@ DESIGNS: dict[str, Any] = {
     "four groups of three raters linked by ten people": lambda rng: nested(),
     "ten raters and two severe ones of eight people each": few_by_severe,
 }
+CHOSEN = ("by lot", "by an earlier test", "by the first rating")
 
 
-def replicate(design: str, seed: int) -> dict[str, float]:
+def drawn_thresholds(rng: draws.Rng, items: int = ITEMS, categories: int = CATEGORIES) -> np.ndarray:
+    beta = np.sort(rng.normal(size=(items, categories - 1)), axis=1)
+    return beta - beta.mean()
+
+
+def slope(truth: np.ndarray, found: np.ndarray) -> float:
+    return float(np.polyfit(truth, found, 1)[0])
+
+
+def coverage(design: str, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, 7])
     meets = DESIGNS[design](rng)
     severity = rng.normal(0, 0.6, 1 + max(map(max, meets)))
     if "severe" in design:
         severity[-2:] = 2.0
     severity -= severity.mean()
-    beta = np.sort(rng.normal(size=(ITEMS, CATEGORIES - 1)), axis=1)
-    beta -= beta.mean()
-    theta = rng.normal(0, 1.2, len(meets))
+    beta, theta = drawn_thresholds(rng), rng.normal(0, 1.2, len(meets))
     responses = draws.ratings(meets, severity, beta, theta, rng)
     fit = si.SpectralPartialCredit().fit(responses)
     found, items = fit.calibration_.facets.of["rater"], fit.calibration_.facets.items
-    persons = fit.analyse(responses).persons()
-    told = persons["score"].is_between(0, persons["max_score"], closed="none").to_numpy()
-    measure, se = (persons[name].to_numpy()[told] for name in ("ability", "se"))
+    persons = fit.analyse(responses).abilities()
+    item, rater = responses.facets.codes.T
+    known = abilities(responses, (beta[item] + severity[rater][:, None]).ravel())
+    slopes = [slope(severity, found.severity), slope(beta.ravel(), items.thresholds)]
+    slopes += [slope(theta, persons.ability), slope(theta, known.ability)]
     return {
         "severities": float(np.mean(np.abs(found.severity - severity) < 1.96 * found.se)),
         "thresholds": float(np.mean(np.abs(items.thresholds - beta.ravel()) < 1.96 * items.threshold_se)),
-        "persons": float(np.mean(np.abs(measure - theta[told]) < 1.96 * se)),
-        "slope of severities": float(np.polyfit(severity, found.severity, 1)[0]),
-        "slope of persons": float(np.polyfit(theta[told], measure, 1)[0]),
+        "persons": float(np.mean(np.abs(persons.ability - theta) < 1.96 * persons.se)),
+        **dict(zip(SLOPES, slopes, strict=True)),
     }
 
 
+def assignment(chosen: str, seed: int, people: int = 300) -> dict[str, float]:
+    """The first rater is one of six by lot; the second one of three for the better half, or of three for the others."""
+    rng = np.random.default_rng([seed, 11])
+    severity = rng.normal(0, 0.6, 12)
+    severity -= severity.mean()
+    beta, theta = drawn_thresholds(rng), rng.normal(0, 1.2, people)
+    raters = np.stack([rng.integers(0, 6, people), rng.integers(6, 9, people), rng.integers(9, 12, people)], axis=1)
+    x = draws.categories(rng, (theta[:, None] - severity[raters])[:, :, None, None] - beta).astype(int)
+    half = {"by lot": rng.random(people), "by an earlier test": theta + rng.normal(0, 0.6, people)}
+    half["by the first rating"] = x[:, 0].sum(axis=1) + 1e-6 * rng.random(people)
+    second = np.where(half[chosen] > np.median(half[chosen]), 1, 2)
+    seen = np.stack([np.zeros(people, dtype=int), second], axis=1)
+    who = np.arange(people)[:, None]
+    responses = draws.rated(raters[who, seen].tolist(), 12, CATEGORIES - 1, x[who, seen].ravel())
+    found = si.SpectralPartialCredit().fit(responses).calibration_.facets.of["rater"]
+    error = found.severity - severity
+    return {
+        "severities": float(np.mean(np.abs(error) < 1.96 * found.se)),
+        "raters of the better half, too severe by": float(error[6:9].mean() - error[9:].mean()),
+    }
+
+
+def write(path: Path, times: int) -> int:
+    """The table of the size, a row for each rating; how many there are."""
+    rng = np.random.default_rng(31)
+    people, n_raters, n_items, each = 36_000 * times, 11_000 * times, 9, 4
+    severity, beta = rng.normal(0, 0.5, n_raters), drawn_thresholds(rng, n_items, 5)
+    tables = []
+    for start in range(0, people, 6_000):
+        person = np.arange(start, min(start + 6_000, people))
+        # Four raters a person that differ: one from each quarter.
+        raters = rng.integers(0, n_raters // each, (len(person), each)) + np.arange(each) * (n_raters // each)
+        logit = (rng.normal(0, 1.2, len(person))[:, None] - severity[raters])[:, :, None, None] - beta
+        x = draws.categories(rng, logit)
+        columns = (person[:, None, None], np.arange(n_items), raters[:, :, None], x)
+        named = zip(("person", "item", "rater", "rating"), columns, strict=True)
+        tables.append(pl.DataFrame({name: np.broadcast_to(one, x.shape).ravel().astype("i4") for name, one in named}))
+    pl.concat(tables).write_parquet(path)
+    return people * each * n_items
+
+
+def size(times: int, memory: str) -> harness.Row:
+    with tempfile.TemporaryDirectory(prefix="raters-", dir="/var/tmp") as scratch:
+        path = Path(scratch) / "ratings.parquet"
+        row: harness.Row = {"ratings": write(path, times), "raters": 11_000 * times, "memory": memory or "no budget"}
+        command = [sys.executable, "-m", "spectral_irt", "fit", path, "--facet", "rater", "-q", "-o", f"{scratch}/out"]
+        budget = ["--memory", memory, "--spill", scratch] if memory else []
+        script = [sys.executable, "-c", FIT, path, *([memory, scratch] if memory else [])]
+        for what, argv in (("fit", script), ("everything", [*command, *budget])):
+            used = harness.command(argv)
+            row |= {f"{what} CPU s": used.cpu, f"{what} GB": used.memory / 1e9}
+    return row
+
+
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, replicates=20, designs=tuple(DESIGNS))
-    cases = [({"design": name}, partial(replicate, name)) for name in asked.designs]
-    harness.study("Coverage of 95% intervals of ratings", cases, asked)
+    asked = harness.arguments(
+        __doc__,
+        replicates=20,
+        parts=("coverage", "assignment", "size"),
+        designs=tuple(DESIGNS),
+        times=1,
+        memory="",
+    )
+    if "coverage" in asked.parts:
+        cases = [({"design": name}, partial(coverage, name)) for name in asked.designs]
+        harness.study("Coverage of 95% intervals of ratings", cases, asked, errors=SLOPES)
+    if "assignment" in asked.parts:
+        cases = [({"second rater": name}, partial(assignment, name)) for name in CHOSEN]
+        harness.study("Who is rated by whom", cases, asked)
+    if "size" in asked.parts:
+        harness.show("Thousands of raters", [size(asked.times, asked.memory)], asked)
