@@ -357,6 +357,7 @@ class Analysis(AnalysisOfRatings):
         """
         return ranking_columns(self.calibration, self.covariance(), by, top, seed=seed)
 
+    @of_items
     def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:
         """The same analysis with standard errors that allow for clusters of people, such as classrooms.
 

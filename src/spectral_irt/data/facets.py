@@ -39,6 +39,10 @@ class Facets:
         k = self.names.index(name)
         return self.levels[k], self.codes[:, k]
 
+    def n_parameters(self, thresholds: int) -> int:
+        """Of the design of items with so many thresholds each, and of every level of the others."""
+        return thresholds * len(self.items) + sum(map(len, self.levels[1:]))
+
     def take(self, chosen: Ints) -> Facets:
         return replace(self, codes=self.codes[chosen])
 

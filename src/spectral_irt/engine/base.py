@@ -57,7 +57,7 @@ class Engine(ABC):
     def keep(self, part: Any) -> Any:
         return part
 
-    def reserve(self, persons: int, items: int, answers: int) -> None:  # noqa: B027 -- most engines need not know
+    def reserve(self, **size: int) -> None:  # noqa: B027 -- most engines need not know
         """Told how large the work is, before it begins; an error if there is not enough memory for it."""
 
     def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
@@ -193,8 +193,8 @@ class LocalEngine(Engine):
     def keep(self, part: Any) -> Any:
         return budget().keep(part)
 
-    def reserve(self, persons: int, items: int, answers: int) -> None:
-        budget().reserve(persons=persons, items=items, threads=self.threads, answers=answers)
+    def reserve(self, **size: int) -> None:
+        budget().reserve(threads=self.threads, **size)
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""

@@ -71,15 +71,17 @@ class Budget:
         self._lock = RLock()  # a finalizer may run while it is held
         self._kept: set[int] = set()  # the arrays whose memory is counted, by their id
 
-    def needed(self, *, persons: int, items: int, threads: int, answers: int, fit: bool = True) -> int:
+    def needed(
+        self, *, persons: int, items: int, threads: int, answers: int, parameters: int | None = None, fit: bool = True
+    ) -> int:
         """Bytes without which nothing can be done: program, tables, and the larger of work on blocks and matrices."""
-        work = threads * WORK * min(answers, BLOCK)
-        matrices = 0 if not fit else SQUARE * items**2 if items <= DENSE_ITEMS else DRAWS * items
+        work, size = threads * WORK * min(answers, BLOCK), items if parameters is None else parameters
+        matrices = 0 if not fit else SQUARE * size**2 if size <= DENSE_ITEMS else DRAWS * size
         return PROGRAM + max(work, matrices) + 250 * persons + 500 * items
 
-    def reserve(self, *, persons: int, items: int, threads: int, answers: int, fit: bool = True) -> None:
+    def reserve(self, *, persons: int, items: int, threads: int, **more: Any) -> None:
         """Set aside what work on so many people and items takes; an error if that is more than there is."""
-        needed = self.needed(persons=persons, items=items, threads=threads, answers=answers, fit=fit)
+        needed = self.needed(persons=persons, items=items, threads=threads, **more)
         if self.explicit and needed > self.total:
             fewer = "" if threads == 1 else ", or take fewer `threads`"
             raise OptionError(

@@ -252,10 +252,13 @@ class RaschEstimator:
         if responses.facets is not None and not self.takes_facets:
             raise OptionError(
                 f"{type(self).__name__} knows items only, and these answers have facets "
-                f"({listed(responses.facets.names[1:])}); take a spectral estimator."
+                f"({listed(responses.facets.names[1:])}); take a spectral estimator, with a fixed design."
             )
         size = responses.thresholds.n_entries
-        responses.engine.reserve(responses.n_persons, size, responses.entries.n_responses)
+        parameters = size if responses.facets is None else responses.facets.n_parameters(responses.thresholds.widest)
+        responses.engine.reserve(
+            persons=responses.n_persons, items=size, answers=responses.entries.n_responses, parameters=parameters
+        )
 
         def tell(text: str) -> None:
             log.debug("%s", text)

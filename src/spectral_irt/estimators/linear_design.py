@@ -111,7 +111,7 @@ class LinearDesign:
             term = next((one for one in terms if one.name == (ITEMS if name == "item" else name)), None)
             if term is None or (term.level is not None and term.level.max(initial=1) > 1):
                 raise OptionError(
-                    f"there is no term {name!r} of single values to anchor; the design has "
+                    f"anchors are for facets, and for items with one threshold; {name!r} is neither. The design has "
                     f"{listed([one.name for one in terms])}."
                 )
             place = positions(known, term.labels)

@@ -268,6 +268,14 @@ class Spectral(RaschEstimator):
         from spectral_irt.estimators.linear_fit import linear_fit
 
         given = self.get_params()
+        usual = {"weighting": "ability", "nu": 0, "assume_equal_means": False}
+        unfit = [name for name, value in usual.items() if given.get(name, value) != value]
+        unfit += ["refine"] if given.get("refine") is False else []
+        if unfit:
+            raise OptionError(
+                "a linear design, as of raters, is fitted by conditional likelihood, and no mean is assumed; leave out "
+                f"{', '.join(f'`{name}`' for name in unfit)}."
+            )
         scale = {"scale": True, "groups": given["groups"]} if "groups" in given else {}
         options = {name: given[name] for name in ("regularization", "se") if name in given}
         return linear_fit(responses, design or LinearDesign(), weights=each, tell=tell, **scale, **options)

@@ -17,6 +17,7 @@ from spectral_irt.inference.facets import (
     facet_table,
     interactions,
     item_facet_fit,
+    one_only,
     separation,
 )
 from spectral_irt.persons.abilities import abilities, with_severities
@@ -40,6 +41,15 @@ def each(calibration, responses, ability):
             beta = calibration.thresholds[layout.first[v] : layout.first[v] + layout.max_score[v]]
             weight = np.exp(np.concatenate([[0], np.cumsum(ability[person] - beta)]))
             yield person, v, row[v], weight / weight.sum()
+
+
+def fair(calibration, theta):
+    """The mean over items of the rating that a rater of severity zero is expected to give."""
+    items, total = calibration.facets.items, 0.0
+    for first, highest in zip(items.layout.first, items.layout.max_score, strict=True):
+        weight = np.exp(np.concatenate([[0], np.cumsum(theta - items.thresholds[first : first + highest])]))
+        total += np.arange(highest + 1) @ weight / weight.sum()
+    return total / len(items.labels)
 
 
 def test_fit_and_averages_of_raters_and_items(study):
@@ -66,10 +76,11 @@ def test_fit_and_averages_of_raters_and_items(study):
     np.testing.assert_allclose(table["infit"], own["rater"][2] / own["rater"][3], rtol=1e-8)
     np.testing.assert_allclose(table["outfit"], own["rater"][1] / own["rater"][0], rtol=1e-8)
     np.testing.assert_allclose(table["discrimination"], 1 + slope[0] / slope[1], rtol=1e-8)
+    np.testing.assert_allclose(table["discrimination_se"], slope[1] ** -0.5, rtol=1e-8)
     np.testing.assert_allclose(items["infit"], own["item"][2, :3] / own["item"][3, :3], rtol=1e-8)
-    real = calibration.facets.items
+    np.testing.assert_allclose(items["outfit"], own["item"][1, :3] / own["item"][0, :3], rtol=1e-8)
     theta = ability[np.isfinite(ability)].mean() - table["severity"]
-    np.testing.assert_allclose(table["fair_average"], real.expected_score(theta, real.labels.tolist()).mean(axis=1))
+    np.testing.assert_allclose(table["fair_average"], [fair(calibration, one) for one in theta], rtol=1e-9)
 
 
 def test_agreement_of_raters_who_met(study):
@@ -88,6 +99,57 @@ def test_agreement_of_raters_who_met(study):
     np.testing.assert_array_equal(found["pairs"], total[0])
     np.testing.assert_allclose(found["agreement"], total[1] / total[0])
     np.testing.assert_allclose(found["expected"], total[2] / total[0], rtol=1e-9)
+
+
+def test_what_is_said_of_a_facet_as_a_whole(study):
+    """Separation, agreement of all pairs, people with one rater only, and fair averages of people: the record."""
+    from spectral_irt.analysis import Analysis
+
+    calibration, responses, ability = study
+    ours = Analysis(calibration, responses)
+    table, record = ours._facet_columns("rater"), ours._facet_record()["rater"]
+    mean, error = sum(table["severity"]) / 5, sum(se**2 for se in table["se"]) / 5
+    variance = sum((one - mean) ** 2 for one in table["severity"]) / 4
+    assert record["sd"] == pytest.approx(variance**0.5)
+    assert record["reliability"] == pytest.approx(1 - error / variance)
+    assert record["separation"] == pytest.approx(((variance - error) / error) ** 0.5)
+    assert record["strata"] == pytest.approx((4 * record["separation"] + 1) / 3)
+    pairs = alike = expected = 0
+    ratings = list(each(calibration, responses, ability))
+    facets = calibration.facets.facets
+    for k, one in enumerate(ratings):
+        for other in ratings[k + 1 : k + 9]:
+            if one[0] == other[0] and facets.item[one[1]] == facets.item[other[1]]:
+                pairs, alike, expected = pairs + 1, alike + (one[2] == other[2]), expected + one[3] @ other[3]
+    assert (record["levels"], record["subsets"], record["pairs"]) == (5, 1, pairs)
+    assert (record["agreement"], record["expected"]) == (pytest.approx(alike / pairs), pytest.approx(expected / pairs))
+    persons = ours.tables()["persons"]
+    np.testing.assert_allclose(persons["fair_average"], [fair(calibration, one) for one in persons["ability"]])
+    assert one_only(responses, "rater") is None
+    met = {person: set() for person in range(150)}
+    some = responses.take_items(np.flatnonzero(facets.codes[:, 1] < 3))  # without two of the raters
+    for person, item, _ in zip(*some.answers(), strict=True):
+        met[person].add(int(some.facets.codes[item, 1]))
+    single = sum(len(raters) == 1 for raters in met.values())
+    assert one_only(some, "rater").sentence.startswith(f"{single:,} of {sum(map(bool, met.values()))} people")
+
+
+def test_fit_statistics_stand_as_standard_normal_deviates_of_their_mean_squares(study):
+    """Wilson and Hilferty's cube root, with the variances that the model has, rating by rating."""
+    calibration, responses, ability = study
+    rater = calibration.facets.facets.column("rater")[1]
+    table, sums = facet_table(calibration, responses, ability, "rater"), np.zeros((5, 4))
+    for person, v, _, p in each(calibration, responses, ability):
+        if responses.informative[person]:
+            away = np.arange(len(p)) - p @ np.arange(len(p))
+            variance, fourth = p @ away**2, p @ away**4
+            sums[rater[v]] += 1, variance, fourth - variance**2, fourth / variance**2 - 1
+    for name, spread in (
+        ("infit", np.sqrt(sums[:, 2]) / sums[:, 1]),
+        ("outfit", np.sqrt(sums[:, 3]) / sums[:, 0]),
+    ):
+        expected = (np.cbrt(table[name]) - 1) * 3 / spread + spread / 3
+        np.testing.assert_allclose(table[f"{name}_z"], expected, rtol=1e-7)
 
 
 def test_interactions_are_score_tests(study):
@@ -145,7 +207,8 @@ def test_separation_and_findings():
 def test_what_is_about_items_says_so(study):
     calibration, responses, _ = study
     ours = si.Analysis(calibration, responses)
-    for ask in (ours.item_fit, ours.ranking, ours.to_bank, ours.checks, lambda: ours.dif(["a", "b"] * 75)):
+    grouped = (lambda: ours.dif(["a", "b"] * 75), lambda: ours.clustered(["a", "b", "c"] * 50))
+    for ask in (ours.item_fit, ours.ranking, ours.to_bank, ours.checks, *grouped):
         with pytest.raises(OptionError, match="these are ratings"):
             ask()
     with pytest.raises(OptionError, match="keep ratings as the table"):
@@ -184,6 +247,7 @@ def test_interactions_among_many_raters_are_about_those_of_the_whole_information
     np.testing.assert_allclose(each["se"][key(each)], whole["se"][key(whole)], rtol=0.03)
     np.testing.assert_allclose(each["z"][key(each)], whole["z"][key(whole)], rtol=0.03, atol=1e-9)
     groups = np.array(["a", "b"] * 150, dtype=object)
-    each, monkeypatch = interactions(calibration, responses, "rater", groups), monkeypatch.undo()
+    each = interactions(calibration, responses, "rater", groups)
+    monkeypatch.undo()
     whole = interactions(calibration, responses, "rater", groups)
     np.testing.assert_allclose(np.sort(each["z"]), np.sort(whole["z"]), rtol=0.03, atol=0.01)
