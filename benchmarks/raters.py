@@ -159,12 +159,7 @@ def size(times: int, memory: str) -> harness.Row:
 
 if __name__ == "__main__":
     asked = harness.arguments(
-        __doc__,
-        replicates=20,
-        parts=("coverage", "assignment", "size"),
-        designs=tuple(DESIGNS),
-        times=1,
-        memory="",
+        __doc__, replicates=20, parts=("coverage", "assignment", "size"), designs=tuple(DESIGNS), times=1, memory=""
     )
     if "coverage" in asked.parts:
         cases = [({"design": name}, partial(coverage, name)) for name in asked.designs]

@@ -21,8 +21,8 @@ from spectral_irt.inference.facets import (
     interactions,
     item_facet_fit,
     one_only,
-    separation,
 )
+from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -130,21 +130,19 @@ class AnalysisOfRatings(AnalysisOfPeople):
         """Of fit.json: how well the levels of each facet are told apart, and how far they agree."""
         found = {}
         for name in self.facets:
-            table = self._facet_columns(name)
-            met = self._agreement(name)
-            pairs, shares, apart = met["pairs"].sum(), {}, separation(table["severity"], table["se"])
-            if pairs:
-                shares = {
-                    key: float(met["pairs"] @ np.nan_to_num(met[key]) / pairs) for key in ("agreement", "expected")
-                }
+            table, met = self._facet_columns(name), self._agreement(name)
+            pairs, apart = met["pairs"].sum(), separation(table["severity"], table["se"])
+            kinds = {"reliability": max(apart.reliability, 0.0), "separation": apart.separation, "strata": apart.strata}
             found[name] = {
                 "levels": len(table["n"]),
                 "subsets": int(table["subset"].max()),
                 "sd": float(np.std(table["severity"], ddof=1)) if len(table["n"]) > 1 else None,
-                **{key: value if np.isfinite(value) else None for key, value in apart.items()},
+                **{key: value if np.isfinite(value) else None for key, value in kinds.items()},
                 "pairs": int(pairs) // 2,
-                **shares,
             }
+            if pairs:
+                shares = {key: met["pairs"] @ np.nan_to_num(met[key]) / pairs for key in ("agreement", "expected")}
+                found[name] |= {key: float(share) for key, share in shares.items()}
         return found or None
 
 

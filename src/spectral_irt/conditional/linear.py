@@ -29,12 +29,14 @@ def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = Non
     `term` are columns of which every row has a single one, its value 1: the largest facet, beside which all others are
     to be few. A parameter u_b of it and the level p_c of a part are the nodes of a graph with an edge for each row,
     u_b + a x = p_c, so that along a tree everything follows from the other parameters x, and the edges that are left
-    are equations in these alone.
+    are equations in these alone. Without a term there is one u, known to be zero.
     """
     n, size = design.shape
-    free = np.ones(size, dtype=bool) if fixed is None else ~fixed
-    others = free.copy()
+    others = np.ones(size, dtype=bool) if fixed is None else ~fixed
+    level, n_levels, tied = np.zeros(n, dtype=np.int64), 1, np.zeros(1, dtype=np.int64)
     if term is not None:
+        level, n_levels = sparse.csr_array(sparse.csc_array(design)[:, term]).indices, term.stop - term.start
+        tied = np.flatnonzero(~others[term])
         others[term] = False
     rest = np.flatnonzero(others)
     if len(rest) > MOST_COLUMNS:
@@ -42,77 +44,49 @@ def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = Non
             f"the design has {len(rest):,} parameters beside its largest facet; up to {MOST_COLUMNS:,} are possible."
         )
     a = sparse.csr_array(sparse.csc_array(design)[:, rest])
-    if term is None:
-        root, potential = np.full(int(parts.max()) + 1, -1), None
-        root[parts[::-1]] = np.arange(n)[::-1]
-        system = _gram(a, lambda some: -a[root[parts[some]]].toarray())
-    else:
-        level = sparse.csr_array(sparse.csc_array(design)[:, term]).indices
-        n_levels = term.stop - term.start
-        tied = np.zeros(0, dtype=np.int64) if fixed is None else np.flatnonzero(fixed[term])
-        tree = _Tree.of(level, n_levels, parts, a, tied)
-        potential = tree.potential
-        system = _gram(a, lambda some: potential[level[some]] - potential[n_levels + parts[some]])
-        system += potential[tied].T @ potential[tied]
+    potential, tree, n_floating = _potential(level, n_levels, parts, a, tied)
+    system = potential[tied].T @ potential[tied]
+    for start in range(0, n, ROWS):
+        some = slice(start, start + ROWS)
+        rows = a[some].toarray() + potential[level[some]] - potential[n_levels + parts[some]]
+        system += rows.T @ rows
     values, vectors = np.linalg.eigh(system) if len(rest) else (np.zeros(0), np.zeros((0, 0)))
     x = vectors[:, values <= ZERO * max(values.max(initial=0.0), 1.0)]
-    found = np.zeros((size, x.shape[1]))
-    found[rest] = x
-    if term is not None and potential is not None:
-        found[term] = potential[:n_levels] @ x
-        own = np.zeros((size, tree.n_floating))
-        floats = np.flatnonzero(tree.part[:n_levels] < tree.n_floating)
-        own[term.start + floats, tree.part[floats]] = 1.0
-        found = np.concatenate([found, own], axis=1)
+    found = np.zeros((size, x.shape[1] + (n_floating if term is not None else 0)))
+    found[rest, : x.shape[1]] = x
+    if term is not None:
+        found[term, : x.shape[1]] = potential[:n_levels] @ x
+        floats = np.flatnonzero(tree[:n_levels] < n_floating)
+        found[term.start + floats, x.shape[1] + tree[floats]] = 1.0
     return np.linalg.qr(found)[0] if found.shape[1] else found
 
 
-def _gram(a: sparse.csr_array, more: object) -> Floats:
-    """The gram of the rows of `a` plus those of `more(slice)`, some at a time."""
-    total = np.zeros((a.shape[1], a.shape[1]))
-    for start in range(0, a.shape[0], ROWS):
-        some = slice(start, start + ROWS)
-        rows = a[some].toarray() + more(some)  # type: ignore[operator]
-        total += rows.T @ rows
-    return total
+def _potential(level: Ints, n_levels: int, parts: Ints, a: sparse.csr_array, tied: Ints) -> tuple[Floats, Ints, int]:
+    """What each level, and then each part, is in terms of the other parameters along a spanning forest; which tree each
+    is in; and how many trees, the first ones, have no fixed level."""
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-
-@dataclass(frozen=True, eq=False)
-class _Tree:
-    """A spanning forest of levels and parts: `potential` is what each is in terms of the other parameters.
-
-    `part` says which tree each is in; the first `n_floating` have no fixed level.
-    """
-
-    potential: Floats
-    part: Ints
-    n_floating: int
-
-    @classmethod
-    def of(cls, level: Ints, n_levels: int, parts: Ints, a: sparse.csr_array, tied: Ints) -> _Tree:
-        from scipy.sparse.csgraph import breadth_first_order, connected_components
-
-        ground = n_levels + int(parts.max()) + 1  # fixed levels hang on it
-        top, n = ground + 1, len(level)  # above a root of each tree; the row `n` is that of edges that say nothing
-        heads, tails = np.concatenate([level, tied]), np.concatenate([n_levels + parts, np.full(len(tied), ground)])
-        row = np.append(np.arange(n), np.full(len(tied), n))
-        _, first = np.unique(heads * np.int64(top) + tails, return_index=True)
-        graph = sparse.csr_array((row[first] + 1, (heads[first], tails[first])), shape=(top + 1, top + 1))
-        part = connected_components(graph, directed=False)[1][:top]
-        part = np.unique(np.where(part == part[ground], top, part), return_inverse=True)[1].ravel()  # its own is last
-        roots = np.unique(part, return_index=True)[1]
-        roots[-1] = ground
-        above = (np.full(len(roots), n + 1), (np.full(len(roots), top), roots))
-        graph = sparse.csr_array(graph + graph.T + sparse.csr_array(above, shape=graph.shape))
-        before = breadth_first_order(graph, top)[1]
-        before[top] = top
-        row = np.append(graph[before[:-1], np.arange(top)] - 1, n)
-        potential = sparse.csr_array(sparse.vstack([a, sparse.csr_array((1, a.shape[1]))]))[row].toarray()
-        potential[:n_levels] *= -1
-        while (before != top).any():  # each has what leads to a node above it, and then what that has
-            potential += potential[before]
-            before = before[before]
-        return cls(potential[:top], part, int(part.max()))
+    ground = n_levels + int(parts.max()) + 1  # fixed levels hang on it
+    top, n = ground + 1, len(level)  # above a root of each tree; the row `n` is that of edges that say nothing
+    heads, tails = np.concatenate([level, tied]), np.concatenate([n_levels + parts, np.full(len(tied), ground)])
+    row = np.append(np.arange(n), np.full(len(tied), n))
+    _, first = np.unique(heads * np.int64(top) + tails, return_index=True)
+    graph = sparse.csr_array((row[first] + 1, (heads[first], tails[first])), shape=(top + 1, top + 1))
+    tree = connected_components(graph, directed=False)[1][:top]
+    tree = np.unique(np.where(tree == tree[ground], top, tree), return_inverse=True)[1].ravel()  # the ground's is last
+    roots = np.unique(tree, return_index=True)[1]
+    roots[-1] = ground
+    above = (np.full(len(roots), n + 1), (np.full(len(roots), top), roots))
+    graph = sparse.csr_array(graph + graph.T + sparse.csr_array(above, shape=graph.shape))
+    before = breadth_first_order(graph, top)[1]
+    before[top] = top
+    row = np.append(graph[before[:-1], np.arange(top)] - 1, n)
+    potential = sparse.csr_array(sparse.vstack([a, sparse.csr_array((1, a.shape[1]))]))[row].toarray()
+    potential[:n_levels] *= -1
+    while (before != top).any():  # each has what leads to a node above it, and then what that has
+        potential += potential[before]
+        before = before[before]
+    return potential[:top], tree, int(tree.max())
 
 
 def subsets(directions: Floats) -> Ints:

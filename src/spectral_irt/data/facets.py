@@ -39,6 +39,12 @@ class Facets:
         k = self.names.index(name)
         return self.levels[k], self.codes[:, k]
 
+    def by_item(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The sum over the virtual items of each item; of numbers, or of rows."""
+        total = np.zeros((len(self.items), *values.shape[1:]), dtype=values.dtype)
+        np.add.at(total, self.item, values)
+        return total
+
     def n_parameters(self, thresholds: int) -> int:
         """Of the design of items with so many thresholds each, and of every level of the others."""
         return thresholds * len(self.items) + sum(map(len, self.levels[1:]))

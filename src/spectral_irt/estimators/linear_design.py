@@ -283,17 +283,15 @@ class DesignMatrix:
         Every facet has the mean zero within each subset of levels that can be compared; interactions are as small as
         can be.
         """
-        rows, columns, values, n = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros(0)], 0
+        blocks = []
         for term in self.terms:
+            part, weight, n = np.zeros(term.size, dtype=np.int64), np.zeros(term.size), 0
             if term.weight is not None:
-                part = subset[term.name]
+                part, n = subset[term.name], int(subset[term.name].max()) + 1
                 free = np.bincount(part, weights=self.fixed[term.columns]) == 0
-                values.append(free[part] * term.weight / np.bincount(part, weights=term.weight)[part])
-                rows.append(n + part)
-                columns.append(np.arange(term.columns.start, term.columns.stop))
-                n += int(part.max()) + 1
-        where = (np.concatenate(rows), np.concatenate(columns))
-        means = sparse.csr_array((np.concatenate(values), where), shape=(n, self.matrix.shape[1]))
+                weight = free[part] * term.weight / np.bincount(part, weights=term.weight)[part]
+            blocks.append(sparse.csr_array((weight, (part, np.arange(term.size))), shape=(max(n, 1), term.size)))
+        means = sparse.csr_array(sparse.block_diag(blocks))
         inter = self.of_columns(lambda term: term.interaction)
         small = inter if inter.any() else ~inter
         moved = means @ levels

@@ -36,7 +36,7 @@ from spectral_irt.data.facets import FacetMeasures, Measures
 from spectral_irt.errors import DesignError, OptionError, first_of, listed
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.estimators.estimable import by_item, keep_estimable
+from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, Groups, LinearDesign
 from spectral_irt.text import p_value
 
@@ -169,9 +169,8 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
 
     kept = keep_estimable(responses)
     rest, names = kept.responses, list(properties)
-    terms = {
-        " ".join(re.split(r"[+:\s]+", str(name))): properties[name] for name in names
-    }  # as a formula can name them
+    as_named = {name: " ".join(re.split(r"[+:\s]+", str(name))) for name in names}  # in a formula
+    terms = {as_named[name]: properties[name] for name in names}
     made = LinearDesign("+".join(terms), terms).of(rest)
     levels, subset = made.open_directions(np.zeros(rest.thresholds.n_entries, dtype=np.int64))
     lost = [
@@ -190,15 +189,13 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     found = design_fit(rest, made, regularization=0, se="information")
     beta, free = made.matrix @ found.eta, conditional_thresholds(rest, se="none")
     exact = ExactLikelihood(rest)
-    columns: dict[str, list[Any]] = {"property": [], "level": [], "effect": [], "se": []}
-    for name, term in zip(names, made.terms, strict=False):
-        columns["property"] += [name] * term.size
-        columns["level"] += [""] if term.weight is None else term.labels.tolist()
-        columns["effect"] += found.eta[term.columns].tolist()
-        columns["se"] += found.se[term.columns].tolist()
+    own = made.terms[: len(names)]
+    n = own[-1].columns.stop
     effects = {
-        key: np.array(values, dtype=object if key in ("property", "level") else float)
-        for key, values in columns.items()
+        "property": np.repeat(np.array(names, dtype=object), [term.size for term in own]),
+        "level": np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own]),
+        "effect": found.eta[:n],
+        "se": found.se[:n],
     }
     with np.errstate(divide="ignore", invalid="ignore"):
         effects["z"] = effects["effect"] / effects["se"]
@@ -211,9 +208,7 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
 
 def _beside(responses: Responses, made: DesignMatrix) -> tuple[Floats, Floats]:
     """How many ratings are in the category below and in that above each threshold of the items, whoever rated."""
-    counts, real = np.nan_to_num(responses.category_counts), made.real
-    total = np.zeros((real.n_items, counts.shape[1]))
-    np.add.at(total, made.facets.item, counts)
+    real, total = made.real, made.facets.by_item(np.nan_to_num(responses.category_counts))
     return total[real.item, real.level - 1], total[real.item, real.level]
 
 
@@ -222,9 +217,8 @@ def _ridge(
 ) -> tuple[Ridge | None, Mask]:
     """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others."""
     a, layout = made.matrix, responses.thresholds
-    each = sparse.eye_array(layout.n_items, format="csr")
-    met = responses.entries.sum(_people, layout, sparse.csr_array(each))[layout.item]
-    passed, most = a.T @ likelihood.passed, a.T @ (met * 1.0)
+    met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
+    passed, most = a.T @ likelihood.passed, a.T @ met[layout.item]
     plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
     tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
     for term in made.terms:
@@ -298,13 +292,8 @@ class DesignResult:
     def items(self, responses: Responses) -> Calibration:
         """The items themselves, at the mean of the raters."""
         design, facets, real = self.design, self.design.facets, self.design.real
-        counts, parts = np.nan_to_num(responses.category_counts), facets.names[1:]
-        n, category_n = np.zeros((2, real.n_items), dtype=np.int64), np.zeros((real.n_items, counts.shape[1]))
-        np.add.at(n[0], facets.item, responses.item_counts)
-        np.add.at(n[1], facets.item, responses.item_scores)
-        np.add.at(category_n, facets.item, counts)
-        told = responses.thresholds.sum(self.found.information)
-        inside = np.arange(counts.shape[1]) <= real.max_score[:, None]
+        category_n = facets.by_item(np.nan_to_num(responses.category_counts))
+        inside = np.arange(category_n.shape[1]) <= real.max_score[:, None]
         codes = np.full(inside.shape, np.nan)
         codes[facets.item] = responses.category_codes()[:, : inside.shape[1]]
         subset = self.subset.get(ITEMS, np.zeros(real.n_entries, dtype=np.int64))
@@ -313,7 +302,7 @@ class DesignResult:
         first = np.zeros(real.n_items, dtype=np.int64)
         first[facets.item[::-1]] = np.arange(len(facets.item))[::-1]
         rows = responses.thresholds.first[first][real.item] + real.level - 1
-        own = design.of_columns(lambda term: not set(term.name.split(INTERACTION)) & set(parts))
+        own = design.of_columns(lambda term: not set(term.name.split(INTERACTION)) & set(facets.names[1:]))
         b = sparse.csr_array(design.matrix[rows] * own)
         mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
         return Calibration(
@@ -323,9 +312,9 @@ class DesignResult:
             threshold_se=self.errors_of(b),
             location_se=np.where(subset > 0, np.inf, self.errors_of(sparse.csr_array(mean @ b))),
             status=np.where(subset > 0, "unlinked", "ok").astype(object),
-            n=n[0],
-            score=n[1],
-            item_information=by_item(facets.item, told, real.n_items),
+            n=facets.by_item(responses.item_counts),
+            score=facets.by_item(responses.item_scores),
+            item_information=facets.by_item(responses.thresholds.sum(self.found.information)),
             category_n=np.where(inside, category_n, np.nan),
             codes=codes,
             frame_kind=responses.frame_kind,

@@ -272,10 +272,8 @@ class Spectral(RaschEstimator):
         unfit = [name for name, value in usual.items() if given.get(name, value) != value]
         unfit += ["refine"] if given.get("refine") is False else []
         if unfit:
-            raise OptionError(
-                "a linear design, as of raters, is fitted by conditional likelihood, and no mean is assumed; leave out "
-                f"{', '.join(f'`{name}`' for name in unfit)}."
-            )
+            names = ", ".join(f"`{name}`" for name in unfit)
+            raise OptionError(f"a linear design, as of raters, is fitted by conditional likelihood; leave out {names}.")
         scale = {"scale": True, "groups": given["groups"]} if "groups" in given else {}
         options = {name: given[name] for name in ("regularization", "se") if name in given}
         return linear_fit(responses, design or LinearDesign(), weights=each, tell=tell, **scale, **options)

@@ -22,7 +22,6 @@ from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.fit.mean_squares import _item_sums
 from spectral_irt.inference.results import holm, two_sided
-from spectral_irt.inference.scores import reliability
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns
@@ -43,27 +42,17 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
     `observed_average`: the mean rating; `fair_average`: what the rater would give on average to the average person on
     all items; `subset`: which levels can be compared; `status`.
     """
-    found, facets = calibration.facets, _facets(calibration)
-    assert found is not None
-    labels, code = facets.column(name)
-    own = found.of[name]
-    sums = _by_level(_sums(calibration, responses, ability), code, len(labels))
-    n = _by_level(responses.item_counts[None].astype(float), code, len(labels))[0]
-    score = _by_level(responses.item_scores[None].astype(float), code, len(labels))[0]
-    fit = mean_squares(*sums[:6])
+    labels, code = _facets(calibration).column(name)
+    own = calibration.facets.of[name]  # type: ignore[union-attr]
+    n, score = _by_level(np.stack([responses.item_counts, responses.item_scores]).astype(float), code, len(labels))
     with np.errstate(divide="ignore", invalid="ignore"):
-        average, slope, slope_se = score / n, 1 + sums[6] / sums[7], 1 / np.sqrt(sums[7])
+        average = score / n
     return {
         name: labels,
         "severity": own.severity,
         "se": own.se,
         "n": n.astype(np.int64),
-        "infit": fit.infit,
-        "infit_z": fit.infit_z,
-        "outfit": fit.outfit,
-        "outfit_z": fit.outfit_z,
-        "discrimination": slope,
-        "discrimination_se": slope_se,
+        **_fit(calibration, responses, ability, code, len(labels)),
         "observed_average": average,
         "fair_average": fair_average(calibration, np.full(len(labels), _middle(ability)) - own.severity),
         "subset": own.subset + 1,
@@ -74,11 +63,17 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
 def item_facet_fit(calibration: Calibration, responses: Responses, ability: Floats) -> Columns:
     """`infit, infit_z, outfit, outfit_z, discrimination` of the items, whoever rated."""
     facets = _facets(calibration)
-    sums = _by_level(_sums(calibration, responses, ability), facets.item, len(facets.items))
+    found = _fit(calibration, responses, ability, facets.item, len(facets.items))
+    return {name: values for name, values in found.items() if name != "discrimination_se"}
+
+
+def _fit(calibration: Calibration, responses: Responses, ability: Floats, code: Ints, n: int) -> Columns:
+    sums = _by_level(_sums(calibration, responses, ability), code, n)
     fit = mean_squares(*sums[:6])
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = 1 + sums[6] / sums[7]
-    return {name: getattr(fit, name) for name in ("infit", "infit_z", "outfit", "outfit_z")} | {"discrimination": slope}
+        slope, slope_se = 1 + sums[6] / sums[7], 1 / np.sqrt(sums[7])
+    found = {name: getattr(fit, name) for name in ("infit", "infit_z", "outfit", "outfit_z")}
+    return found | {"discrimination": slope, "discrimination_se": slope_se}
 
 
 def fair_average(calibration: Calibration, theta: Floats) -> Floats:
@@ -87,12 +82,6 @@ def fair_average(calibration: Calibration, theta: Floats) -> Floats:
     items = calibration.facets.items
     low = np.nan_to_num(items.codes[:, 0])
     return (items.expected_score(theta, items.labels.tolist()) + low).mean(axis=1)
-
-
-def separation(severity: Floats, se: Floats) -> dict[str, float]:
-    """How well the levels of a facet are told apart: `reliability`, `separation` and `strata` of their severities."""
-    found = reliability.separation(severity, se)
-    return {"reliability": max(found.reliability, 0.0), "separation": found.separation, "strata": found.strata}
 
 
 def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:

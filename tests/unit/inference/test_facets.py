@@ -11,15 +11,8 @@ from ratings import simulated
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.inference.facets import (
-    agreement,
-    facet_findings,
-    facet_table,
-    interactions,
-    item_facet_fit,
-    one_only,
-    separation,
-)
+from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions, item_facet_fit, one_only
+from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.persons.abilities import abilities, with_severities
 
 
@@ -144,10 +137,7 @@ def test_fit_statistics_stand_as_standard_normal_deviates_of_their_mean_squares(
             away = np.arange(len(p)) - p @ np.arange(len(p))
             variance, fourth = p @ away**2, p @ away**4
             sums[rater[v]] += 1, variance, fourth - variance**2, fourth / variance**2 - 1
-    for name, spread in (
-        ("infit", np.sqrt(sums[:, 2]) / sums[:, 1]),
-        ("outfit", np.sqrt(sums[:, 3]) / sums[:, 0]),
-    ):
+    for name, spread in (("infit", np.sqrt(sums[:, 2]) / sums[:, 1]), ("outfit", np.sqrt(sums[:, 3]) / sums[:, 0])):
         expected = (np.cbrt(table[name]) - 1) * 3 / spread + spread / 3
         np.testing.assert_allclose(table[f"{name}_z"], expected, rtol=1e-7)
 
@@ -190,8 +180,7 @@ def test_an_interaction_that_is_there_is_found_first():
 
 def test_separation_and_findings():
     apart = separation(np.array([-1.0, 0, 1]), np.array([0.5, 0.5, 0.5]))
-    assert apart["reliability"] == pytest.approx(0.75)
-    assert apart["separation"] == pytest.approx(3**0.5)
+    assert (apart.reliability, apart.separation) == (pytest.approx(0.75), pytest.approx(3**0.5))
     meets = [[k % 4, (k + 1) % 4] for k in range(200)] + [[4, 0]]
     responses, *_ = simulated(meets, 2, 4, seed=3, severity=[-3.0, 1, 1, 1, 0])
     calibration = si.SpectralPartialCredit().fit(responses).calibration_
