@@ -33,7 +33,7 @@ import spectral_irt as si
 from spectral_irt.persons.abilities import abilities
 
 ITEMS, CATEGORIES = 5, 4
-SLOPES = ("slope of severities", "slope of thresholds", "slope of persons", "slope of persons, all else known")
+SLOPES = ("slope of severities", "slope of thresholds", "slope of persons", "slope of persons (all else known)")
 FIT = """
 import sys, spectral_irt as si
 if sys.argv[2:]:
@@ -121,7 +121,7 @@ def assignment(chosen: str, seed: int, people: int = 300) -> dict[str, float]:
     error = found.severity - severity
     return {
         "severities": float(np.mean(np.abs(error) < 1.96 * found.se)),
-        "raters of the better half, too severe by": float(error[6:9].mean() - error[9:].mean()),
+        "raters of the better half too severe by": float(error[6:9].mean() - error[9:].mean()),
     }
 
 
