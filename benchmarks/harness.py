@@ -72,7 +72,8 @@ def averages(one: Callable[[int], Mapping[str, Any]], seeds: Iterable[int], erro
     for name, x in values.items():
         row[name] = float(np.nanmean(x)) if np.isfinite(x).any() else np.nan
         if name in errors:
-            row[f"{name} (s.e.)"] = float(np.nanstd(x, ddof=1) / np.sqrt(np.isfinite(x).sum())) if len(x) > 1 else np.nan
+            n = np.isfinite(x).sum()
+            row[f"{name} (s.e.)"] = float(np.nanstd(x, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
     return row
 
 
