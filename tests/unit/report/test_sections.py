@@ -127,8 +127,9 @@ def test_the_paragraph_names_the_prior_where_one_acted(people, options):
 def test_settings_that_were_said_are_in_the_python():
     estimator = si.SpectralRasch(regularization=0.0, refine=False, weighting="persons")
     study = analysis(estimator, si.datasets.load_lsat())
-    record = study.record(study.parts(writing=True))
+    record = study.record(parts := study.parts(writing=True))
     assert fit_command(record) == ""  # there was none
+    assert "persons weights" in str(methods.methods(ReportData.of(study, parts)).content)
     assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[-2]
 
 
