@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, printable
 
 NONE = "–"  # where there is no number
+LONGEST = 90  # letters of a label in a table; whoever opens the row sees all of it
 
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -26,6 +28,39 @@ def number(value: Any, digits: int = 2, *, none: str = NONE, p: bool = False) ->
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     return f"<{10**-digits:g}" if p and value < 10**-digits else f"{value:z,.{digits}f}"
+
+
+def short(label: object, longest: int = LONGEST) -> str:
+    r"""A label as it stands in a table: on one line, control characters spelled out, not too long.
+
+    >>> short("two\nlines"), short("x" * 50, 9)
+    ('two\\nlines', 'xxxx…xxxx')
+    """
+    text, half = printable(label), longest // 2
+    return text if len(text) <= longest else f"{text[:half]}…{text[half + 1 - longest :]}"
+
+
+def rounded(value: float, digits: int) -> float | int | str | None:
+    """A number as JSON has it; what is not finite is null or a word."""
+    if value is None or value != value:
+        return None
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return int(value) if digits == 0 and float(value).is_integer() else round(float(value), digits)
+
+
+def within(record: Mapping[str, Any] | None, *path: str) -> Any:
+    """What a record has at this place; None where it has nothing.
+
+    >>> within({"a": {"b": 1}}, "a", "b"), within({"a": None}, "a", "b")
+    (1, None)
+    """
+    found: Any = record
+    for name in path:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(name)
+    return found
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -128,16 +163,13 @@ class Words:
         """A text of ours, written for tests, in these words; what stands in quotes stays."""
         if self.trait == ABILITY:
             return text
-        return self._pattern.sub(self._other, text)
+        known = "|".join(self._known)
+        return re.sub(rf"{QUOTED}|(?<![\w-])(?:{known})(?!\w|\.\w)", self._other, text, flags=re.IGNORECASE)
 
     @cached_property
     def _known(self) -> dict[str, str]:
         people = {word: other.format(self.trait) for word, other in OF_PEOPLE.items()}
         return people | OF_ITEMS if self.items else people
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile(rf"{QUOTED}|(?<![\w-])(?:{'|'.join(self._known)})(?!\w|\.\w)", re.IGNORECASE)
 
     def _other(self, found: re.Match[str]) -> str:
         other = self._known.get(found[0].lower(), found[0])

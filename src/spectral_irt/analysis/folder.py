@@ -40,7 +40,6 @@ TABLES = (
 # What a fit may write.
 RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)
 
-
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
 LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes minutes and must be asked for
 

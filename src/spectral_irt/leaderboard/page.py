@@ -14,11 +14,11 @@ from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.items import rank_rows
 from spectral_irt.plots.style import GRAY, INK, dress, note, rows_height, whole_ticks
-from spectral_irt.report.blocks import MOST, Column, DataTable, Lines, Section, Text, picture, short
+from spectral_irt.report.blocks import MOST, Column, DataTable, Lines, Section, Text, picture
 from spectral_irt.report.overview import finding_blocks
 from spectral_irt.report.page import rendered
 from spectral_irt.tables import Columns
-from spectral_irt.text import percent
+from spectral_irt.text import percent, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -201,23 +201,19 @@ class WideBuilder:
 
     def _category_labels(self, items: Mapping[Any, Any]) -> tuple[dict[Any, dict[float, str]], list[Finding]]:
         """What the codes of each item mean, by its label; and a note where the file labels those of most alike."""
-        every = [
-            (item_label(table.columns[k]), table.value_labels.get(k, {}))
-            for table, layout in self._tables
-            for k in layout.columns
-        ]
+        tables = [(table, k) for table, layout in self._tables for k in layout.columns]
+        every = [(item_label(table.columns[k]), table.value_labels.get(k, {})) for table, k in tables]
         labels, n = Counter(tuple(one.items()) for _, one in every).most_common(1)[0]
         shown = ", ".join(f"{code} {text}" for code, text in labels)
         sentence = f"The file labels the categories: {shown}."
         notes = [Finding("category_labels", "note", sentence)] if labels and 2 * n > len(every) else []
-        known = {}
-        if self._builder.scoring.recode is None:
-            turned, reverse = self._builder.turned, set(self._builder.scoring.reverse)
-            for name, own in every:
-                if name in items and own:
-                    item = items[name]
-                    codes = {float(code): text for code, text in own.items() if code.isdecimal()}
-                    known[item] = {turned - c: text for c, text in codes.items()} if item in reverse else codes
+        known, scoring = {}, self._builder.scoring
+        for name, own in every if scoring.recode is None else ():
+            if name in items and own:
+                codes = {float(code): text for code, text in own.items() if code.isdecimal()}
+                if items[name] in scoring.reverse:
+                    codes = {self._builder.turned - code: text for code, text in codes.items()}
+                known[items[name]] = codes
         return known, notes
 
     def _read(self, table: Table, layout: Wide, number: int, index: int) -> int:

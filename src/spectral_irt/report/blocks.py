@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import printable
 from spectral_irt.plots.base import Display, items_of
 from spectral_irt.tables import Columns, guarded, plain
-from spectral_irt.text import Words, number
+from spectral_irt.text import Words, number, rounded, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
 NARROW = 12  # letters of a label that needs no room of its own
-LONGEST = 90  # letters of a label in a table; whoever opens the row sees all of it
 CHOICES = 12  # values of a column from which one can choose
 
 
@@ -223,44 +220,9 @@ class ReportData:
         return {**found, "item": positions(found["item"].tolist(), self.study.calibration.labels)}
 
 
-def short(label: object, longest: int = LONGEST) -> str:
-    r"""A label as it stands in a table: on one line, control characters spelled out, not too long.
-
-    >>> short("two\nlines"), short("x" * 50, 9)
-    ('two\\nlines', 'xxxx…xxxx')
-    """
-    text, half = printable(label), longest // 2
-    return text if len(text) <= longest else f"{text[:half]}…{text[half + 1 - longest :]}"
-
-
-def rounded(value: float, digits: int) -> float | int | str | None:
-    """A number as JSON has it; what is not finite is null or a word."""
-    if value is None or value != value:
-        return None
-    if np.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return int(value) if digits == 0 and float(value).is_integer() else round(float(value), digits)
-
-
-def within(record: Mapping[str, Any] | None, *path: str) -> Any:
-    """What a record has at this place; None where it has nothing.
-
-    >>> within({"a": {"b": 1}}, "a", "b"), within({"a": None}, "a", "b")
-    (1, None)
-    """
-    found: Any = record
-    for name in path:
-        if not isinstance(found, Mapping):
-            return None
-        found = found.get(name)
-    return found
-
-
-# ---------------- pictures: SVG with its words as text, in an address of its own, so that nothing in it can run
-
-
 def picture(drawn: Display | Figure, alt: str, caption: str = "") -> Picture:
-    """A display, or a figure, as a picture of the page. Its background is the page's: dark pages can show it too."""
+    """A display, or a figure, as a picture of the page: SVG with its words as text, in an address of its own, so that
+    nothing in it can run. Its background is the page's: dark pages can show it too."""
     import matplotlib
 
     figure: Any = drawn.plot().figure if isinstance(drawn, Display) else drawn

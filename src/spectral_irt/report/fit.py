@@ -11,19 +11,8 @@ from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.dif import DifferentialPlot
 from spectral_irt.plots.fit import FitMap
-from spectral_irt.report.blocks import (
-    Column,
-    DataTable,
-    ReportData,
-    Section,
-    Table,
-    Text,
-    cut_short,
-    picture,
-    short,
-    within,
-)
-from spectral_irt.text import TEST, Words, count, number, p_value
+from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
+from spectral_irt.text import TEST, Words, count, number, p_value, short, within
 
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
 CONTRASTS = (

@@ -15,21 +15,9 @@ from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.plots.all import category_sheet, curve_sheet
 from spectral_irt.plots.curves import where_expected
 from spectral_irt.plots.distractors import distractor_sheet
-from spectral_irt.report.blocks import (
-    MOST,
-    Column,
-    DataTable,
-    ReportData,
-    Section,
-    Table,
-    Text,
-    cut_short,
-    picture,
-    rounded,
-    short,
-)
+from spectral_irt.report.blocks import MOST, Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, number
+from spectral_irt.text import count, number, rounded, short
 
 COLUMNS: tuple[Column, ...] = (
     Column("item", "Item"),
@@ -231,9 +219,10 @@ def curves(data: ReportData) -> Section:
             "at the thresholds. Where a threshold lies below the one before it, the category between them is never the "
             "most likely answer."
         )
-        named = {tuple(data.study.responses.answer_names(*one)) for one in _codes(data)}
-        if data.study.responses.answer_labels and len(named) == 1:
-            sheets[category_sheet] += f" The answers: {', '.join(*named)}."
+        labels = list(data.study.responses.answer_labels.values())
+        if labels and all(one == labels[0] for one in labels):
+            named = ", ".join(f"{code:g} = {text}" for code, text in labels[0].items())
+            sheets[category_sheet] += f" The answers: {named}."
     elif "distractors" in data.tables:
         sheets[distractor_sheet] = (
             "The share of people who choose each option, by ability on the other items: the curve of the key, which is "
@@ -247,14 +236,6 @@ def curves(data: ReportData) -> Section:
         except OptionError as error:
             blocks.append(Text(for_shell(str(error))))
     return Section(tuple(blocks))
-
-
-def _codes(data: ReportData) -> list[tuple[Any, list[float]]]:
-    """Every item with the codes of its categories."""
-    return [
-        (item, [code for code in codes if code == code])
-        for item, codes in zip(data.items.labels.tolist(), data.items.codes.tolist(), strict=True)
-    ]
 
 
 def category_values(data: ReportData) -> Columns:

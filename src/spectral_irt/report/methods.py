@@ -16,9 +16,9 @@ from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, METHODS, MODELS, ORDERED, Method, Named
 from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
 from spectral_irt.estimators.marginal import FREE_SHAPE
-from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text, within
+from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
 from spectral_irt.report.fit import groupings
-from spectral_irt.text import TEST, Words, count, number
+from spectral_irt.text import TEST, Words, count, number, within
 
 ANSWERS = "answers.csv"  # where the files are not known
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spectral_irt.errors import printable
-from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text, short, within
-from spectral_irt.text import Words, count, number
+from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text
+from spectral_irt.text import Words, count, number, short, within
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError, for_shell, printable
 from spectral_irt.files import refuse_foreign, write_each
-from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section, within
+from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section
 from spectral_irt.report.facets import facets
 from spectral_irt.report.fit import differential, dimensions, fit
 from spectral_irt.report.items import curves, item_table, wright
 from spectral_irt.report.methods import methods
 from spectral_irt.report.overview import findings, summary
 from spectral_irt.report.people import groups_and_classes, people, scores
+from spectral_irt.text import within
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis

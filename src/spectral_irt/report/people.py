@@ -11,20 +11,9 @@ from spectral_irt.ability import score_abilities
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.person_fit import misfit_sentence
 from spectral_irt.plots.base import on_scale
-from spectral_irt.report.blocks import (
-    Column,
-    DataTable,
-    ReportData,
-    Section,
-    Table,
-    Text,
-    cut_short,
-    picture,
-    short,
-    within,
-)
+from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, number
+from spectral_irt.text import count, number, short, within
 
 QUANTILES = ((0.05, "5% are below"), (0.25, "a quarter are below"), (0.5, "half are below (median)"),
              (0.75, "three quarters are below"), (0.95, "95% are below"))  # fmt: skip
