@@ -30,11 +30,10 @@ myst_heading_anchors = 3
 myst_links_external_new_tab = False
 suppress_warnings = ["config.cache"]
 
+templates_path = ["templates"]  # a page for a class has all its methods, with their parameters
 autosummary_generate = True
 autodoc_typehints = "none"
-numpydoc_show_class_members = True
-numpydoc_class_members_toctree = False
-numpydoc_show_inherited_class_members = True
+numpydoc_show_class_members = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "spectral-irt"

@@ -22,7 +22,7 @@ from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.model import category_probabilities, sigmoid
+from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, make_table
 
@@ -248,8 +248,8 @@ class Calibration:
         return make_table(self.threshold_columns(), self.frame_kind)
 
     def threshold_columns(self) -> Columns:
-        """A row for each threshold: where the `category` and the one below are equally likely, and how many people
-        answered in the category (`n`) and in the one below (`n_below`)."""
+        """A row for each threshold: where the `category` and the one below are equally likely, how many people answered
+        in the category (`n`) and in the one below (`n_below`), and where half answer in it or above (`thurstone`)."""
         layout, beta, se = self.layout, self.thresholds, self.threshold_se
         return {
             "item": self.labels[layout.item],
@@ -260,6 +260,7 @@ class Calibration:
             "ci_high": beta + Z95 * se,
             "n": self.category_n[layout.item, layout.level].astype(np.int64),
             "n_below": self.category_n[layout.item, layout.level - 1].astype(np.int64),
+            "thurstone": thurstone(layout.cumulated(beta)[layout.item], layout.level),
         }
 
     def probability(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:

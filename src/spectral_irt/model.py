@@ -43,3 +43,20 @@ def above(values: NDArray[Any], axis: int = -1) -> NDArray[Any]:
     """Sums over the categories k and above, for k = 1, ..., K."""
     sums: NDArray[Any] = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
     return np.take(sums, np.arange(1, values.shape[axis]), axis=axis)
+
+
+def thurstone(cumulated: Floats, category: NDArray[np.int64]) -> Floats:
+    """The abilities at which half answer in this category or above: a row of `cumulated` for each; by bisection.
+
+    >>> thurstone(np.array([[0.0, -1.0, 0.0]] * 2), np.array([1, 2])).round(4).tolist()  # log((sqrt(e^2 + 4) - e) / 2)
+    [-1.114, 1.114]
+    """
+    with np.errstate(invalid="ignore"):
+        size = np.where(np.isfinite(cumulated), np.abs(cumulated), 0.0).max(axis=1) + 2 * cumulated.shape[1]
+        low, high = -size, size.copy()
+        for _ in range(60):
+            middle = (low + high) / 2
+            passed = category_probabilities(middle, cumulated) * (np.arange(cumulated.shape[1]) >= category[:, None])
+            below = passed.sum(axis=1) < 0.5
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(np.isnan(cumulated).any(axis=1), np.nan, (low + high) / 2)
