@@ -201,19 +201,19 @@ def classes(n_classes: int, difficulty: Any, of_all: Any, seed: int) -> dict[str
     calibration = SpectralRasch().fit(responses).calibration_
     robust = cluster_covariance(calibration, responses, room).se
     out = {}
-    for name, truth in (("an average class", difficulty), ("all classes", of_all)):
+    for name, truth in (("average class", difficulty), ("all classes", of_all)):
         error = np.abs(calibration.difficulty - truth)
-        out[f"{name}, plain"] = float(np.mean(error < 1.96 * calibration.se))
-        out[f"{name}, clustered"] = float(np.mean(error < 1.96 * robust))
+        out[f"{name}: plain"] = float(np.mean(error < 1.96 * calibration.se))
+        out[f"{name}: clustered"] = float(np.mean(error < 1.96 * robust))
     return out
 
 
 def main() -> None:
     asked = harness.arguments(__doc__, replicates=100, only=(*DESIGNS, "classes"), ordered=False)
     designs = ORDERED if asked.ordered else DESIGNS
-    chosen = {name: draw for kind in asked.only for name, draw in designs.get(kind, {}).items()}
-    if chosen:
-        harness.study("Coverage", [({"design": name}, partial(compare, draw)) for name, draw in chosen.items()], asked)
+    for kind in asked.only:
+        if cases := [({"design": name}, partial(compare, draw)) for name, draw in designs.get(kind, {}).items()]:
+            harness.study(f"Coverage, {kind}", cases, asked)
     if "classes" in asked.only and not asked.ordered:
         difficulty = np.random.default_rng(0).normal(size=20)
         difficulty -= difficulty.mean()

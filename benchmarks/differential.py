@@ -8,7 +8,7 @@ in some everybody answers half of the items at random, or one of four booklets o
 slopes, the same in both groups. In the last ones an item discriminates differently in the second group (half or twice
 as steep) and is as hard on the whole.
 
-clean: items that do not differ, with p < 0.05 by default (anchors purified); clean, all: the same with all items as
+clean: items that do not differ, with p < 0.05 by default (anchors purified); all anchors: the same with all items as
 anchors; clean MH: by Mantel and Haenszel's statistic; power: items that differ, with p < 0.05; named: the same, named
 in the summary (class B or C, adjusted p < 0.05); falsely: data sets in which a clean item is named; interaction: items
 without a difference that depends on ability whose interaction has p < 0.05; steep: items with one that have.
@@ -81,7 +81,7 @@ def study(design: str, people: int, replicates: int, categories: int = 2, first:
         same, tested = ~differs & ~by_ability, np.isfinite(found["interaction_p"])
         measured = {
             "clean": found["p"][same] < 0.05,
-            "clean, all": every["p"][same] < 0.05,
+            "all anchors": every["p"][same] < 0.05,
             "clean MH": found["mh_p"][same & np.isfinite(found["mh_p"])] < 0.05,
             "power": found["p"][differs] < 0.05,
             "named": found["flagged"][differs],
