@@ -9,7 +9,7 @@ in several categories the same is asked of thresholds of different items: passed
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -184,8 +184,7 @@ def tied_to(responses: Responses, known: Mask, among: Mask | None = None) -> Mas
     wanted = responses.item_counts[responses.thresholds.item] > 0 if among is None else among
     reached = [known, known]
     if len(responses.blocks) > MANY_BLOCKS and responses.shared is None:  # the people of one block reach nearly all
-        people = responses.persons[: responses.ends[1]]
-        few = replace(responses, blocks=responses.blocks[:1], persons=people, people=None)
+        few = responses.take_persons(np.arange(responses.ends[1]))
         reached = [_reach(few, known, against, wanted) for against in (False, True)]
     return _reach(responses, reached[0], False, wanted) & _reach(responses, reached[1], True, wanted)
 
