@@ -15,6 +15,7 @@ from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
 from spectral_irt.inference.fit.strata import curved
 from spectral_irt.report import blocks, methods, people
+from spectral_irt.report import fit as fit_sections
 from spectral_irt.report.blocks import Column, DataTable, ReportData
 from spectral_irt.report.items import item_table
 from spectral_irt.report.methods import fit_command, python_lines
@@ -155,6 +156,13 @@ def test_columns_of_people_are_in_the_python(lsat):
     assert python_lines(record)[1] == "answers = si.read('a.csv').with_people('people.csv', ['grade', 'class'])"
 
 
+def test_findings_about_dimensions_are_in_their_section(lsat, monkeypatch):
+    without_pictures(monkeypatch)
+    found = {"code": "second_dimension", "sentence": "Two.", "remedy": "Split."}
+    section = fit_sections.dimensions(replace(lsat, record={**lsat.record, "findings": [found]}))
+    assert "Two. Split." in str(section.content)
+
+
 def test_long_tables_are_cut_and_say_so(monkeypatch, lsat):
     monkeypatch.setattr(blocks, "MOST", 3)
     monkeypatch.setattr("spectral_irt.report.items.MOST", 3)
@@ -187,8 +195,8 @@ def test_numbers_that_are_none(lsat):
 def test_methods_name_the_conditional_likelihood_of_a_rating_scale_and_weights():
     scale = analysis(si.SpectralRatingScale(), si.simulate.rating_scale(200, 6, categories=4, seed=1).responses)
     assert "conditional likelihood (Andersen, 1972)" in " ".join(methods.paragraph(scale.record())[0])
-    right = si.simulate.rasch(200, 6, seed=1).responses
-    weighted = analysis(si.SpectralRasch(), right, weights=np.arange(1, 201))
+    right = si.simulate.rasch(60, 6, seed=1).responses  # so few that a prior acts
+    weighted = analysis(si.SpectralRasch(), right, weights=np.arange(1, 61))
     assert "survey weights" in " ".join(methods.paragraph(weighted.record())[0])
 
 
