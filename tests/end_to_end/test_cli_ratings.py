@@ -48,6 +48,9 @@ def test_raters_have_a_table_of_their_own(cli, file):
         ("--facet rater --estimator cml", "--facet does not go with --estimator cml yet"),
         ("--facet rater --bank bank", "--facet does not go with --bank yet"),
         ("--facet rater --rank 5 -o out", "--facet does not go with --rank yet"),
+        ("--facet rater --anchors anchors.csv", "--facet does not go with --anchors yet"),
+        ("--facet rater --clustered-by language", "--facet does not go with --clustered-by yet"),
+        ("--facet rater --design adaptive", "--facet does not go with --design adaptive yet"),
     ],
 )
 def test_what_ratings_do_not_go_with_is_said_in_a_sentence(cli, file, options, says):

@@ -65,7 +65,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def facet(self, name: str | None = None) -> Columns:
         """The levels of a facet as a table, by default of the only one: raters with their severity.
 
-        `severity` (larger = more severe), `se, n, infit, infit_z, outfit, outfit_z, discrimination, discrimination_se`,
+        `severity` (larger = more severe), `se, n, infit, infit_z, outfit, outfit_z, discrimination, discrimination_se`
+        (the slope of ratings on what is expected; below 1: they crowd in the middle, above: at the ends),
         `observed_average, fair_average` (the mean rating, and that of the average person on all items), `subset`
         (levels of one can be compared), `status`, and the agreement with others where they met.
         """

@@ -101,7 +101,7 @@ class FitJob:
             "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--bootstrap": sets,
             "--clustered-by": method.clustered_by,
             "--design adaptive": method.design == "adaptive", "--item-covariates": results.item_covariates,
-            f"--estimator {method.estimator}": method.estimator != "spectral",
+            f"--estimator {method.estimator}": method.estimator != "spectral" and method.design != "adaptive",
         }  # fmt: skip
         unlike = [name for name, said in beside.items() if said]
         listing = "say where with --report FILE" if report is None else "leave out --skip persons"

@@ -35,13 +35,7 @@ ROWS = 2_000  # interactions at a time
 
 
 def facet_table(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
-    """A row for each level of a facet.
-
-    `severity, se`: larger = more severe; `n` ratings; `infit, infit_z, outfit, outfit_z`; `discrimination`: the slope
-    of the ratings on what is expected (below 1: they crowd in the middle, above: at the ends), and its standard error;
-    `observed_average`: the mean rating; `fair_average`: what the rater would give on average to the average person on
-    all items; `subset`: which levels can be compared; `status`.
-    """
+    """A row for each level of a facet, with the columns of `Analysis.facet`."""
     labels, code = _facets(calibration).column(name)
     own = calibration.facets.of[name]  # type: ignore[union-attr]
     n, score = _by_level(np.stack([responses.item_counts, responses.item_scores]).astype(float), code, len(labels))
@@ -106,9 +100,8 @@ def interactions(
 ) -> Columns:
     """Score tests of every level of a facet with every item; or, with a label for each person, with every group.
 
-    One row for each combination: `bias` in logits (more severe there than the rater is elsewhere, one Newton step),
-    `se`, `z`, `p`, and `p_holm` over all of them; the most certain first. Nothing is fitted again: the information
-    that the parameters of the model take up is subtracted.
+    The columns are those of `Analysis.interactions`. Nothing is fitted again: `bias` is one Newton step, and the
+    information that the parameters of the model take up is subtracted.
     """
     facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)

@@ -240,3 +240,39 @@ def test_a_wide_table_of_ratings_has_a_row_for_each_person_and_rater():
     assert sorted(wide.facets.items.tolist()) == long.facets.items.tolist()
     order = [list(wide.items).index(label) for label in long.items]
     np.testing.assert_array_equal(wide.to_dense()[:, order], long.to_dense())
+
+
+@pytest.mark.parametrize(
+    ("kind", "categories", "options", "fit"),
+    [
+        (si.SpectralRasch, 2, {}, {}),
+        (si.SpectralRasch, 2, {}, {"design": LinearDesign(anchors={"items": {0: 0.4}, "rater": {1: 0.2}})}),
+        (si.SpectralPartialCredit, 3, {}, {"weights": np.tile([1.0, 2.0, 3.0], 40)}),
+        (si.SpectralPartialCredit, 3, {}, {"design": LinearDesign(anchors={"rater": {1: 0.2}})}),
+        (si.SpectralRatingScale, 3, {"groups": ["a", "a", "b"]}, {}),
+    ],
+)
+def test_what_goes_with_raters(kind, categories, options, fit):
+    responses, severity, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 40, 3, categories, seed=2)
+    found = kind(**options).fit(responses, **fit).calibration_.facets.of["rater"]
+    assert np.isfinite(found.severity).all()
+    assert np.corrcoef(found.severity, severity)[0, 1] > 0.7
+    if "design" in fit:
+        assert (found.severity[1], found.status[1]) == (0.2, "anchored")
+
+
+@pytest.mark.parametrize(
+    ("options", "fit", "says"),
+    [
+        ({}, {"anchors": {"a": [0.0, 1.0]}}, "anchors of a linear design go with it"),
+        ({}, {"design": LinearDesign(anchors={"items": {0: 0.4}})}, "anchors are for facets, and for items with one"),
+        ({}, {"groups": ["a", "b"] * 60}, "groups are for `design='adaptive'`"),
+        ({}, {"design": "adaptive"}, "take a spectral estimator, with a fixed design"),
+        ({"weighting": "pairs"}, {}, "leave out `weighting`"),
+        ({"refine": False, "assume_equal_means": True}, {}, "leave out `assume_equal_means`, `refine`"),
+    ],
+)
+def test_what_does_not_go_with_raters_is_refused_in_a_sentence(options, fit, says):
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 40, 3, 3, seed=2)
+    with pytest.raises(OptionError, match=says):
+        si.SpectralPartialCredit(**options).fit(responses, **fit)
