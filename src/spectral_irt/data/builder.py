@@ -305,10 +305,8 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
         if matrix.dtype.kind == "c":
             raise ReadError("Complex data not supported: responses are 0 or 1.")
         if matrix.ndim != 2:
-            raise ReadError(
-                f"expected a 2-D table, people x items, not {matrix.ndim}-D with shape {matrix.shape}. Reshape your "
-                "data: one row per person, one column per item."
-            )
+            what = f"expected a 2-D table, people x items, not {matrix.ndim}-D with shape {matrix.shape}."
+            raise ReadError(f"{what} Reshape your data: one row per person, one column per item.")
     matrix = matrix.T if orient == "items" else matrix
     labels = label_array(np.arange(matrix.shape[1]) if items is None else items)
     if len(labels) != matrix.shape[1]:

@@ -31,10 +31,8 @@ def score_of(score: Any, item: Any) -> int:
     with suppress(TypeError, ValueError):
         if 0 <= float(score) <= HIGHEST and float(score).is_integer():
             return int(float(score))
-    raise OptionError(
-        f"the key gives an answer to item {listed([item])} the score {score!r}; scores are whole numbers from 0 to "
-        f"{HIGHEST}."
-    )
+    what = f"the key gives an answer to item {listed([item])} the score {score!r};"
+    raise OptionError(f"{what} scores are whole numbers from 0 to {HIGHEST}.")
 
 
 def recoding(labels: Any) -> dict[str, int] | None:
@@ -169,10 +167,8 @@ def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[N
     low, high = scoring.span or (int(somewhere.min(initial=HIGHEST)), int(somewhere.max(initial=0)))
     beyond = used[place, low + high + 1 :].any(axis=1)
     if beyond.any():
-        raise ResponseValueError(
-            f"{listed(items[place[beyond]])} is to be turned round within the categories {low} to {high}, and was "
-            "answered beyond these."
-        )
+        what = f"{listed(items[place[beyond]])} is to be turned round within the categories {low} to {high},"
+        raise ResponseValueError(f"{what} and was answered beyond these.")
     wide = np.zeros((len(items), max(used.shape[1], low + high + 1)), dtype=bool)
     wide[:, : used.shape[1]] = used
     value = np.broadcast_to(np.arange(wide.shape[1]), wide.shape).copy()

@@ -105,9 +105,8 @@ class Design:
 def examine(responses: Responses) -> Design:
     """Look at the design of the data: a few passes over the responses, and no item-item matrix."""
     if responses.n_responses == 0:
-        raise DesignError(
-            f"{responses.source}: there are no responses. Check the file and the codes for missing answers."
-        )
+        what = f"{responses.source}: there are no responses."
+        raise DesignError(f"{what} Check the file and the codes for missing answers.")
     right, wrong = evidence_of(responses)
     layout, counts = responses.thresholds, responses.category_counts
     passed, failed = counts[layout.item, layout.level], counts[layout.item, layout.level - 1]

@@ -136,9 +136,8 @@ def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None
             alike = [] if type(other) is type(label) and other == label else [label, other]
         if alike:
             names = " and ".join(listed([each]) for each in alike[:2])
-            raise OptionError(
-                f"{names} are the same label as text, and {listed([one])} could be either. Rename one of them."
-            )
+            what = f"{names} are the same label as text, and {listed([one])} could be either."
+            raise OptionError(f"{what} Rename one of them.")
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
@@ -179,10 +178,8 @@ def names_nothing(label: Any) -> bool:
 def nobody(where: str, rows: Iterable[int]) -> ReadError:
     rows = list(rows)
     has = "row {} has" if len(rows) == 1 else "rows {} have"
-    return ReadError(
-        f"{where} names the people, and {has.format(listed(rows))} no name there (empty, NA or NaN), so it is not "
-        "known whose answers these are. Fill it in, or remove the rows."
-    )
+    what = f"{where} names the people, and {has.format(listed(rows))} no name there (empty, NA or NaN),"
+    return ReadError(f"{what} so it is not known whose answers these are. Fill it in, or remove the rows.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,10 +211,8 @@ def column_of(responses: Any, name: str) -> list[Any]:
     people = responses.people
     if people is None or name not in people:
         known = f"; there are {listed(people)}" if people else ""
-        raise OptionError(
-            f"{responses.source}: no column {name!r} about people was read{known}. Name it in `people=` of read, or "
-            "give a value for each person."
-        )
+        what = f"{responses.source}: no column {name!r} about people was read{known}."
+        raise OptionError(f"{what} Name it in `people=` of read, or give a value for each person.")
     found: list[Any] = people[name].tolist()
     return found
 
@@ -253,10 +248,8 @@ def by_label(responses: Responses, labels: Any) -> Split:
         known = responses.persons.tolist()
         place = positions(known, labels)
         if not (place >= 0).any():
-            raise OptionError(
-                f"none of the {len(labels):,} people in the groups ({listed(labels)}) is in {responses.source} "
-                f"({listed(known)}). Check that both name people alike."
-            )
+            what = f"none of the {len(labels):,} people in the groups ({listed(labels)}) is in {responses.source}"
+            raise OptionError(f"{what} ({listed(known)}). Check that both name people alike.")
         values = list(labels.values())
         column = [values[k] if k >= 0 else None for k in place]
     else:

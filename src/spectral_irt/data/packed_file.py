@@ -71,10 +71,8 @@ class PackedWriter:
         for name, labels in (("persons", persons), ("items", items)):
             numbers = labels.dtype.kind == "i"
             if foreign := [] if numbers else [label for label in labels.tolist() if not isinstance(label, LABEL)]:
-                raise OptionError(
-                    f"labels of the kind {type(foreign[0]).__name__} cannot be packed: {listed(foreign)}. Make them "
-                    "text or whole numbers."
-                )
+                what = f"labels of the kind {type(foreign[0]).__name__} cannot be packed: {listed(foreign)}."
+                raise OptionError(f"{what} Make them text or whole numbers.")
             record[name] = {"numbers": self._section(labels, "<i8")} if numbers else {"labels": labels.tolist()}
         if responses is not None:
             record |= {"source": responses.source, "words": responses.words, "frame_kind": responses.frame_kind}
@@ -179,9 +177,8 @@ def _opened(whole: memoryview, name: str) -> Responses:
         raise _Damaged(f"has a record that makes no sense ({type(error).__name__}: {str(error)[:80]})") from None
     there = [sum(block.n_persons for block in blocks), sum(block.n_responses for block in blocks)]
     if there != [n_persons, n_responses]:
-        raise _Damaged(
-            f"says {n_persons:,} people and {n_responses:,} answers, and holds {there[0]:,} and {there[1]:,}"
-        )
+        problem = f"says {n_persons:,} people and {n_responses:,} answers,"
+        raise _Damaged(f"{problem} and holds {there[0]:,} and {there[1]:,}")
     found = Responses(blocks, items, persons, **known)
     n_options = 0 if found.raw is None else len(found.raw.options)
     each = (record["blocks"],)

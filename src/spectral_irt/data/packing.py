@@ -49,9 +49,8 @@ class Repeats:
 def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
     shown = first_of((f"({listed([person])}, {listed([item])})" for person, item in first), pairs)
     what = "pair is" if pairs == 1 else "pairs are"
-    return DuplicateResponseError(
-        f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}. {remedy}"
-    )
+    problem = f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}."
+    return DuplicateResponseError(f"{problem} {remedy}")
 
 
 def pack_block(indptr: Ints, slots: NDArray[np.int32], thresholds: Thresholds = BINARY) -> Block:

@@ -432,9 +432,7 @@ def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
     from spectral_irt.reading import names_files, options_going_to, read
 
     if names_files(data):
-        raise ReadError(
-            f"fit takes responses, an array or a dataframe, not the text {data!r}; "
-            "read a file with spectral_irt.read(path) first."
-        )
+        what = f"fit takes responses, an array or a dataframe, not the text {data!r};"
+        raise ReadError(f"{what} read a file with spectral_irt.read(path) first.")
     with options_going_to("spectral_irt.read, and what it returns to fit"):
         return read(data, ordered=ordered, **how)

@@ -82,19 +82,15 @@ class Scoring:
             names = " and ".join(f"`{one}`" for one in said)
             raise OptionError(f"{names} are different ways of scoring; say one of them.")
         if self.ordered and said and said[0] in ("correct", "threshold", "above_mean"):
-            raise OptionError(
-                f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only; leave "
-                "it out."
-            )
+            what = f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only;"
+            raise OptionError(f"{what} leave it out.")
         check_option("above_mean", self.above_mean, (None, "right", "wrong"))
         check_option("unused", self.unused, UNUSED)
         for name in ("omitted", "not_reached"):
             check_option(name, getattr(self, name), ("missing", "wrong"))
             if getattr(self, name) == "wrong" and self.above_mean is not None:
-                raise OptionError(
-                    f"`{name}='wrong'` is for tests, and `above_mean` for ratings: what is not rated is not below the "
-                    "mean. Leave out one of them."
-                )
+                what = f"`{name}='wrong'` is for tests, and `above_mean` for ratings:"
+                raise OptionError(f"{what} what is not rated is not below the mean. Leave out one of them.")
         made: dict[str, Any] = {"recode": recoding(self.recode)}
         made["not_presented"] = tuple(spellings(several(self.not_presented)))
         made["missing"] = tuple(dict.fromkeys([*spellings(several(self.missing)), *made["not_presented"]]))

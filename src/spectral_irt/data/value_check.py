@@ -105,10 +105,8 @@ class ValueCheck:
             place = positions(items, self.scoring.key)
             absent = [item for item, k in zip(items, place, strict=True) if k < 0]
             if absent:
-                raise OptionError(
-                    f"the key has no answer for {len(absent):,} of the items: {listed(absent)}. Add them to the key, "
-                    "or leave these items out of the data."
-                )
+                what = f"the key has no answer for {len(absent):,} of the items: {listed(absent)}."
+                raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
 
     def check_scored(self, responses: Responses) -> None:
         """`check_key`; and raise when no answer at all agrees with the right ones: they are spelled differently."""
@@ -120,10 +118,8 @@ class ValueCheck:
         else:
             options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
             said = f"the key holds {listed(options)}"
-        raise OptionError(
-            f"{said}, but no response agrees with it; the responses are {listed(self.examples)}. Check the spelling, "
-            "capitals included."
-        )
+        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
+        raise OptionError(f"{what} Check the spelling, capitals included.")
 
     def _odd_sentence(self) -> str:
         assert self.first is not None

@@ -52,9 +52,8 @@ class LayoutOptions:
         check_option("orient", self.orient, ("persons", "items"))
         for name in ("items", "people", "facets"):
             if getattr(self, name) and self.orient == "items":
-                raise OptionError(
-                    f"`{name}=` names columns, and with `orient='items'` a column is a person; leave out one of them."
-                )
+                what = f"`{name}=` names columns, and with `orient='items'` a column is a person;"
+                raise OptionError(f"{what} leave out one of them.")
 
 
 @dataclass(frozen=True)
@@ -250,9 +249,8 @@ def read(
     about = (several(people), several(facets))
     layout = LayoutOptions(format, person, item, response, orient, several(ignore), several(items), order_by, *about)
     if order_by is not None and duplicates == "error":
-        raise OptionError(
-            "`order_by=` says which of several answers is first or last; say `duplicates='first' or 'last'` too."
-        )
+        what = "`order_by=` says which of several answers is first or last;"
+        raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
     options = ReadOptions(how, layout, duplicates, progress=progress)
     if sql is not None or database is not None:
         return _read_query(source, sql, database, sheet or encoding, options).using(engine)

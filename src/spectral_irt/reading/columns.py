@@ -180,9 +180,8 @@ def _unclear(table: Table, role: str, found: Sequence[int], likely: Sequence[int
 def _objects(table: Table, options: LayoutOptions) -> Long:
     """Of objects of answers; people may be without a name, and are numbered then."""
     if options.items:
-        raise OptionError(
-            f"`items=` names columns of a wide table, and {table.name} has objects of answers. Leave it out."
-        )
+        what = f"`items=` names columns of a wide table, and {table.name} has objects of answers."
+        raise OptionError(f"{what} Leave it out.")
     number, item = len(table.columns) - 2, len(table.columns) - 1
     response = table.position("response", options.response)
     if response is None:
@@ -217,9 +216,8 @@ def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: boo
     if not columns and ignored:
         raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(options.ignore)}.")
     if not columns:
-        raise ReadError(
-            f"{table.name} has one column, {str(table.columns[0])!r}, which labels the rows. Check the separator."
-        )
+        what = f"{table.name} has one column, {str(table.columns[0])!r}, which labels the rows."
+        raise ReadError(f"{what} Check the separator.")
     if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))
     chosen, about = choose_columns(table, columns, options.items, scoring, every_row)
@@ -280,11 +278,9 @@ def _check_orientation(table: Table, position: int) -> None:
     items_down = plain(first) in ITEM_NAMES or _most(_ITEM_LABEL, rows)
     people_across = plain(first) in ITEM_NAMES or _most(_PERSON_LABEL, header)
     if items_down and people_across and rows and header and not _most(_ITEM_LABEL, header):
-        raise ReadError(
-            f"{table.name} seems to have a row for each item ({listed(rows[:3])}, ...) and a column for each person "
-            f"({listed(header[:3])}, ...). Say `orient='items'` if so; if each row is a person, say "
-            f"`person={str(first)!r}`."
-        )
+        what = f"a row for each item ({listed(rows[:3])}, ...) and a column for each person ({listed(header[:3])}, ...)"
+        remedy = f"Say `orient='items'` if so; if each row is a person, say `person={str(first)!r}`."
+        raise ReadError(f"{table.name} seems to have {what}. {remedy}")
 
 
 def _most(pattern: re.Pattern[str], labels: Sequence[Any]) -> bool:

@@ -147,10 +147,8 @@ def open_table(file: File) -> Table:
     fits = (one for one in separators if len(records) > titles + 1 and own[one] == after[one] > 1)
     separator = next(fits, max(separators, key=lambda one: own[one]))
     if own[separator] > MOST_COLUMNS:
-        raise ReadError(
-            f"{file.name}: the header has {own[separator]:,} columns, and at most {MOST_COLUMNS:,} are read. Write a "
-            "long table: person, item and response."
-        )
+        what = f"{file.name}: the header has {own[separator]:,} columns, and at most {MOST_COLUMNS:,} are read."
+        raise ReadError(f"{what} Write a long table: person, item and response.")
     try:
         parsed = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
     except csv.Error as error:

@@ -188,10 +188,8 @@ def _named_sheet(file: File, names: list[str]) -> str:
     alike = [name for name in names if name.strip().lower() == given.strip().lower()]
     if len(alike) == 1:
         return alike[0]
-    raise OptionError(
-        f"{file.name} has no sheet {given!r} for `{file.sheet_option}`; its sheets are {listed(names)}."
-        f"{did_you_mean(given, names)}"
-    )
+    what = f"{file.name} has no sheet {given!r} for `{file.sheet_option}`;"
+    raise OptionError(f"{what} its sheets are {listed(names)}.{did_you_mean(given, names)}")
 
 
 def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
@@ -225,29 +223,23 @@ def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
     for k, name in names.items():
         row = hidden.uncomputed.get(cells.columns[k])
         if row is not None and row > header:
-            raise ReadError(
-                f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value. Open the workbook "
-                "in a spreadsheet program and save it."
-            )
+            what = f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value."
+            raise ReadError(f"{what} Open the workbook in a spreadsheet program and save it.")
     for first, last, left, right in hidden.merged:
         covered = [name for k, name in names.items() if left <= cells.columns[k] <= right]
         if last > header and covered:
             ends = f"{xl_col_to_name(left)}{first + 1}:{xl_col_to_name(right)}{last + 1}"
-            raise ReadError(
-                f"{cells.name}: column {covered[0]!r} has merged cells, {ends}, of which only the first holds a value. "
-                "Split them, and fill in every cell."
-            )
+            what = f"{cells.name}: column {covered[0]!r} has merged cells, {ends},"
+            raise ReadError(f"{what} of which only the first holds a value. Split them, and fill in every cell.")
     body = cells.frame.slice(header + 1).select(pl.nth(list(names)))
     dates = body.select(pl.all().str.contains(cells.date).any()).row(0) if body.height else ()
     for name, values, found in zip(names.values(), body.iter_columns(), dates, strict=False):
         if found:
             at = int(values.str.contains(cells.date).fill_null(False).arg_max() or 0)
             date = str(values[at]).removesuffix(" 00:00:00")
-            raise ReadError(
-                f"{cells.name}: column {name!r}, row {header + 2 + at:,} holds the date {date}; the spreadsheet "
-                "program has probably made it out of a code such as 1-2. Format the column as text and enter it again, "
-                f"or leave it out with `ignore={name!r}`."
-            )
+            what = f"{cells.name}: column {name!r}, row {header + 2 + at:,} holds the date {date};"
+            remedy = f"Format the column as text and enter it again, or leave it out with `ignore={name!r}`."
+            raise ReadError(f"{what} the spreadsheet program has probably made it out of a code such as 1-2. {remedy}")
 
 
 def check_workbook(file: File) -> None:
@@ -280,10 +272,8 @@ def _has_password(file: File) -> ReadError:
 
 
 def _damaged(file: File, error: BaseException) -> ReadError:
-    return ReadError(
-        f"{file.name} cannot be read as a workbook: {reason_of(error)}. It is probably damaged or cut short; fetch it "
-        "again, or open it and save it anew."
-    )
+    what = f"{file.name} cannot be read as a workbook: {reason_of(error)}."
+    return ReadError(f"{what} It is probably damaged or cut short; fetch it again, or open it and save it anew.")
 
 
 def _part(file: File, archive: zipfile.ZipFile, name: str) -> bytes:

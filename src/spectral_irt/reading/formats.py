@@ -319,9 +319,8 @@ def recognize(path: Path) -> File:
         raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
     actual = {b"\x1f\x8b": "gz", b"\x28\xb5": "zst"}.get(start[:2])
     if compression and compression != actual:
-        raise ReadError(
-            f"{path.name} is not compressed as its name says (.{compression}). Fetch it again or rename it."
-        )
+        what = f"{path.name} is not compressed as its name says (.{compression})."
+        raise ReadError(f"{what} Fetch it again or rename it.")
     family = next((family for family, kind in FORMATS.items() if suffix in kind.endings), None)
     if family is None:
         ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
@@ -370,19 +369,15 @@ def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEng
     said = [f"`{name}=`" for own, other, name in names if getattr(own, name) != getattr(other, name)]
     said += [f"`duplicates={duplicates!r}`"] if duplicates != "error" else []
     if said:
-        raise OptionError(
-            f"{name} is a packed file, whose answers were read and scored when it was packed; leave out "
-            f"{', '.join(said)}, or say it when packing."
-        )
+        what = f"{name} is a packed file, whose answers were read and scored when it was packed;"
+        raise OptionError(f"{what} leave out {', '.join(said)}, or say it when packing.")
     from spectral_irt.data.packed_file import open_responses
 
     found = open_responses(files[0].path)
     absent = [one for one in asked.people if found.people is None or one not in found.people]
     if absent:
-        raise OptionError(
-            f"{name} is a packed file without a column {absent[0]!r} about people. Name it when packing, `group=`, or "
-            "give a table of people, `group_file=`."
-        )
+        what = f"{name} is a packed file without a column {absent[0]!r} about people."
+        raise OptionError(f"{what} Name it when packing, `group=`, or give a table of people, `group_file=`.")
     if not (found.thresholds.binary or how.ordered):
         raise ResponseValueError(f"{name} holds answers in ordered categories; fit `SpectralPartialCredit`.")
     return found if engine is None else _on_workers(found, files[0].path.absolute(), engine)

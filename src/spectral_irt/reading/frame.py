@@ -88,10 +88,8 @@ class Table:
         names = [str(column) for column in self.columns]
         if str(name) in names:
             return names.index(str(name))
-        raise OptionError(
-            f"{self.name} has no column {str(name)!r} for `{role}`; its columns are {listed(self.columns)}."
-            f"{did_you_mean(name, names)}"
-        )
+        what = f"{self.name} has no column {str(name)!r} for `{role}`;"
+        raise OptionError(f"{what} its columns are {listed(self.columns)}.{did_you_mean(name, names)}")
 
 
 @contextmanager
@@ -104,17 +102,15 @@ def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
         if remedy == DAMAGED and (isinstance(error, pl.exceptions.PanicException) or _NOT_READ.search(str(error))):
             remedy = NOT_PLAIN
-        raise ReadError(
-            f"{name} cannot be read: {printable(reason_of(error).split(': Error {')[0])}. {remedy}"
-        ) from None
+        what = f"{name} cannot be read:"
+        raise ReadError(f"{what} {printable(reason_of(error).split(': Error {')[0])}. {remedy}") from None
 
 
 def check_header(source: str, names: Sequence[str], where: str) -> None:
     """Refuse a first line that holds answers, and columns of the same name."""
     if any(names) and all(name.strip() in ("0", "1", "NA", "") for name in names):
-        raise ReadError(
-            f"{source} has no header: {where} already holds answers. Put a line with the names of the items above it."
-        )
+        what = f"{source} has no header: {where} already holds answers."
+        raise ReadError(f"{what} Put a line with the names of the items above it.")
     check_names_differ(source, names)
 
 
@@ -219,10 +215,8 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
     columns = list(frame.columns)
     levels = [name for name in columns if isinstance(name, tuple)]
     if levels:  # of pandas
-        raise ReadError(
-            f"the dataframe's column labels have several levels, as in {levels[0]!r}, and an item has one label. Join "
-            "them: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
-        )
+        what = f"the dataframe's column labels have several levels, as in {levels[0]!r}, and an item has one label."
+        raise ReadError(f"{what} Join them: df.columns = ['_'.join(map(str, c)) for c in df.columns].")
     series = [_series(frame.get_column(name)).alias(str(k)) for k, name in enumerate(columns)]
     index, labels = nw.maybe_get_index(frame), None
     if index is not None and len(set(index)) == len(frame):  # labels of rows that differ from each other

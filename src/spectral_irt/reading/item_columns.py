@@ -102,10 +102,8 @@ def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None
     """Refuse a name or pattern of items that is not there."""
     for part in (part for one in given for part in parts_of(one, names)):
         if not any(named([part], names)):
-            raise OptionError(
-                f"{source} has no column {str(part)!r} for `items`; its columns are {listed(names)}. Give names or "
-                "patterns such as `items='q*'`."
-            )
+            what = f"{source} has no column {str(part)!r} for `items`; its columns are {listed(names)}."
+            raise OptionError(f"{what} Give names or patterns such as `items='q*'`.")
 
 
 @dataclass(frozen=True)

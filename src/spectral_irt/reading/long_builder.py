@@ -143,10 +143,8 @@ class OrderColumn:
             k = int(absent.arg_max())  # type: ignore[arg-type]
             empty = column[k] is None or column[k] == ""
             holds = "is empty" if empty else f"holds {listed([column[k]])}, which is neither a number nor a time"
-            raise ReadError(
-                f"{where}, row {rows[k]:,} {holds}, so it is not known when the answer was given. Fill it in, or write "
-                "times as in 2024-05-17 10:30:00."
-            )
+            what = f"{where}, row {rows[k]:,} {holds}, so it is not known when the answer was given."
+            raise ReadError(f"{what} Fill it in, or write times as in 2024-05-17 10:30:00.")
         if self._kind not in (None, kind):
             raise ReadError(f"{where} holds {kind} where it held {self._kind} before; write all of them alike.")
         self._kind = kind if len(column) else self._kind

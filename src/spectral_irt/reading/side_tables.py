@@ -69,10 +69,8 @@ class PersonColumns:
             twice = known.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
             if len(twice):
                 who = f"{self.whom[0]} has" if len(twice) == 1 else f"{self.whom[1]} have"
-                raise OptionError(
-                    f"{self.source}: {len(twice):,} {who} more than one value in the column {name!r}: "
-                    f"{listed(twice.to_list())}. Give each {self.whom[0]} one."
-                )
+                what = f"{self.source}: {len(twice):,} {who} more than one value in the column {name!r}:"
+                raise OptionError(f"{what} {listed(twice.to_list())}. Give each {self.whom[0]} one.")
             if all_whole(known["value"]):
                 known = known.with_columns(pl.col("value").cast(pl.Int64))
             elif known.height and known["value"].str.contains(DECIMAL).all():
@@ -175,9 +173,8 @@ def _pairs(table: Table, items: pl.Series, answers: pl.Series) -> dict[str, str]
     key: dict[str, Any] = {}
     for label, answer in zip(items.cast(pl.String).to_list(), one_spelling(answers).to_list(), strict=True):
         if label is not None and answer is not None and key.setdefault(label, answer) != answer:
-            raise OptionError(
-                f"{table.name} gives item {label!r} two right answers, {key[label]!r} and {answer!r}; keep one."
-            )
+            what = f"{table.name} gives item {label!r} two right answers, {key[label]!r} and {answer!r};"
+            raise OptionError(f"{what} keep one.")
     return key
 
 

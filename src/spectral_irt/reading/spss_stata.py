@@ -25,9 +25,8 @@ def open_table(file: File) -> Table:
         pyreadstat: Any = importlib.import_module("pyreadstat")
     except ImportError:
         install = 'pip install "spectral-irt[formats]". Or save it as CSV or .xlsx.'
-        raise ReadError(
-            f"{file.name}: what reads files of {PROGRAMS[file.family]} is not installed: {install}"
-        ) from None
+        what = f"{file.name}: what reads files of {PROGRAMS[file.family]} is not installed:"
+        raise ReadError(f"{what} {install}") from None
     read = pyreadstat.read_sav if file.family == "spss" else pyreadstat.read_dta
     own = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)  # of the wrapper; public since 1.3.2
     try:
@@ -37,9 +36,8 @@ def open_table(file: File) -> Table:
         remedy = DAMAGED
         if "convert" in reason.lower() or "encod" in reason.lower():
             remedy = "Say how its text is written, as in `encoding='cp1252'`."
-        raise ReadError(
-            f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}. {remedy}"
-        ) from None
+        what = f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}."
+        raise ReadError(f"{what} {remedy}") from None
     if not frame.width:
         raise ReadError(f"{file.name} has no variables.")
     columns = list(about.column_names)

@@ -75,9 +75,8 @@ def _endless(file: File, line: int, record: bytes) -> ReadError:
         size = f"{LONGEST_RECORD / 1e6:.0f} MB"
         return ReadError(f"{file.name}: line {line:,} has no end within {size}. Check how the lines of the file end.")
     double = 'double every mark inside a quoted value ("")'
-    return ReadError(
-        f"{file.name}: a quotation mark on line {line:,} or soon after is never closed. Close it, or {double}."
-    )
+    what = f"{file.name}: a quotation mark on line {line:,} or soon after is never closed."
+    return ReadError(f"{what} Close it, or {double}.")
 
 
 def end_of_last_line(buffer: bytes) -> int:
@@ -136,9 +135,8 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
             while data := stream.read(size):
                 yield data, min(packed.tell() / total, 1.0)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ReadError(
-            f"{file.name} cannot be unpacked: {error}. It is damaged or cut short; fetch it again."
-        ) from None
+        what = f"{file.name} cannot be unpacked: {error}."
+        raise ReadError(f"{what} It is damaged or cut short; fetch it again.") from None
     except OSError as error:
         raise ReadError(f"{file.name} cannot be read: {error.strerror or error}.") from None
 
@@ -182,10 +180,8 @@ def checked_encoding(name: str | None) -> str | None:
         from encodings.aliases import aliases
 
         names = sorted({each.replace("_", "-") for pair in aliases.items() for each in pair})
-        raise OptionError(
-            f"`encoding` is {str(name)!r}, which is not the name of an encoding such as utf-8, cp1252 (Western Europe) "
-            f"or shift-jis.{did_you_mean(str(name).replace('_', '-'), names, 3)}"
-        )
+        what = f"`encoding` is {str(name)!r}, which is not the name of an encoding such as utf-8, cp1252"
+        raise OptionError(f"{what} (Western Europe) or shift-jis.{did_you_mean(str(name).replace('_', '-'), names, 3)}")
     return "utf-8" if codec.name == "utf-8-sig" else codec.name
 
 

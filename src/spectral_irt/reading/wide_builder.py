@@ -89,10 +89,8 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
     long = [(table, layout) for table, layout in found if isinstance(layout, Long)]
     wide = [(table, layout) for table, layout in found if isinstance(layout, Wide)]
     if long and wide:
-        raise ReadError(
-            f"{long[-1][0].name} is long (one row per answer) and {wide[-1][0].name} is wide (one row per person); "
-            "read them separately, or say `format=` if one of them was mistaken."
-        )
+        what = f"{long[-1][0].name} is long (one row per answer) and {wide[-1][0].name} is wide (one row per person);"
+        raise ReadError(f"{what} read them separately, or say `format=` if one of them was mistaken.")
     if long:
         table, layout = long[0]
         words = plural_words(table.columns[layout.person], table.columns[layout.item])
