@@ -38,7 +38,9 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
     """A row for each level of a facet, with the columns of `Analysis.facet`."""
     labels, code = _facets(calibration).column(name)
     own = calibration.facets.of[name]  # type: ignore[union-attr]
-    n, score = _by_level(np.stack([responses.item_counts, responses.item_scores]).astype(float), code, len(labels))
+    count = responses.item_counts
+    rating = responses.item_scores + count * _lowest(calibration)[_facets(calibration).item]  # as they were given
+    n, score = _by_level(np.stack([count, rating]).astype(float), code, len(labels))
     with np.errstate(divide="ignore", invalid="ignore"):
         average = score / n
     return {
@@ -74,8 +76,13 @@ def fair_average(calibration: Calibration, theta: Floats) -> Floats:
     """The mean over all items of the rating that is expected there from a rater of average severity."""
     assert calibration.facets is not None
     items = calibration.facets.items
-    low = np.nan_to_num(items.codes[:, 0])
-    return (items.expected_score(theta, items.labels.tolist()) + low).mean(axis=1)
+    return (items.expected_score(theta, items.labels.tolist()) + _lowest(calibration)).mean(axis=1)
+
+
+def _lowest(calibration: Calibration) -> Floats:
+    """The lowest rating of each item, as it was given."""
+    assert calibration.facets is not None
+    return np.nan_to_num(calibration.facets.items.codes[:, 0])
 
 
 def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -74,6 +75,16 @@ def test_fit_and_averages_of_raters_and_items(study):
     np.testing.assert_allclose(items["outfit"], own["item"][1, :3] / own["item"][0, :3], rtol=1e-8)
     theta = ability[np.isfinite(ability)].mean() - table["severity"]
     np.testing.assert_allclose(table["fair_average"], [fair(calibration, one) for one in theta], rtol=1e-9)
+
+
+def test_averages_are_in_the_codes_of_the_ratings():
+    rows = [(p, i, r, 1 + (p + i * r) % 4) for p in range(40) for i in range(3) for r in range(3)]
+    data = pl.DataFrame(rows, schema=["person", "item", "rater", "response"], orient="row")
+    responses = si.read(data, facets=["rater"])
+    found = si.SpectralPartialCredit().fit(responses).analyse(responses).facet("rater")
+    means = data.group_by("rater", maintain_order=True).agg(pl.col("response").mean())
+    np.testing.assert_allclose(found["observed_average"], means["response"])
+    assert found["fair_average"].is_between(1, 4).all()
 
 
 def test_agreement_of_raters_who_met(study):
