@@ -149,7 +149,8 @@ class Pictures:
         """The standard set. What the data do not allow, such as intervals without standard errors, is left out."""
         plot = Plots(study)
         displays: dict[str, Callable[[], Any]] = {name: getattr(plot, name) for name in EVERY}
-        displays["icc"] = lambda: curve_sheet(study)
+        if not study.facets:  # an item has a curve for each rater there
+            displays["icc"] = lambda: curve_sheet(study)
         if not study.calibration.layout.binary:
             displays["categories"] = lambda: category_sheet(study)
         elif has_options(study.responses):
