@@ -294,8 +294,7 @@ class Analysis(AnalysisOfRatings):
         """Differential item functioning: which items are harder for one group than for another as able.
 
         `groups` is the name of a column about the people, or has a label for each, in their order, or maps persons to
-        labels; the other parameters are those of `inference.groups.dif.differential`. Of ordered answers `table()` goes
-        by location, with the distances of an item's thresholds held, and `thresholds()` threshold by threshold.
+        labels; the rest is of `inference.groups.dif.differential`. Ordered answers: `thresholds()` has each threshold.
         """
         how: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
         how |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
