@@ -1,7 +1,5 @@
-"""A connection that everything is asked over, in one transaction that is never committed.
-
-Nothing but temporary tables is created, and the end of the transaction takes them away, whatever happened.
-"""
+"""A connection that everything is asked over, in one transaction that is never committed: nothing but temporary tables
+is created, and the end of the transaction takes them away, whatever happened."""
 
 from __future__ import annotations
 
@@ -20,15 +18,12 @@ from spectral_irt.errors import DatabaseError, OptionError
 from spectral_irt.reading.sql import first_line, frame_of_batch, kind_of, opened, without_password
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
-
 SCHEMES = "duckdb:FILE, or postgresql://USER@HOST/DATABASE"
 
 
 class Connection:
-    """A database to ask, between `begin`, which starts the transaction, and `close`, which ends what was created.
-
-    `recover` makes ready for the next question after one that failed; `alive` tells whether the database still answers.
-    """
+    """A database to ask, between `begin`, which starts the transaction, and `close`, which ends what was created;
+    `recover` makes ready for the next question after one that failed, `alive` tells whether the database answers."""
 
     dialect: ClassVar[str]
     cursor: Any
@@ -189,6 +184,5 @@ def connect(database: Any, threads: int | None = None) -> Connection:
         return DuckDB(path, f"DuckDB {path!r}", threads)
     if kind == "postgresql":
         return Postgres(uri)
-    raise OptionError(
-        f"{without_password(uri)!r} is not the address of a database that can calibrate; that is {SCHEMES}."
-    )
+    named = without_password(uri)
+    raise OptionError(f"{named!r} is not the address of a database that can calibrate; that is {SCHEMES}.")

@@ -1,8 +1,6 @@
-"""An engine whose parts are tables: for every kernel of the chain it knows the query that adds up the same.
+"""An engine whose parts are tables: for every kernel of the chain it knows the query that adds up the same over people.
 
-A kernel is a sum over people of something that depends on one person's answers and on numbers per item. The numbers are
-loaded into a table of items, the database adds up, and what comes back are numbers per item again.
-"""
+Numbers per item are loaded into a table, the database adds up, and what comes back are numbers per item again."""
 
 from __future__ import annotations
 
@@ -18,17 +16,8 @@ from sqlglot import exp
 
 from spectral_irt.chain.errors import products_of_persons, spread_of_persons
 from spectral_irt.chain.operator import Part, Weighting, flow_in, flow_out, pair_rates, total_rates
-from spectral_irt.data.block import (
-    Block,
-    Floats,
-    Ints,
-    Thresholds,
-    item_counts,
-    kinds_of_people,
-    n_persons,
-    n_responses,
-    pair_work,
-)
+from spectral_irt.data import block
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds
 from spectral_irt.data.design import across, evidence, spread_marks
 from spectral_irt.data.same_items import sampled_sets
 from spectral_irt.engine.base import Each, Engine, Kernel
@@ -77,8 +66,7 @@ class DatabaseEngine(Engine):
         if translation is None or each:
             where = self.connection.where
             raise AnswersStayError(f"{where}: this needs the answers themselves ({kernel.__name__}); read them here.")
-        for part in parts:
-            yield translation(self, part, *args)
+        yield from (translation(self, part, *args) for part in parts)
 
     def ask(self, query: str, doing: str = "add up answers", **names: Any) -> pl.DataFrame:
         self.connection.doing = doing
@@ -102,10 +90,10 @@ class DatabaseEngine(Engine):
         return out
 
     def create(self, what: str, query: str, **names: Any) -> str:
-        """A temporary table made by the query, whose own name in it is `:what`."""
+        """The name of a new temporary table with the rows of the query; `what` is a part of the name."""
         name = f"{PREFIX}{next(self._numbers)}_{what}"
         self.connection.doing = f"make a temporary table of {what}"
-        self.connection.execute(self._written(query, {what: name, **names}))
+        self.connection.execute(self._written(queries.CREATE.format(what) + query, {what: name, **names}))
         return name
 
     def drop(self, name: str) -> None:
@@ -127,13 +115,11 @@ class DatabaseEngine(Engine):
 
     def _marked(self, part: Answers, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
         self.load(item=np.flatnonzero(marks).astype(np.int32))
-        start = 0 if against else 1
-        return self.per_item(queries.MARKED, thresholds.n_items, answers=part.answers, start=start)[0]
+        return self.per_item(queries.MARKED, thresholds.n_items, answers=part.answers, start=int(not against))[0]
 
     def _across(self, part: Answers, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
         self.load(label=np.asarray(labels, dtype=np.int64))
-        names = {"answers": part.answers, "people": part.people, "all_people": 0 if informative else 1}
-        return self.one(queries.ACROSS, **names)
+        return self.one(queries.ACROSS, answers=part.answers, people=part.people, all_people=int(not informative))
 
     def _some_items(self, part: Answers, new_code: NDArray[np.int32]) -> Answers:
         kept = np.flatnonzero(new_code >= 0).astype(np.int32)
@@ -185,12 +171,12 @@ class DatabaseEngine(Engine):
 
 # What is done instead of a kernel: a function of the engine, the part, and the kernel's arguments.
 INSTEAD_OF: dict[Kernel, Callable[..., Any]] = {
-    n_persons: lambda engine, part: part.n_persons,
-    n_responses: lambda engine, part: engine.one(queries.HOW_MANY, codes=part.answers),
-    pair_work: lambda engine, part, thresholds: np.inf,  # each pair would be a row of a join
+    block.n_persons: lambda engine, part: part.n_persons,
+    block.n_responses: lambda engine, part: engine.one(queries.HOW_MANY, codes=part.answers),
+    block.pair_work: lambda engine, part, thresholds: np.inf,  # each pair would be a row of a join
     sampled_sets: lambda engine, part, table: (1, 0),  # more sets than people: none is looked for
-    item_counts: lambda engine, part, n_items: engine.per_item(queries.COUNTS, n_items, answers=part.answers),
-    kinds_of_people: DatabaseEngine._kinds,
+    block.item_counts: lambda engine, part, n_items: engine.per_item(queries.COUNTS, n_items, answers=part.answers),
+    block.kinds_of_people: DatabaseEngine._kinds,
     evidence: lambda engine, part, thresholds: engine.per_item(
         queries.EVIDENCE, thresholds.n_items, answers=part.answers, people=part.people
     ),

@@ -1,11 +1,7 @@
 """The queries. Each is one step of the algorithm, written once and put into the words of a database by sqlglot.
 
-`:names` stand for tables and columns. They are put in as quoted identifiers, never as text, so that a table may be
-called whatever it likes. No value is part of a query: difficulties and flows are loaded into a table, `:items`, with
-the columns that the query asks for.
-
-Tables of our own, all temporary:
-
+`:names` stand for tables and columns, put in as quoted identifiers, never as text. No value is part of a query:
+difficulties and flows are loaded into a table, `:items`, with the columns that the query asks for. The other tables:
 - `:answers`  person, item, answer: the table itself in whole numbers, answer 1 or 0
 - `:people`   person, n, s: how many items each person answered, and how many right
 - `:rows`     person, item, answer, a: the same with the factor a of each answer, under ability weights
@@ -23,6 +19,7 @@ from sqlglot import exp, parse_one
 
 from spectral_irt.model import LOGISTIC_VARIANCE
 
+CREATE = "CREATE TEMPORARY TABLE :{} AS "  # before the queries below that make a table: the engine puts it there
 GIVEN = "WITH given AS (SELECT :person AS person, :item AS item, :response AS response FROM :table) "
 
 CHECK = f"""{GIVEN}
@@ -35,19 +32,14 @@ SELECT response, COUNT(*) AS n FROM given WHERE NOT response IN (0, 1)
 GROUP BY response ORDER BY COUNT(*) DESC, response LIMIT 5
 """
 LABELS = """
-CREATE TEMPORARY TABLE :codes AS
 SELECT CAST(ROW_NUMBER() OVER (ORDER BY label) - 1 AS INTEGER) AS code, label
 FROM (SELECT DISTINCT :column AS label FROM :table) AS met
 """
 LABELS_IN_ORDER = "SELECT label FROM :codes ORDER BY code"
 HOW_MANY = "SELECT COUNT(*) AS n FROM :codes"
-ANSWERS = f"""
-CREATE TEMPORARY TABLE :answers AS
-{GIVEN}
+ANSWERS = f"""{GIVEN}
 SELECT who.code AS person, what.code AS item, CAST(response AS SMALLINT) AS answer
-FROM given
-JOIN :persons AS who ON who.label = given.person
-JOIN :items AS what ON what.label = given.item
+FROM given JOIN :persons AS who ON who.label = given.person JOIN :items AS what ON what.label = given.item
 WHERE NOT response IS NULL
 """
 REPEATED = """
@@ -59,18 +51,11 @@ FROM (
 TWICE = """
 SELECT who.label AS person, what.label AS item, COUNT(*) OVER () AS n
 FROM (SELECT person, item FROM :answers GROUP BY person, item HAVING COUNT(*) > 1) AS t
-JOIN :persons AS who ON who.code = t.person
-JOIN :items AS what ON what.code = t.item
+JOIN :persons AS who ON who.code = t.person JOIN :items AS what ON what.code = t.item
 ORDER BY person, item LIMIT 5
 """
-PEOPLE = """
-CREATE TEMPORARY TABLE :people AS
-SELECT person, COUNT(*) AS n, CAST(SUM(answer) AS BIGINT) AS s FROM :answers GROUP BY person
-"""
-SOME_ITEMS = """
-CREATE TEMPORARY TABLE :answers AS
-SELECT person, new AS item, answer FROM :old JOIN :items USING (item)
-"""
+PEOPLE = "SELECT person, COUNT(*) AS n, CAST(SUM(answer) AS BIGINT) AS s FROM :answers GROUP BY person"
+SOME_ITEMS = "SELECT person, new AS item, answer FROM :old JOIN :items USING (item)"
 
 COUNTS = "SELECT item, COUNT(*) AS n, CAST(SUM(answer) AS BIGINT) AS s FROM :answers GROUP BY item"
 KINDS = """
@@ -98,28 +83,21 @@ SELECT COUNT(*) AS n FROM (
 ) AS both_sides
 """
 
-_WEIGHTS = """
-CREATE TEMPORARY TABLE :weights AS
-SELECT person, {} AS w, CAST(n - s AS DOUBLE) AS z FROM :people WHERE s > 0 AND s < n
-"""
+_WEIGHTS = "SELECT person, {} AS w, CAST(n - s AS DOUBLE) AS z FROM :people WHERE s > 0 AND s < n"
 FIXED_WEIGHTS = {"persons": _WEIGHTS.format("1 / n"), "pairs": _WEIGHTS.format("CAST(1 AS DOUBLE)")}
 ABILITIES = f"""
-CREATE TEMPORARY TABLE :abilities AS
 SELECT person, EXP(mean + SQRT(1 + GREATEST(square - mean * mean, 0) / {LOGISTIC_VARIANCE}) * LN(s / (n - s))) AS t
 FROM (
   SELECT person, AVG(beta) AS mean, AVG(beta * beta) AS square
   FROM :answers JOIN :items USING (item) GROUP BY person
 ) AS met
-JOIN :people USING (person)
-WHERE s > 0 AND s < n
+JOIN :people USING (person) WHERE s > 0 AND s < n
 """
 FACTORS = """
-CREATE TEMPORARY TABLE :rows AS
 SELECT person, item, answer, 1 / (1 + pi / t) AS a
 FROM :answers JOIN :items USING (item) JOIN :abilities USING (person)
 """
 ABILITY_WEIGHTS = """
-CREATE TEMPORARY TABLE :weights AS
 SELECT person, 1 / (t * variance) AS w, z
 FROM (
   SELECT person, SUM(a * (1 - a)) AS variance, SUM(CASE WHEN answer = 0 THEN a ELSE 0 END) AS z
@@ -128,9 +106,7 @@ FROM (
 JOIN :abilities USING (person)
 """
 
-RATES = """
-SELECT item, SUM(:a * w * z) AS total FROM :rows JOIN :weights USING (person) WHERE answer = 1 GROUP BY item
-"""
+RATES = "SELECT item, SUM(:a * w * z) AS total FROM :rows JOIN :weights USING (person) WHERE answer = 1 GROUP BY item"
 FLOW = """
 WITH moved AS (
   SELECT person, w * s AS moved
@@ -149,7 +125,6 @@ GROUP BY i.item, j.item
 """
 
 CONTRIBUTIONS = """
-CREATE TEMPORARY TABLE :contributions AS
 SELECT person, w * s AS won, w * z AS lost, w * s * from_wrong - w * z * from_right AS shared
 FROM (
   SELECT person, SUM(CASE WHEN answer = 1 THEN :a * pi ELSE 0 END) AS s,
@@ -181,8 +156,7 @@ DROP = "DROP TABLE :dropped"
 HEAD = "SELECT * FROM :table LIMIT 0"
 TABLES = """
 SELECT table_name FROM information_schema.tables
-WHERE NOT table_schema IN ('information_schema', 'pg_catalog')
-ORDER BY table_name
+WHERE NOT table_schema IN ('information_schema', 'pg_catalog') ORDER BY table_name
 """
 
 
@@ -207,11 +181,6 @@ def table_called(*parts: str) -> exp.Expression:
 
 def column_called(name: str) -> exp.Expression:
     return exp.Column(this=exp.to_identifier(name, quoted=True))
-
-
-def as_number(column: exp.Expression) -> exp.Expression:
-    """A column of true and false as one of 1 and 0."""
-    return exp.Cast(this=column, to=exp.DataType.build("INT"))
 
 
 A, ONE = column_called("a"), exp.Literal.number(1)

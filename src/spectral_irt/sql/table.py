@@ -54,18 +54,17 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     layout = find_layout(frame, LayoutOptions(format="long", **asked))
     assert isinstance(layout, Long)
     names = {role: list(types)[getattr(layout, role)] for role in ("person", "item", "response")}
-    column, kind, item = queries.column_called(names["response"]), types[names["response"]], types[names["item"]]
+    column, kind, of_item = queries.column_called(names["response"]), types[names["response"]], types[names["item"]]
     if not (kind.is_numeric() or kind == pl.Boolean):
         raise ReadError(
             f"{source}: column {names['response']!r} is of type {str(kind).lower()}, not numbers (1 and 0) or true and "
             "false. Make a view: SELECT ..., CASE WHEN ... THEN 1 ELSE 0 END AS response."
         )
-    if not (item.is_integer() or item == pl.String):
-        kind_of_item = str(item).lower()
-        raise ReadError(
-            f"{source}: column {names['item']!r} is of type {kind_of_item}; items are text or whole numbers."
-        )
-    return Given(source, named, names, queries.as_number(column) if kind == pl.Boolean else column)
+    if not (of_item.is_integer() or of_item == pl.String):
+        item, its = names["item"], str(of_item).lower()
+        raise ReadError(f"{source}: column {item!r} is of type {its}; items are text or whole numbers.")
+    one_or_zero = exp.Cast(this=column, to=exp.DataType.build("INT"))
+    return Given(source, named, names, one_or_zero if kind == pl.Boolean else column)
 
 
 def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expression, pl.Schema]:
