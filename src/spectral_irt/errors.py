@@ -1,9 +1,7 @@
 """Errors that say what is wrong, where, and what to do about it.
 
-Every error a user can cause derives from `SpectralIrtError`; the command line turns it into one sentence and exit
-code 2. A message names an option in backticks, in the words of Python: `duplicates='first'`; `for_shell` says it as
-`--duplicates first`. Labels and values stand in quotes, and nothing inside quotes is taken for an option.
-"""
+The command line turns a `SpectralIrtError` into one sentence and exit code 2. A message names an option in backticks, in
+the words of Python. Labels and values stand in quotes, and nothing inside quotes is taken for an option."""
 
 from __future__ import annotations
 
@@ -19,29 +17,22 @@ QUOTES = "'\""
 
 LARGEST_COMPONENT = "`responses.largest_component()`"
 
-# What is not an option of the same name on the command line.
+# What is not an option of the same name on the command line; `people` stands for `people=` too.
 _OTHERWISE = {
     "responses.largest_component()": "--largest-component",
     "bank.save(folder)": "fit --bank DIR",
     "groups=": "--population-by",
     "people": "--group",
-    "people=": "--group",
     "raw=True": "--cut raw:NUMBER",
     "raw=False": "--cut",
     "fit=True": "--skip none",
     "sample": "--bootstrap SETS:PEOPLE",
-    "weights": "--survey-weight",
-    "weighting": "--chain-weights",
     "orient='items'": "--layout items-in-rows",
-    "orient": "--layout",
-    "format": "--layout",
     "above_mean": "--threshold own-mean",
-    "above_mean=": "--threshold own-mean",
     "order_by=": "--duplicates last:COLUMN",
     "draws": "--ability pv:DRAWS",
     "key_sheet": "--key FILE#SHEET",
     "database": "FILE",
-    "database=": "FILE",
     "replicates": "--bootstrap",
     "SpectralRasch": "--estimator spectral",
     "ConditionalRasch": "--estimator cml",
@@ -77,8 +68,9 @@ def _flag(found: re.Match[str]) -> str:
     name, values = found["name"], found["values"]
     if not name and not found["other"]:
         return found[0]
-    if (plain := found[0].strip("`")) in _OTHERWISE:
-        return _OTHERWISE[plain]
+    plain = found[0].strip("`")
+    if other := _OTHERWISE.get(plain) or _OTHERWISE.get(plain.removesuffix("=")):
+        return other
     if name in (*_SETTINGS, *_BLANKS):
         value = "" if not values else "=" + _typed(literal_eval(values) if values[0] in QUOTES else values.lower())
         return f"--set {name}{value}" if name in _SETTINGS else f"--blanks {name.replace('_', '-')}{value}"

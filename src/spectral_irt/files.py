@@ -1,8 +1,7 @@
 """Results on disk: complete or not at all, and never in the place of what is being read.
 
 Files are written under temporary names beside their places and moved there when all of them are complete. An error, an
-interrupt or a full disk leaves what was there before.
-"""
+interrupt or a full disk leaves what was there before."""
 
 from __future__ import annotations
 

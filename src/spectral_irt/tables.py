@@ -72,9 +72,7 @@ def frame_of(columns: AnyColumns) -> pl.DataFrame:
 
 def write_csv(path: Path, columns: AnyColumns) -> None:
     """A table as CSV: UTF-8, every digit, nothing in a cell without a number, and no text that a spreadsheet runs.
-
-    Long tables are written in pieces, so that no second copy of them is ever in memory.
-    """
+    Long tables are written in pieces, so that no second copy of them is ever in memory."""
     import polars as pl
 
     def texts(frame: pl.DataFrame) -> list[str]:

@@ -1,8 +1,7 @@
 """Tables as an Excel workbook: a sheet each, with the header in sight, and text that stays text.
 
 The numbers are those of the CSV files, to the sixteen digits that the format holds. A label is written as a string, so
-that nothing in it is computed; there is no need for the apostrophe of `guarded`.
-"""
+that nothing in it is computed; there is no need for the apostrophe of `guarded`."""
 
 from __future__ import annotations
 
@@ -53,9 +52,7 @@ def write_workbook(
     path: Path, tables: Mapping[str, AnyColumns], record: Mapping[str, Any] | None = None
 ) -> dict[str, int]:
     """A sheet for each table, then the findings and the rest of the record; tables too long for one, with their rows.
-
-    Nothing but the file stays behind, also when it cannot be completed.
-    """
+    Nothing but the file stays behind, also when it cannot be completed."""
     import xlsxwriter
     from xlsxwriter.exceptions import FileCreateError
 

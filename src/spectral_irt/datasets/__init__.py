@@ -91,8 +91,7 @@ def log_texts() -> Iterator[tuple[Path, str]]:
     """Where each log lies in a folder of runs, and its text: the sample logs of lm-evaluation-harness.
 
     The answers follow the Rasch model but for two faults. The key of prompt 17 of "arithmetic" is wrong, so that better
-    models fail it; and a model that misreads a text of "reading" misses more of its five prompts than chance has.
-    """
+    models fail it; and a model that misreads a text of "reading" misses more of its five prompts than chance has."""
     random = np.random.default_rng(20260302)
     difficulty = {task: random.normal(0.0, 1.3, count) for task, count in TASKS.items()}
     for model, ability in zip(MODELS, ABILITY, strict=True):

@@ -18,19 +18,12 @@ from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, check_option, listed
-from spectral_irt.eval_logs.log import (
-    Log,
-    chosen_metric,
-    count_scores,
-    logs_in,
-    read_logs,
-    right,
-    score_notes,
-    written_by,
-)
+from spectral_irt.eval_logs.log import Log, chosen_metric, count_scores, read_logs, right, score_notes, written_by
 from spectral_irt.reading.formats import File, expand, recognize
 
 BENCHMARK = "benchmark"
+PATTERNS: tuple[str, ...] = ("samples_*.jsonl", "*_samples.jsonl", "*.eval", "per_instance_stats.json")
+PATTERNS += ("details_*.parquet", "????-??-??T*_*.json")  # how logs are named, to find them in a folder
 Codes = NDArray[np.int32]
 
 
@@ -50,7 +43,8 @@ def find_logs(paths: Iterable[Any]) -> list[File] | None:
     for one in paths:
         place = Path(os.path.expanduser(os.fspath(one)))
         if place.is_dir():
-            found = logs_in(place)
+            every = [Path(folder, name) for folder, _, names in os.walk(place) for name in names]
+            found = sorted(path for path in every if any(map(path.match, PATTERNS)) and path.is_file())
             if not found:
                 raise ReadError(
                     f"no log of a known harness is in the folder {str(place)!r}: samples_*.jsonl, *_samples.jsonl, "
@@ -86,12 +80,9 @@ def collect(
     attributes: Sequence[str] = (),
     progress: Callable[[float, str], None] | None = None,
 ) -> Collected:
-    """The logs as one table.
-
-    `metric` says right or wrong; of several names each log uses the first that it has. Scores above the `threshold` are
-    right; without it they must be 0 or 1. `duplicates` is for two logs of the same model on the same sample, in the
-    order of the names of the files. `attributes` are fields of the samples to keep, such as "subject".
-    """
+    """The logs as one table. `metric` says right or wrong; of several names each log uses the first that it has. Scores
+    above the `threshold` are right; without it they must be 0 or 1. `duplicates` is for two logs of a model on the same
+    sample, in the order of the names of the files. `attributes` are fields of the samples to keep, as "subject"."""
     check_option("duplicates", duplicates, DUPLICATES)
     prompts = _Prompts([name for name in attributes if name != BENCHMARK])
     runs: dict[tuple[str, str], list[_Run]] = {}  # of a model on a benchmark

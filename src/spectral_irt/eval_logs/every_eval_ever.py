@@ -1,8 +1,7 @@
 """Every Eval Ever: `<id>_samples.jsonl`, a line for each sample, by its instance-level schema; read and written.
 
 `evaluation.is_correct` says whether an answer is right; `evaluation.score` can be asked for. A sample that counts in
-several results has a line for each, told apart by `evaluation_result_id`.
-"""
+several results has a line for each, told apart by `evaluation_result_id`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """HELM: a folder for each run with `per_instance_stats.json` and `run_spec.json`.
 
 Which statistic says "correct" depends on the scenario, so it has to be named where there are several. Trials are
-answers of their own. Perturbed versions of an instance are left out.
-"""
+answers of their own. Perturbed versions of an instance are left out."""
 
 from __future__ import annotations
 
@@ -46,10 +45,8 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
                 continue
             trial = int(one.get("train_trial_index", 0)) + 1
             samples.append(Sample(str(one["instance_id"]), _scores(one), trial, about=known))
-    notes: tuple[Finding, ...] = ()
-    if changed:
-        sentence = f"{model} on {benchmark}: {changed:,} answers to perturbed versions of instances were left out."
-        notes = (Finding("perturbed_left_out", "note", sentence),)
+    sentence = f"{model} on {benchmark}: {changed:,} answers to perturbed versions of instances were left out."
+    notes = (Finding("perturbed_left_out", "note", sentence),) if changed else ()
     if not samples:
         raise no_samples(file.path, "the run has no instances.")
     if not any(one.scores for one in samples):

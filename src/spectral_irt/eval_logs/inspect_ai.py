@@ -1,9 +1,7 @@
 """inspect_ai: `<date>_<task>_<id>.json`, and `.eval`, a zip of JSON members packed by deflate or zstd.
 
-Scores are in `samples[].scores[scorer].value`; of an `.eval` file the summaries are read, which have them too. C is 1,
-I and N (no answer) are 0 and P (partly) is one half, as in the program's own `value_to_float`. Epochs are answers of
-their own. A run that did not end is read as far as it came, with a finding.
-"""
+Scores are in `samples[].scores[scorer].value`; of an `.eval` file the summaries are read, which have them too. Epochs
+are answers of their own. A run that did not end is read as far as it came, with a finding."""
 
 from __future__ import annotations
 
@@ -24,6 +22,7 @@ from spectral_irt.reading.text_pieces import ZstdStream, whole
 NAME = "inspect_ai"
 VERSIONS = (2, 3)
 ZSTD = 93  # the number of this packing in zip files
+# C is right, I and N (no answer) are wrong and P (partly) is one half, as in the program's own `value_to_float`.
 LETTERS = {"C": 1.0, "I": 0.0, "N": 0.0, "P": 0.5, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 SEEN = 200  # letters of the question that are compared; summaries cut long ones
 

@@ -1,8 +1,7 @@
 """lighteval: `details/<model>/<date>/details_<task>_<date>.parquet`, a row for each sample.
 
 The scores are the fields of the nested column `metric` (`metrics` in older versions). A sample's id is that of its
-document, or the number of its row where older versions wrote none; the question is what tells two samples apart.
-"""
+document, or the number of its row where older versions wrote none; the question is what tells two samples apart."""
 
 from __future__ import annotations
 

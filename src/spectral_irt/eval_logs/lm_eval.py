@@ -1,9 +1,7 @@
 """lm-evaluation-harness: `<model>/samples_<task>_<date>.jsonl`, a line for each sample and filter.
 
-A line has `doc_id`, `doc`, `filter`, `metrics` (names), `doc_hash`, and a field for each metric. The model is the name
-of the folder, or what `results_<date>.json` beside the file says. The hash of the document is compared between models;
-that of the prompt is not, since models may be given different templates.
-"""
+The model is the name of the folder, or what `results_<date>.json` beside the file says. The hash of the document is
+compared between models; that of the prompt is not, since models may be given different templates."""
 
 from __future__ import annotations
 
@@ -21,17 +19,14 @@ from spectral_irt.reading.formats import File
 
 NAME = "lm-evaluation-harness"
 FILE_NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl(\.gz|\.zst)?")
-OURS = (  # fields that are no metrics
-    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"),
-    *("doc_hash", "prompt_hash", "target_hash"),
-)
+OURS = ["doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"]  # fields that are no metrics
+OURS += ["doc_hash", "prompt_hash", "target_hash"]
 NO_FILTER = "none"
 
 
 def is_ours(path: Path, head: bytes) -> bool:
-    if FILE_NAME.fullmatch(path.name) and b'"doc_id"' in head:
-        return True
-    return b'"doc_id"' in head and b'"filtered_resps"' in head and b'"arguments"' in head
+    ours = FILE_NAME.fullmatch(path.name) is not None or (b'"filtered_resps"' in head and b'"arguments"' in head)
+    return ours and b'"doc_id"' in head
 
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
@@ -53,7 +48,10 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         new = Sample(which[0], {}, hash=one.get("doc_hash"), about=about)
         scores: Any = samples.setdefault((which[0], runs[which]), new).scores
         for name in names:
-            scores[f"{name}{VARIANT}{which[1]}"] = _number(file, line, name, one.get(name))
+            value = one.get(name)
+            if not isinstance(value, bool | int | float | None):
+                raise ReadError(f"{file.name}: line {line:,} has no number for {name!r} but {str(value)[:40]!r}.")
+            scores[f"{name}{VARIANT}{which[1]}"] = number(value)
     if not samples:
         raise ReadError(f"{file.name} holds no sample; the run was probably stopped before its first. Run it again.")
     match = FILE_NAME.fullmatch(file.path.name)
@@ -93,9 +91,3 @@ def _metrics(file: File, first: dict[str, Any]) -> list[str]:
             f"{file.name}: no metric of {listed(names)} has a number for each sample. Evaluate with one such as acc."
         )
     return scalar
-
-
-def _number(file: File, line: int, name: str, value: Any) -> float | None:
-    if value is None or isinstance(value, bool | int | float):
-        return number(value)
-    raise ReadError(f"{file.name}: line {line:,} has no number for {name!r} but {str(value)[:40]!r}.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import lzma
-import os
 import struct
 import zipfile
 import zlib
@@ -72,18 +71,15 @@ class Sample(NamedTuple):
     about: Mapping[str, Any] = MappingProxyType({})
 
 
-def log_of(
-    file: File, model: str, benchmark: str, samples: Sequence[Sample], attributes: Sequence[str] = (), **more: Any
-) -> Log:
+def log_of(file: File, model: str, benchmark: str, samples: list[Sample], fields: Sequence[str], **more: Any) -> Log:
     """The log of samples in the order of their first appearance; `more` are other fields of it."""
-    names = dict.fromkeys(name for one in samples for name in one.scores)
-    scores = {
-        name: pl.Series([one.scores.get(name) for one in samples], dtype=pl.Float64, strict=False) for name in names
-    }
+    metrics = dict.fromkeys(name for one in samples for name in one.scores)
+    values = {name: [one.scores.get(name) for one in samples] for name in metrics}
+    scores = {name: pl.Series(own, dtype=pl.Float64, strict=False) for name, own in values.items()}
     repeat = pl.Series([one.repeat for one in samples], dtype=pl.Int64)
     sample, hashes = _texts([one.id for one in samples]), _texts([one.hash for one in samples])
     more["repeat"], more["hash"] = repeat if (repeat > 1).any() else None, hashes if hashes.count() else None
-    about = {name: _texts([one.about.get(name) for one in samples]) for name in attributes}
+    about = {name: _texts([one.about.get(name) for one in samples]) for name in fields}
     return Log(file.path, model, benchmark, sample, scores, attributes=about, **more)
 
 
@@ -204,8 +200,6 @@ def no_samples(path: Path, why: str) -> ReadError:
 
 
 HARNESSES = ("lm_eval", "every_eval_ever", "inspect_ai", "helm", "lighteval")  # modules of this package
-PATTERNS: tuple[str, ...] = ("samples_*.jsonl", "*_samples.jsonl", "*.eval", "per_instance_stats.json")
-PATTERNS += ("details_*.parquet", "????-??-??T*_*.json")  # how logs are named, to find them in a folder
 HEAD = 1 << 16
 
 
@@ -229,12 +223,6 @@ def read_logs(file: File, attributes: Sequence[str] = ()) -> list[Log] | None:
     with laid_out(file.name, module.NAME):
         logs: list[Log] = module.read(file, attributes)
         return logs
-
-
-def logs_in(folder: Path) -> list[Path]:
-    """Files in a folder, and in those below it, that are named like logs."""
-    every = [Path(place, name) for place, _, names in os.walk(folder) for name in names]
-    return sorted(path for path in every if any(map(path.match, PATTERNS)) and path.is_file())
 
 
 def table_of_logs(file: File, logs: Sequence[Log]) -> Table:

@@ -1,8 +1,7 @@
 """Draw responses under the Rasch model and its kin, with the sampling designs of the paper and of practice.
 
 A design says which items each person is shown; the parameters are drawn, then the answers, a run of people at a time.
-No array of people x items is ever made: time and memory grow with the number of responses.
-"""
+No array of people x items is ever made: time and memory grow with the number of responses."""
 
 from spectral_irt.simulate.designs import (
     DESIGNS,

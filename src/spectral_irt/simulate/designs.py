@@ -14,6 +14,7 @@ from spectral_irt.data.packing import limits_of
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import category_probabilities, sigmoid
 
+Rng = np.random.Generator
 Shown = tuple[Ints, NDArray[np.int32]]
 Given = tuple[Ints, NDArray[np.int32], Ints]
 NODES = np.linspace(-4, 4, 41)  # abilities among which an adaptive test looks for that of a person
@@ -47,14 +48,14 @@ class Design:
     def check(self, n_persons: int, n_items: int) -> None:
         """Refuse what cannot be done with so many people and items."""
 
-    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         """For runs of consecutive people: how many items each is shown, and these items, person after person."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Complete(Design):
-    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         yield from _spiralled(np.arange(n_items, dtype=np.int32)[None, :], n_persons)
 
 
@@ -68,7 +69,7 @@ class Sampled(Design):
         if not 0 < self.p <= 1:
             raise OptionError(f"`p` is {self.p}; the probability of showing an item must be above 0 and at most 1.")
 
-    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         # The gaps between the cells shown of a row-by-row walk are geometric: only cells shown cost anything.
         # A little under a chunk on average, so that it rarely spills over into a second, tiny block.
         rows = max(1, int(0.99 * CHUNK / (n_items * self.p)))
@@ -98,13 +99,13 @@ class Popularity(Design):
                 f"give {n_persons * FEWEST:,} to {n_persons * n_items:,}."
             )
 
-    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         counts = self.counts(rng, n_persons, n_items)
         weights = np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent
         for start, stop in person_chunks(limits_of(counts), CHUNK):
             yield counts[start:stop], successive(rng, weights, counts[start:stop])
 
-    def counts(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Ints:
+    def counts(self, rng: Rng, n_persons: int, n_items: int) -> Ints:
         activity = np.exp(self.activity_sd * rng.standard_normal(n_persons))
         low, high = 0.0, n_items / activity.min()
         for _ in range(64):  # bisect for the scale until the total is right to a small part of one response
@@ -126,8 +127,7 @@ class Booklets(Design):
     """Overlapping booklets, dealt out in turn: person `l` takes booklet `l mod booklets`.
 
     The items stand in a circle; booklet `b` holds `length` consecutive items from item `b * n_items / booklets` on; by
-    default one and a half times its share, so that it has a third of its items in common with each neighbor.
-    """
+    default one and a half times its share, so that it has a third of its items in common with each neighbor."""
 
     booklets: int
     length: int | None = None
@@ -145,7 +145,7 @@ class Booklets(Design):
                 f"{n_items} items each."
             )
 
-    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.booklets) * n_items // self.booklets
         forms = (first[:, None] + np.arange(self._length(n_items))) % n_items
         yield from _spiralled(forms.astype(np.int32), n_persons)
@@ -156,8 +156,7 @@ class LinkedForms(Design):
     """Test forms in a line, each sharing `anchors` items with the one before; person `l` takes form `l mod forms`.
 
     There are `forms * length - (forms - 1) * anchors` items: 1,142 by default. The chain on items mixes slowly on such
-    data. With 0 anchors forms have no link, hence no common scale.
-    """
+    data. With 0 anchors forms have no link, hence no common scale."""
 
     forms: int = 30
     length: int = 40
@@ -175,7 +174,7 @@ class LinkedForms(Design):
                 f"hold {self.n_items:,}. Leave `n_items` out."
             )
 
-    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.forms) * (self.length - self.anchors)
         forms = first[:, None] + np.arange(self.length)
         yield from _spiralled(forms.astype(np.int32), n_persons)
@@ -231,7 +230,7 @@ class Responsive(Design):
         `luck`, a number between 0 and 1 for every person and item."""
         raise NotImplementedError
 
-    def administered(self, rng: np.random.Generator, items: Items, ability: Floats) -> Iterator[Given]:
+    def administered(self, rng: Rng, items: Items, ability: Floats) -> Iterator[Given]:
         rows = max(1, CHUNK // items.cumulated.size)
         for start in range(0, len(ability), rows):
             some = ability[start : start + rows]
@@ -276,10 +275,9 @@ class TwoStage(Responsive):
     routing: int = 10
 
     def check(self, n_persons: int, n_items: int) -> None:
-        if self.routing > n_items - 2:
-            raise OptionError(
-                f"`routing` is {self.routing}; of {n_items} items at least two must be left to choose from."
-            )
+        n = self.routing
+        if n > n_items - 2:
+            raise OptionError(f"`routing` is {n}; of {n_items} items at least two must be left to choose from.")
 
     def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
         answers = items.answers(luck, ability[:, None])
@@ -311,16 +309,9 @@ class Stopping(Responsive):
         return shown.sum(axis=1), order[np.nonzero(shown)[1]].astype(np.int32), answers[shown]
 
 
-DESIGNS: dict[str, type[Design]] = {
-    "complete": Complete,
-    "sampled": Sampled,
-    "popularity": Popularity,
-    "booklets": Booklets,
-    "linked": LinkedForms,
-    "adaptive": Adaptive,
-    "two-stage": TwoStage,
-    "stopping": Stopping,
-}
+DESIGNS: dict[str, type[Design]] = {"complete": Complete, "sampled": Sampled, "popularity": Popularity}
+DESIGNS |= {"booklets": Booklets, "linked": LinkedForms}
+DESIGNS |= {"adaptive": Adaptive, "two-stage": TwoStage, "stopping": Stopping}
 
 
 def as_design(design: str | Design, options: dict[str, Any]) -> Design:
@@ -351,7 +342,7 @@ def _spiralled(forms: NDArray[np.int32], n_persons: int) -> Iterator[Shown]:
         yield np.full(len(form), length), forms[form].ravel()
 
 
-def _hits(rng: np.random.Generator, p: float, n_cells: int) -> Ints:
+def _hits(rng: Rng, p: float, n_cells: int) -> Ints:
     """Which of `n_cells` cells are hit, each with probability `p`, in order."""
     enough = int(n_cells * p + 4 * np.sqrt(n_cells * p * (1 - p))) + 1
     # Gaps are cut at the number of cells: beyond it they end the walk all the same, and a tiny p would overflow sums.
@@ -362,7 +353,7 @@ def _hits(rng: np.random.Generator, p: float, n_cells: int) -> Ints:
     return cell[: np.searchsorted(cell, n_cells)]
 
 
-def successive(rng: np.random.Generator, weights: Floats, counts: Ints, rounds: int = 8) -> NDArray[np.int32]:
+def successive(rng: Rng, weights: Floats, counts: Ints, rounds: int = 8) -> NDArray[np.int32]:
     """`counts[l]` different items for every person `l`, in order of person and item, by successive sampling.
 
     Items are drawn with probability proportional to weight, and again where the person has them. Whoever lacks items

@@ -15,7 +15,7 @@ from spectral_irt.data.packing import limits_of, pack_block
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.simulate.designs import Design, Given, Items, Responsive, as_count, as_design, check_spread
+from spectral_irt.simulate.designs import Design, Given, Items, Responsive, Rng, as_count, as_design, check_spread
 
 # Slots of packed responses are the item and the bits of the category in four bytes.
 MOST_ITEMS = 2**30 - 1
@@ -231,9 +231,7 @@ def _drawn(
     return Simulated(responses, beta, theta, a, plan)
 
 
-def _answered(
-    plan: Design, for_design: np.random.Generator, for_answers: np.random.Generator, theta: Floats, items: Items
-) -> Iterator[Given]:
+def _answered(plan: Design, for_design: Rng, for_answers: Rng, theta: Floats, items: Items) -> Iterator[Given]:
     """For runs of people: how many items each is given, these items, and the categories of the answers."""
     if isinstance(plan, Responsive):
         yield from plan.administered(for_answers, items, theta)
