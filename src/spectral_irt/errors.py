@@ -1,7 +1,7 @@
 """Errors that say what is wrong, where, and what to do about it.
 
-The command line turns a `SpectralIrtError` into one sentence and exit code 2. A message names an option in backticks, in
-the words of Python. Labels and values stand in quotes, and nothing inside quotes is taken for an option."""
+The command line turns a `SpectralIrtError` into one sentence and exit code 2. A message names an option in backticks,
+in the words of Python. Labels and values stand in quotes, and nothing inside quotes is taken for an option."""
 
 from __future__ import annotations
 

@@ -21,16 +21,8 @@ from spectral_irt.inference.groups.cluster_errors import clustered
 from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.inference.ranks.intervals import LEAST_SE, order_p, sure_ranks
 from spectral_irt.inference.ranks.items import covariance_among
+from spectral_irt.leaderboard import pairs
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
-from spectral_irt.leaderboard.pairs import (
-    Contrasts,
-    answer_marks,
-    compare_pairs,
-    contrast_columns,
-    made_equal,
-    numbered,
-    tiers,
-)
 from spectral_irt.leaderboard.prompts import model_families, prompt_columns, prompt_findings, subject_columns
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
 from spectral_irt.numerics import generator
@@ -134,8 +126,8 @@ class Leaderboard:
     @cached_property
     def _same(self) -> tuple[Ints, Ints]:
         """Two numbers for each model: of those right equally often on the same prompts, and of copies."""
-        answered, right = self.answers.gather(answer_marks, self.answers.n_items)
-        return numbered(answered, self.answers.scores), numbered(answered, right)
+        answered, right = self.answers.gather(pairs.answer_marks, self.answers.n_items)
+        return pairs.numbered(answered, self.answers.scores), pairs.numbered(answered, right)
 
     @cached_property
     def copies(self) -> list[list[int]]:
@@ -154,7 +146,7 @@ class Leaderboard:
             )
         dense = self.answers.n_persons <= KEEP_COVARIANCE
         fit = _fit(self.by_prompt, "dense" if dense else "auto")
-        made, covariance = made_equal(fit.calibration_, *self._same), fit.covariance() if dense else None
+        made, covariance = pairs.made_equal(fit.calibration_, *self._same), fit.covariance() if dense else None
         labels = self._clusters
         name = f"clusters ({self.cluster_word})"
         if labels is None and self.source.repeated:
@@ -190,24 +182,21 @@ class Leaderboard:
         return np.argsort(-np.where(np.isfinite(self.ability), self.ability, -np.inf), kind="stable")
 
     @cached_property
-    def contrasts_found(self) -> Contrasts:
+    def contrasts_found(self) -> pairs.Contrasts:
         """All pairs of models: differences in ability with p adjusted for all, and exact McNemar."""
         self.tell("pairs of models")
         m, known = len(self.ability), self._known
         se, z, p = np.full((m, m), np.nan), np.zeros((m, m)), np.ones((m, m))
         if known.any():
-            rng = generator(1, self.seed)
-            among = covariance_among(self._fitted[1], known)
-            some = np.ix_(known, known)
-            se[some], z[some], p[some] = order_p(
-                self.ability[known], np.maximum(self.se[known], LEAST_SE), covariance=among, rng=rng
-            )
-        return compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
+            rng, some = generator(1, self.seed), np.ix_(known, known)
+            among, errors = covariance_among(self._fitted[1], known), np.maximum(self.se[known], LEAST_SE)
+            se[some], z[some], p[some] = order_p(self.ability[known], errors, covariance=among, rng=rng)
+        return pairs.compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
 
     @cached_property
     def tier(self) -> Ints:
         """Of each model: no model of a tier is significantly worse than its first."""
-        return tiers(self.order, self.contrasts_found.sure)
+        return pairs.tiers(self.order, self.contrasts_found.sure)
 
     @cached_property
     def easiness(self) -> Floats:
@@ -226,30 +215,16 @@ class Leaderboard:
         n, right = self.answers.counts, self.answers.scores
         accuracy = np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0)
         low, high = sure_ranks(self.contrasts_found.sure)
-        columns = {
-            "model": self.answers.persons,
-            "ability": self.ability,
-            "se": self.se,
-            "ci_low": self.ability - Z95 * self.se,
-            "ci_high": self.ability + Z95 * self.se,
-            "rank_low": low,
-            "rank_high": high,
-            "tier": self.tier,
-            "n": n,
-            "right": right,
-            "accuracy": accuracy,
-            "status": self.calibration.status,
-        }
+        columns: Columns = {"model": self.answers.persons, "ability": self.ability, "se": self.se}
+        columns |= {"ci_low": self.ability - Z95 * self.se, "ci_high": self.ability + Z95 * self.se}
+        columns |= {"rank_low": low, "rank_high": high, "tier": self.tier}
+        columns |= {"n": n, "right": right, "accuracy": accuracy, "status": self.calibration.status}
         return {"rank": np.arange(1, len(order) + 1), **{name: values[order] for name, values in columns.items()}}
 
     def contrast_columns(self) -> Columns:
         """Pairs of models, the better first; see docs/reference/files.md."""
-        from scipy.special import ndtri
-
-        m = len(self.order)
-        critical = float(-ndtri(0.025 / (m * (m - 1) / 2)))
         prompt = self.source.prompt
-        return contrast_columns(self.contrasts_found, self.order, self.answers, prompt, self.ability, critical)
+        return pairs.contrast_columns(self.contrasts_found, self.order, self.answers, prompt, self.ability)
 
     @cached_property
     def prompt_columns(self) -> Columns:

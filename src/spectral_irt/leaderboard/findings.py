@@ -114,14 +114,9 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
     models = board.model_columns()
     m = len(models["model"])
     rows = min(m, MARKDOWN_ROWS if most is None else most)
-    lines = [
-        "# Leaderboard",
-        "",
-        escaped(headline_text(board)),
-        "",
-        "| rank | model | ability | 95% interval | ranks (all at once) | tier | accuracy | prompts |",
-        "|---:|:---|---:|:---:|:---:|---:|---:|---:|",
-    ]
+    lines = ["# Leaderboard", "", escaped(headline_text(board)), ""]
+    lines.append("| rank | model | ability | 95% interval | ranks (all at once) | tier | accuracy | prompts |")
+    lines.append("|---:|:---|---:|:---:|:---:|---:|---:|---:|")
     for k in range(rows):
         one = {name: values[k] for name, values in models.items()}
         cells = [
@@ -143,8 +138,7 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
 
 def headline_text(board: Leaderboard) -> str:
     """Who is first, and by how much."""
-    models = board.model_columns()
-    answers = board.answers
+    models, answers = board.model_columns(), board.answers
     first = int(np.sum(models["tier"] == 1))
     lead = (
         f"{models['model'][0]} is first, significantly ahead of all others"
@@ -154,10 +148,8 @@ def headline_text(board: Leaderboard) -> str:
     last = int(models["tier"].max())
     tiers = "One tier" if last == 1 else f"{last:,} tiers"
     metric = f" Scored by {', '.join(board.source.metrics)}." if board.source.metrics else ""
-    return (
-        f"{answers.n_persons:,} models, {answers.n_items:,} prompts, {answers.n_responses:,} answers. {lead}. "
-        f"{tiers}.{metric}"
-    )
+    counts = f"{answers.n_persons:,} models, {answers.n_items:,} prompts, {answers.n_responses:,} answers"
+    return f"{counts}. {lead}. {tiers}.{metric}"
 
 
 def how_to_read(board: Leaderboard) -> list[str]:

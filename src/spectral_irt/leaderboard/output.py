@@ -39,42 +39,31 @@ def tables_of(board: Leaderboard) -> dict[str, Columns]:
 def record(board: Leaderboard) -> dict[str, Any]:
     """What was compared, how, and what came of it."""
     ours, theirs, opposite = board.contrasts_found.disagreements()
-    slopes = board.slopes
-    models = board.model_columns()
+    slopes, models, answers = board.slopes, board.model_columns(), board.answers
+    rows = zip(*(values.tolist() for values in models.values()), strict=True)
+    counts = {"models": answers.n_persons, "prompts": answers.n_items, "answers": answers.n_responses}
+    test = {"chi2": slopes.chi2, "df": slopes.df, "p": slopes.p, "spread": slopes.spread}
+    below = float(np.nanmean(slopes.slope < 0)) if np.isfinite(slopes.slope).any() else None
+    found = {"share_below_zero": below, "surely_below_zero": int(slopes.negative.sum()), "sentence": slopes.sentence}
     return {
         **record_head(),
         "command": COMMAND,
         "outputs": [],
         "input": {
-            "source": board.answers.source,
+            "source": answers.source,
             "metrics": list(board.source.metrics),
             "clustered_by": None if board._clusters is None else board.cluster_word,
             "by": None if board._subjects is None else board.subject_word,
             "repeated_prompts": board.source.repeated,
             "seed": board.seed,
         },
-        "counts": {
-            "models": board.answers.n_persons,
-            "prompts": board.answers.n_items,
-            "answers": board.answers.n_responses,
-            "tiers": int(board.tier.max()),
-        },
-        "data_digest": board.answers.digest(),
+        "counts": {**counts, "tiers": int(board.tier.max())},
+        "data_digest": answers.digest(),
         "se_method": board.calibration.provenance.se_method,
-        "models": [
-            dict(zip(models, row, strict=True)) for row in zip(*(v.tolist() for v in models.values()), strict=True)
-        ],
+        "models": [dict(zip(models, row, strict=True)) for row in rows],
         "mcnemar": {"ability_alone": ours, "mcnemar_alone": theirs, "opposite": opposite},
-        "slopes": {
-            "chi2": slopes.chi2,
-            "df": slopes.df,
-            "p": slopes.p,
-            "spread": slopes.spread,
-            "share_below_zero": float(np.nanmean(slopes.slope < 0)) if np.isfinite(slopes.slope).any() else None,
-            "surely_below_zero": int(slopes.negative.sum()),
-            "sentence": slopes.sentence,
-        },
-        "families": [[board.answers.persons[k] for k in group] for group in board.families],
+        "slopes": {**test, **found},
+        "families": [[answers.persons[k] for k in group] for group in board.families],
         "findings": [finding_record(one) for one in board.findings],
     }
 

@@ -28,49 +28,21 @@ if TYPE_CHECKING:
 MODELS_DRAWN = 60
 PAIRS, PROMPTS, SUBJECTS = 5_000, 10_000, 5_000  # rows in the page; the files have all
 
-MODELS = (
-    Column("model", "model"),
-    Column("rank", "rank", 0),
-    Column("ability", "ability", 2),
-    Column("se", "se", 3),
-    Column("rank_low", "ranks from", 0),
-    Column("rank_high", "to", 0),
-    Column("tier", "tier", 0),
-    Column("accuracy", "accuracy", 3),
-    Column("n", "prompts", 0),
-    Column("ci_low", "95% from", 2, closed=True),
-    Column("ci_high", "95% to", 2, closed=True),
-    Column("status", "status", closed=True),
-)
-CONTRASTS = (
-    Column("model", "model"),
-    Column("other", "other model"),
-    Column("difference", "difference", 2),
-    Column("se", "se", 2),
-    Column("p_adjusted", "p", 4, p=True),
-    Column("model_only", "wins", 0),
-    Column("other_only", "losses", 0),
-    Column("mcnemar_p_holm", "McNemar p", 4, p=True),
-    Column("more_prompts", "more prompts", 0),
-)
-OF_PROMPTS = (
-    Column("prompt", "prompt"),
-    Column("right", "models right", 0),
-    Column("n", "of", 0),
-    Column("difficulty", "difficulty", 2),
-    Column("slope", "slope", 2),
-    Column("slope_se", "se of slope", 2),
-    Column("flag", "flag"),
-)
-OF_SUBJECTS = (
-    Column("subject", "subject"),
-    Column("model", "model"),
-    Column("n", "prompts", 0),
-    Column("accuracy", "accuracy", 3),
-    Column("ability", "ability", 2),
-    Column("se", "se", 2),
-    Column("rank", "rank", 0),
-)
+MODELS = [Column("model", "model"), Column("rank", "rank", 0), Column("ability", "ability", 2), Column("se", "se", 3)]
+MODELS += [Column("rank_low", "ranks from", 0), Column("rank_high", "to", 0), Column("tier", "tier", 0)]
+MODELS += [Column("accuracy", "accuracy", 3), Column("n", "prompts", 0)]
+MODELS += [Column("ci_low", "95% from", 2, closed=True), Column("ci_high", "95% to", 2, closed=True)]
+MODELS += [Column("status", "status", closed=True)]
+CONTRASTS = [Column("model", "model"), Column("other", "other model"), Column("difference", "difference", 2)]
+CONTRASTS += [Column("se", "se", 2), Column("p_adjusted", "p", 4, p=True)]
+CONTRASTS += [Column("model_only", "wins", 0), Column("other_only", "losses", 0)]
+CONTRASTS += [Column("mcnemar_p_holm", "McNemar p", 4, p=True), Column("more_prompts", "more prompts", 0)]
+OF_PROMPTS = [Column("prompt", "prompt"), Column("right", "models right", 0), Column("n", "of", 0)]
+OF_PROMPTS += [Column("difficulty", "difficulty", 2), Column("slope", "slope", 2)]
+OF_PROMPTS += [Column("slope_se", "se of slope", 2), Column("flag", "flag")]
+OF_SUBJECTS = [Column("subject", "subject"), Column("model", "model"), Column("n", "prompts", 0)]
+OF_SUBJECTS += [Column("accuracy", "accuracy", 3), Column("ability", "ability", 2)]
+OF_SUBJECTS += [Column("se", "se", 2), Column("rank", "rank", 0)]
 
 
 def page(board: Leaderboard) -> str:
@@ -90,7 +62,7 @@ def sections(board: Leaderboard) -> list[Section]:
 
 def _models(board: Leaderboard) -> Section:
     caption = "Models from the best down; ability in logits"
-    table = DataTable("models", caption, MODELS, board.model_columns(), filters=("tier",), noun="models")
+    table = DataTable("models", caption, tuple(MODELS), board.model_columns(), filters=("tier",), noun="models")
     said = Lines(tuple(line.replace("`", "") for line in how_to_read(board)))
     return Section((Text(headline_text(board)), table, said), (), "Models", "models")
 
@@ -135,11 +107,12 @@ def _prompts(board: Leaderboard) -> Section:
 
 
 def _table(
-    name: str, caption: str, columns: tuple[Column, ...], values: Columns, most: int, filters: tuple[str, ...] = ()
+    name: str, caption: str, columns: list[Column], values: Columns, most: int, filters: tuple[str, ...] = ()
 ) -> tuple[Any, ...]:
     """A table of the first rows, and a word where there are more."""
     rows, most = len(next(iter(values.values()))), min(most, MOST)
-    table = DataTable(name, caption, columns, {key: column[:most] for key, column in values.items()}, filters=filters)
+    first = {key: column[:most] for key, column in values.items()}
+    table = DataTable(name, caption, tuple(columns), first, filters=filters)
     if rows <= most:
         return (table,)
     return (Text(f"The first {most:,} rows of {rows:,}; {name}.csv has all."), table)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.paper import pair_counts
@@ -36,14 +36,12 @@ class Contrasts:
     @property
     def sure(self) -> NDArray[np.bool_]:
         """Row surely above column."""
-        found: NDArray[np.bool_] = (self.p < LEVEL) & (self.z > 0)
-        return found
+        return np.asarray((self.p < LEVEL) & (self.z > 0))
 
     @property
     def sure_mcnemar(self) -> NDArray[np.bool_]:
         """Row surely more often right than column, by McNemar and Holm."""
-        found: NDArray[np.bool_] = (self.p_mcnemar < LEVEL) & (self.wins > self.wins.T)
-        return found
+        return np.asarray((self.p_mcnemar < LEVEL) & (self.wins > self.wins.T))
 
     def disagreements(self) -> tuple[int, int, int]:
         """Pairs told apart by ability alone, by McNemar alone, and by both in opposite directions."""
@@ -106,31 +104,20 @@ def shared_prompts(answers: Responses, prompt: Ints, a: Ints, b: Ints) -> Ints:
     return np.asarray(seen[:, a].multiply(seen[:, b]).sum(axis=0)).ravel()
 
 
-def contrast_columns(
-    found: Contrasts, order: Ints, answers: Responses, prompt: Ints, ability: Floats, critical: float
-) -> Columns:
+def contrast_columns(found: Contrasts, order: Ints, answers: Responses, prompt: Ints, ability: Floats) -> Columns:
     """The pairs as a table, better model first."""
-    i, j = listed_pairs(len(order))
+    m, labels = len(order), answers.persons
+    i, j = listed_pairs(m)
     a, b = order[i], order[j]
-    labels, n_prompts = answers.persons, shared_prompts(answers, prompt, a, b)
-    z = found.z[a, b]
-    difference = ability[a] - ability[b]
-    needed = prompts_needed(z, critical, n_prompts)
+    z, won, lost = found.z[a, b], found.wins[a, b], found.wins[b, a]
+    n_prompts = shared_prompts(answers, prompt, a, b)
+    needed = prompts_needed(z, float(-ndtri(LEVEL / 2 / (m * (m - 1) / 2))), n_prompts)
     more = np.where(np.isfinite(needed), np.maximum(needed - n_prompts, 0), np.nan)  # none shows that equals differ
-    return {
-        "model": labels[a],
-        "other": labels[b],
-        "difference": difference,
-        "se": found.se[a, b],
-        "z": z,
-        "p": 2 * ndtr(-np.abs(z)),
-        "p_adjusted": found.p[a, b],
-        "model_only": found.wins[a, b].astype(np.int64),
-        "other_only": found.wins[b, a].astype(np.int64),
-        "mcnemar_p": mcnemar(found.wins[a, b], found.wins[b, a]),
-        "mcnemar_p_holm": found.p_mcnemar[a, b],
-        "more_prompts": more,
-    }
+    columns: Columns = {"model": labels[a], "other": labels[b], "difference": ability[a] - ability[b]}
+    columns |= {"se": found.se[a, b], "z": z, "p": 2 * ndtr(-np.abs(z)), "p_adjusted": found.p[a, b]}
+    columns |= {"model_only": won.astype(np.int64), "other_only": lost.astype(np.int64)}
+    columns |= {"mcnemar_p": mcnemar(won, lost), "mcnemar_p_holm": found.p_mcnemar[a, b], "more_prompts": more}
+    return columns
 
 
 def prompts_needed(z: Floats, critical: float, n_prompts: int | Ints) -> Floats:
@@ -164,10 +151,8 @@ Marks = NDArray[np.uint64]
 
 
 def answer_marks(block: Block, n_prompts: int) -> tuple[Marks, Marks]:
-    """Of each model a number that tells which prompts it answered, and one that tells which it has right.
-
-    The sum of a random number for each prompt: equal for equal sets, and for others only with a chance of 2^-64.
-    """
+    """Of each model a number that tells which prompts it answered, and one that tells which it has right: the sum of a
+    random number for each prompt, equal for equal sets, and for others only with a chance of 2^-64."""
     of_prompt = np.random.default_rng(0).integers(0, 2**64, n_prompts, dtype=np.uint64)[np.asarray(block.items)]
 
     def sums(values: Marks) -> Marks:
@@ -185,11 +170,8 @@ def numbered(*keys: NDArray[np.generic]) -> Ints:
 
 def made_equal(calibration: Calibration, same_score: Ints, same_answers: Ints) -> Calibration:
     """The difficulties of the same score replaced by their mean; so the errors of those with the same answers."""
-    return replace(
-        calibration,
-        thresholds=_means(calibration.thresholds, same_score),
-        threshold_se=_means(calibration.threshold_se, same_answers),
-    )
+    beta, se = _means(calibration.thresholds, same_score), _means(calibration.threshold_se, same_answers)
+    return replace(calibration, thresholds=beta, threshold_se=se)
 
 
 def _means(values: Floats, group: Ints) -> Floats:

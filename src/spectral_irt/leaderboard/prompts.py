@@ -36,15 +36,9 @@ def prompt_columns(answers: Responses, difficulty: Floats, slopes: Slopes) -> Co
     flag[(right == 0) & (n > 0)] = "all wrong"
     flag[n == 1] = "one model"
     flag[n == 0] = "no answers"
-    return {
-        "prompt": answers.items,
-        "n": n,
-        "right": right,
-        "accuracy": np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0),
-        "difficulty": difficulty,
-        **slopes.columns(),
-        "flag": flag,
-    }
+    accuracy = np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0)
+    counts = {"prompt": answers.items, "n": n, "right": right, "accuracy": accuracy}
+    return {**counts, "difficulty": difficulty, **slopes.columns(), "flag": flag}
 
 
 # What is said of prompts with a flag: code, severity, sentence, remedy.
@@ -85,10 +79,9 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
     if step > 1:  # every so many prompts are enough for correlations
         some = np.arange(0, by_prompt.n_persons, step)
         by_prompt, easiness = by_prompt.take_persons(some), easiness[some]
-    known = np.isfinite(easiness) & (by_prompt.scores > 0) & (by_prompt.scores < by_prompt.counts)
-    gram = by_prompt.sum(
-        _residual_gram, np.where(np.isfinite(ability), ability, 0.0), m, persons=(np.where(known, easiness, np.nan),)
-    )
+    mixed = (by_prompt.scores > 0) & (by_prompt.scores < by_prompt.counts)
+    ability, easiness = np.where(np.isfinite(ability), ability, 0.0), np.where(mixed, easiness, np.nan)
+    gram = by_prompt.sum(_residual_gram, ability, m, persons=(easiness,))
     size = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     correlation = gram / np.outer(size, size)
     np.fill_diagonal(correlation, np.nan)
@@ -139,16 +132,9 @@ def subject_columns(by_prompt: Responses, label: NDArray[np.object_], models: ND
                 warnings.simplefilter("ignore")
                 made = SpectralRasch().fit(some).calibration_
                 ability, se = -made.difficulty, made.se
-        row = {
-            "subject": np.full(m, name, dtype=object),
-            "model": models,
-            "n": n,
-            "accuracy": accuracy,
-            "accuracy_se": np.sqrt(accuracy * (1 - accuracy) / np.maximum(n, 1)),
-            "ability": ability,
-            "se": se,
-            "rank": _places(ability if np.isfinite(ability).any() else accuracy),
-        }
+        row: Columns = {"subject": np.full(m, name, dtype=object), "model": models, "n": n, "accuracy": accuracy}
+        row |= {"accuracy_se": np.sqrt(accuracy * (1 - accuracy) / np.maximum(n, 1)), "ability": ability, "se": se}
+        row["rank"] = _places(ability if np.isfinite(ability).any() else accuracy)
         for key, values in row.items():
             parts.setdefault(key, []).append(values)
     return {key: np.concatenate(values) for key, values in parts.items()}

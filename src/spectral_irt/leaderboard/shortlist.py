@@ -1,10 +1,7 @@
-"""A short list of prompts, and the score on the whole benchmark that a model's answers to it predict.
-
-The list is spread evenly over subjects and difficulties. The whole score is what a model got right on the list and what
-its ability has right on the rest, on average, on a line through the calibration models. How far predictions err is
-measured on models left out, a tenth at a time, with everything made without them; the interval takes the quantile of
-their errors that holds a new model of the same kind in 95% of cases (conformal prediction, after Vovk).
-"""
+"""A short list of prompts, and the score on the whole benchmark that a model's answers to it predict: what it got right
+on the list and what its ability has right on the rest, on average, on a line through the calibration models. How far
+predictions err is measured on models left out, a tenth at a time, with everything made without them; the interval takes
+the quantile of their errors that holds a new model of the kind in 95% of cases (conformal prediction, after Vovk)."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ GRID = 81  # abilities, within five standard deviations
 REACH = 5.0
 ENOUGH = 0.9  # of the list that a model has to have answered for an interval
 
-Tell = Callable[[str], None]
+Tell = Callable[[str], None] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +122,7 @@ class ShortList:
         *,
         by: str | None = None,
         seed: int = 0,
-        progress: Tell | None = None,
+        progress: Tell = None,
     ) -> ShortList:
         """A list of so many prompts, evenly over subjects and difficulties.
 
@@ -140,10 +137,9 @@ class ShortList:
         """
         source = source if isinstance(source, Source) else Source.of(source)
         answers = source.answers
-        if isinstance(items, bool) or items != int(items) or not 2 <= items < answers.n_items:
-            raise OptionError(
-                f"`items` is {items!r}; it is a number from 2 to {answers.n_items - 1:,}, all prompts but one."
-            )
+        most = answers.n_items - 1
+        if isinstance(items, bool) or items != int(items) or not 2 <= items <= most:
+            raise OptionError(f"`items` is {items!r}; it is a number from 2 to {most:,}, all prompts but one.")
         whole = np.flatnonzero(answers.counts == answers.n_items)
         if len(whole) < LEAST:
             raise DesignError(
@@ -169,16 +165,9 @@ class ShortList:
         some = table if len(table) <= 5 * MOST else table[rng.choice(len(table), 5 * MOST, replace=False)]
         ability, difficulty = calibrated(some)
         made = Predictor.of(some, spread_out(difficulty, items, subject), ability, difficulty)
-        return cls(
-            answers.items[made.chosen],
-            None if subject is None else subject[made.chosen],
-            made,
-            conformal(np.abs(guess - truth) / _scale(guess)),
-            error,
-            error_random,
-            len(looked),
-            tuple(findings),
-        )
+        prompts, subject = answers.items[made.chosen], None if subject is None else subject[made.chosen]
+        reach = conformal(np.abs(guess - truth) / _scale(guess))
+        return cls(prompts, subject, made, reach, error, error_random, len(looked), tuple(findings))
 
     def score_columns(self, answers: Responses) -> Columns:
         """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all
@@ -194,16 +183,10 @@ class ShortList:
         ability, se = self.predictor.ability(x)
         score = self.predictor.score(x)
         half = np.where(n >= ENOUGH * len(self.prompts), self.reach * _scale(score), np.nan)
-        return {
-            "model": answers.persons,
-            "n": n,
-            "right": np.nansum(x, axis=1).astype(np.int64),
-            "ability": ability,
-            "se": se,
-            "score": score,
-            "score_low": np.clip(score - half, 0, 1),
-            "score_high": np.clip(score + half, 0, 1),
-        }
+        low, high = np.clip(score - half, 0, 1), np.clip(score + half, 0, 1)
+        columns: Columns = {"model": answers.persons, "n": n, "right": np.nansum(x, axis=1).astype(np.int64)}
+        columns |= {"ability": ability, "se": se, "score": score, "score_low": low, "score_high": high}
+        return columns
 
     @property
     def sentence(self) -> str:
@@ -225,34 +208,25 @@ class ShortList:
 
     def record(self) -> dict[str, Any]:
         """All of it as data; `ShortList.load` reads it again from a file."""
-        made = self.predictor
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "prompts": self.prompts.tolist(),
-            "subject": None if self.subject is None else self.subject.tolist(),
-            **{name: getattr(made, name).tolist() for name in ARRAYS},
-            "n_all": made.n_all,
-            "line": list(made.line),
-            **{name: getattr(self, name) for name in NUMBERS},
-            "sentence": self.sentence,
-        }
+        made, subject = self.predictor, None if self.subject is None else self.subject.tolist()
+        head = {"kind": KIND, "version": VERSION, "prompts": self.prompts.tolist(), "subject": subject}
+        arrays = {name: getattr(made, name).tolist() for name in ARRAYS}
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        return {**head, **arrays, "n_all": made.n_all, "line": [*made.line], **numbers, "sentence": self.sentence}
 
     @classmethod
     def load(cls, path: str | Path) -> ShortList:
         """A list that was written."""
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
-            if record.get("kind") != KIND or record.get("version") != VERSION:
-                raise ValueError(
-                    f"version {record.get('version')!r} of {record.get('kind')!r}, and what is read is {VERSION}"
-                )
+            kind, version = record.get("kind"), record.get("version")
+            if (kind, version) != (KIND, VERSION):
+                raise ValueError(f"version {version!r} of {kind!r}, and what is read is {VERSION}")
             arrays = {name: np.array(record[name], dtype=float) for name in ARRAYS}
-            made = Predictor(
-                np.arange(len(record["prompts"])), **arrays, n_all=int(record["n_all"]), line=tuple(record["line"])
-            )
-            subject = None if record.get("subject") is None else np.array(record["subject"], dtype=object)
             prompts = np.array(record["prompts"], dtype=object)
+            subject = None if record.get("subject") is None else np.array(record["subject"], dtype=object)
+            n_all, line = int(record["n_all"]), tuple(record["line"])
+            made = Predictor(np.arange(len(prompts)), **arrays, n_all=n_all, line=line)
             return cls(prompts, subject, made, **{name: record[name] for name in NUMBERS})
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BankError(f"{str(path)!r} is not a short list that can be read ({error}). Choose it anew.") from None

@@ -56,10 +56,9 @@ def labels_of(answers: Responses, name: str, values: Any) -> NDArray[Any]:
         given = list(values.values())
         return np.array(["" if k < 0 or given[k] is None else given[k] for k in place], dtype=object)
     out = np.array([("" if value is None else value) for value in values], dtype=object)
-    if len(out) != answers.n_items:
-        raise OptionError(
-            f"{name} has {len(out):,} labels, and there are {answers.n_items:,} prompts; give one for each."
-        )
+    n = answers.n_items
+    if len(out) != n:
+        raise OptionError(f"{name} has {len(out):,} labels, and there are {n:,} prompts; give one for each.")
     return out
 
 
@@ -93,45 +92,36 @@ def read_source(
     files = find_logs(given)
     of_file = {} if prompts is None else _columns_by_label(prompts, [name for name in wanted if name != BENCHMARK])
     rest = [name for name in wanted if name not in of_file]
+    how: dict[str, Any] = {"threshold": threshold, "duplicates": duplicates, "progress": progress}
     if files is not None:
         if reading:
             raise OptionError(f"`{next(iter(reading))}=` is for tables, and these files are logs of a harness.")
-        found = collect(
-            files, metric=metric, threshold=threshold, duplicates=duplicates, attributes=rest, progress=progress
-        )
+        found = collect(files, metric=metric, attributes=rest, **how)
         source = Source(found.responses, found.prompt, dict(found.attributes), found.metrics)
     else:
         if metric:
             raise OptionError("`metric=` is for logs of a harness; of a table, say `response=`.")
         known = _columns_of_table(given, rest, reading) if rest else {}
         reading["ignore"] = [*reading.get("ignore", ()), *known]
-        answers = read(given, ordered=False, threshold=threshold, duplicates=duplicates, progress=progress, **reading)
-        source = Source.of(answers, known)
+        source = Source.of(read(given, ordered=False, **how, **reading), known)
     for name, values in of_file.items():
         source.attributes[name] = labels_of(source.answers, name, values)  # type: ignore[index]
         if not any(source.attributes[name]):
-            raise ReadError(
-                f"{prompts}: none of its labels is that of a prompt, such as {listed(source.answers.items[:3])}."
-            )
+            some = listed(source.answers.items[:3])
+            raise ReadError(f"{prompts}: none of its labels is that of a prompt, such as {some}.")
     return source
 
 
 def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, Any]]:
     """Columns of a table of prompts that are wanted, by the label in its first column, or the one called item."""
     frame = _frame([path])
-    label = next(
-        (name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")), frame.columns[0]
-    )
-    return {
-        name: dict(zip(frame[label].to_list(), frame[name].to_list(), strict=True))
-        for name in names
-        if name in frame.columns
-    }
+    called = [name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")]
+    labels = frame[called[0] if called else frame.columns[0]].to_list()
+    there = [name for name in names if name in frame.columns]
+    return {name: dict(zip(labels, frame[name].to_list(), strict=True)) for name in there}
 
 
-def _columns_of_table(
-    paths: Sequence[Any], names: Sequence[str], reading: Mapping[str, Any]
-) -> dict[str, dict[Any, Any]]:
+def _columns_of_table(paths: Sequence[Any], names: Sequence[str], reading: dict[str, Any]) -> dict[str, dict[Any, Any]]:
     """Columns of a long table of answers: what stands beside each prompt, where it first appears."""
     from spectral_irt.reading.columns import ITEM_NAMES, plain
 
@@ -156,8 +146,7 @@ def _frame(paths: Sequence[Any]) -> Any:
     frames = []
     for file in find_files(paths):
         table = open_table(file)
-        parts = [part for part, _ in table.pieces(range(len(table.columns)))]
-        frame = pl.concat(parts)
+        frame = pl.concat([part for part, _ in table.pieces(range(len(table.columns)))])
         frame.columns = [str(name) for name in table.columns]
         frames.append(frame)
     return pl.concat(frames, how="diagonal_relaxed")
