@@ -1,11 +1,7 @@
 """Block: the answers of whole people, packed; and thresholds: which item each belongs to.
 
-The items that person `l` answered are `items[indptr[l]:indptr[l + 1]]`; those before `split[l]` were answered right
-(1), the rest wrong (0). Four bytes a response, no value array: a wrong answer is never mistaken for a missing one.
-
 An answer x to an item with categories 0 to K is an entry among the ones of its person for the threshold that it passed
-last (if x > 0), and an entry among the zeros for the next one (if x < K). A right or wrong answer (K = 1) is one entry.
-"""
+last (if x > 0), and an entry among the zeros for the next one (if x < K). A right or wrong answer is one entry."""
 
 from __future__ import annotations
 
@@ -27,6 +23,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # Responses in a block: small enough that its temporary arrays stay in the cache of one core, large enough that the
 # per-item sums it returns cost little beside it, and that a few blocks keep every thread busy.
@@ -36,7 +33,8 @@ CACHED = 32_768  # answers whose numbers fit in a core's cache together
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Whole people, packed: the ones of a person first, then the zeros, item codes increasing within each."""
+    """Whole people, packed in four bytes a response: person `l` answered `items[indptr[l]:indptr[l + 1]]`, those before
+    `split[l]` right (1) and the rest wrong (0), item codes increasing within each."""
 
     indptr: Ints  # people + 1
     split: Ints  # where the zeros of each person begin
@@ -65,8 +63,7 @@ class Block:
     @property
     def informative(self) -> NDArray[np.bool_]:
         """People with both a right and a wrong answer; the others carry no information about difficulty."""
-        scores = self.scores
-        return (scores > 0) & (scores < self.counts)
+        return (self.scores > 0) & (self.scores < self.counts)
 
     @property
     def bounds(self) -> Ints:
@@ -97,25 +94,19 @@ class Block:
         """Two 0/1 matrices, people x items: right answers, and wrong answers. Made once, four bytes a response."""
         found: tuple[sparse.csr_array, sparse.csr_array] | None = self._cache.get(("halves", n_items))
         if found is None:
-            right = self.right()
-            made = (
-                self._half(self.scores, self.items[right], n_items),
-                self._half(self.counts - self.scores, self.items[~right], n_items),
-            )
-            found = self.remember(("halves", n_items), made)  # both at once: another thread may look in between
+            right, made = self.right(), []
+            for sizes, items in ((self.scores, self.items[right]), (self.counts - self.scores, self.items[~right])):
+                indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+                made.append(csr(indptr, items, shared_ones(len(items)), n_items))
+            found = self.remember(("halves", n_items), tuple(made))  # both at once: another thread may look in between
         return found
-
-    def _half(self, sizes: Ints, items: NDArray[np.int32], n_items: int) -> sparse.csr_array:
-        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        return csr(indptr, items, shared_ones(len(items)), n_items)
 
     def person_of_response(self) -> Ints:
         return np.repeat(np.arange(self.n_persons), self.counts)
 
     def right(self) -> NDArray[np.bool_]:
         """Whether each response is right, in the order of `items`."""
-        halves = np.diff(self.bounds)
-        return np.repeat(np.tile([True, False], self.n_persons), halves)
+        return np.repeat(np.tile([True, False], self.n_persons), np.diff(self.bounds))
 
     def span(self, start: int, stop: int) -> Block:
         """The block of the people from `start` up to `stop`; their answers are not copied."""
@@ -139,10 +130,6 @@ class Block:
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_cache": {}}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
 
 
 def taken(indptr: Ints, persons: Ints) -> tuple[Ints, Ints]:

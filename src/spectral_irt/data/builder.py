@@ -1,9 +1,7 @@
-"""Pieces of raw answers -> Responses, in one pass: whatever the source, they are scored and packed here. And arrays,
-sparse matrices and columns in memory as such pieces.
+"""Pieces of raw answers (arrays, too) -> Responses, in one pass: whatever the source, they are scored and packed here.
 
 Answers lie in a pile, perhaps on disk, under the codes by which people and items came up. Right and wrong answers of
-whole people are packed on the way; of more categories those of an item are known only when all were seen.
-"""
+whole people are packed on the way; of more categories those of an item are known only when all were seen."""
 
 from __future__ import annotations
 
@@ -17,29 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Thresholds
-from spectral_irt.data.categories import (
-    BLANK,
-    BlankCounter,
-    OptionCoder,
-    RawAnswers,
-    Settled,
-    Used,
-    settle,
-    used_by_group,
-)
+from spectral_irt.data.categories import BLANK, BlankCounter, OptionCoder, RawAnswers, Used, settle, used_by_group
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import Labels, label_array, positions
-from spectral_irt.data.packing import (
-    AnswerRows,
-    Duplicates,
-    Repeats,
-    SpillColumns,
-    in_pieces,
-    joined,
-    pack_rows,
-    slots_of,
-    stored,
-)
+from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of, stored
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Scoring
 from spectral_irt.data.value_check import Place, ValueCheck
@@ -51,8 +30,11 @@ if TYPE_CHECKING:
     from spectral_irt.data.scoring import Values
 
 Codes = NDArray[np.integer[Any]]
+Labeling = Callable[[], Sequence[Any]]
 Sums = tuple[Ints, Floats, Floats]
-Renaming = Callable[[NDArray[np.int32]], NDArray[np.int32]]
+FinalCodes = NDArray[np.int32] | None  # by those of the pieces; None: these are final
+Renaming = Callable[[NDArray[np.int32]], NDArray[np.int32]] | None
+Report = Callable[[float], None]
 # A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
 # ratings is not always their exact multiple, and the order of summation must not decide.
 SLACK = 1e-9
@@ -75,17 +57,10 @@ class ResponsesBuilder:
     """Scores and packs pieces of raw answers; `labels` gives those of the items that came up, by code."""
 
     def __init__(
-        self,
-        scoring: Scoring,
-        source: str,
-        labels: Callable[[], Sequence[Any]],
-        *,
-        wide: bool = False,
-        duplicates: Duplicates = "error",
+        self, scoring: Scoring, source: str, labels: Labeling, *, wide: bool = False, duplicates: Duplicates = "error"
     ) -> None:
-        self.scoring, self.source, self.duplicates = scoring, source, duplicates
+        self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
         self.check = ValueCheck(scoring, wide=wide)
-        self._labels = labels
         self._keys: Keys | None = None
         self._options = OptionCoder()
         self._blanks: BlankCounter | None = None
@@ -147,7 +122,7 @@ class ResponsesBuilder:
             return
         rows = joined([columns[:4] for columns in self._pile.used_up()], self._n_people)
         repeats, counts = Repeats(), np.bincount(rows.person, minlength=stop - self._n_people)
-        blocks = pack_rows(in_pieces(rows), counts, duplicates=self.duplicates, repeats=repeats)
+        blocks = pack_rows(rows.in_pieces(), counts, duplicates=self.duplicates, repeats=repeats)
         self._blocks += map(stored, blocks)
         repeats.complain(persons, items, self.source)
         self._n_people, self.n_waiting, self._pile = stop, 0, SpillColumns()
@@ -156,10 +131,10 @@ class ResponsesBuilder:
         self,
         persons: Labels,
         items: Labels,
-        person_at: NDArray[np.int32] | None = None,
-        item_at: NDArray[np.int32] | None = None,
+        person_at: FinalCodes = None,
+        item_at: FinalCodes = None,
         of: tuple[Labels, Ints] | None = None,
-        report: Callable[[float], None] = lambda share: None,
+        report: Report = lambda share: None,
     ) -> Responses:
         """All answers; `person_at` and `item_at` are the final codes of people and items, by those of the pieces, and
         `of` are the things rated and the one of each item: it has the same categories whoever rates."""
@@ -170,36 +145,28 @@ class ResponsesBuilder:
         else:
             item_at = np.arange(len(items), dtype=np.int32) if item_at is None else item_at
             used = None if self._binary else Used(self.scoring.bits)
-            sums, settled, final = self._sums(person_at, len(persons), used), None, None
+            sums, final = self._sums(person_at, len(persons), used), None
+            known: dict[str, Any] = {"thresholds": Thresholds.ones(len(items))}
             if used is not None:
                 table = used.of_items(item_at) if of is None else used_by_group(used.of_items(item_at), of[1])
                 settled = settle(table, items, self.scoring, self.source, None if of is None else of[0][of[1]])
                 final, self.turned = used.renaming(settled, item_at), settled.turned
+                known = {"codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
             pieces = self._final_rows(person_at, item_at, sums, final)
-            made = self._packed(pieces, sums[0], persons, items, settled, report)
+            made = self._packed(pieces, sums[0], report, persons=persons, items=items, **known)
         self.check.check_scored(made)
         raw, notes = self._raw(items.tolist())
         return replace(made, raw=raw, notes=(*made.notes, *notes))
 
-    def _packed(
-        self,
-        pieces: Iterable[AnswerRows],
-        counts: Ints,
-        persons: Labels,
-        items: Labels,
-        settled: Settled | None,
-        report: Callable[[float], None],
-    ) -> Responses:
-        thresholds = Thresholds.ones(len(items)) if settled is None else settled.thresholds
+    def _packed(self, pieces: Iterable[AnswerRows], counts: Ints, report: Report, **known: Any) -> Responses:
         repeats, blocks, n_packed = Repeats(), [], 0
-        for block in pack_rows(pieces, counts, thresholds, duplicates=self.duplicates, repeats=repeats):
+        for block in pack_rows(pieces, counts, known["thresholds"], duplicates=self.duplicates, repeats=repeats):
             n_packed += block.n_persons
             blocks.append(stored(block))
-            report(n_packed / len(persons))
+            report(n_packed / len(counts))
         if self.duplicates == "error":
-            repeats.complain(persons, items, self.source)
-        known = {} if settled is None else {"codes": settled.codes, "notes": settled.notes}
-        made = Responses(tuple(blocks), items, persons, source=self.source, thresholds=thresholds, **known)  # type: ignore[arg-type]
+            repeats.complain(known["persons"], known["items"], self.source)
+        made = Responses(tuple(blocks), source=self.source, **known)
         if not repeats.extra:
             return made
         if self.scoring.unused != "keep" and made.codes is not None:
@@ -208,9 +175,7 @@ class ResponsesBuilder:
         sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
         return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
-    def _final_rows(
-        self, person_at: NDArray[np.int32] | None, item_at: NDArray[np.int32], sums: Sums, final: Renaming | None
-    ) -> Iterator[AnswerRows]:
+    def _final_rows(self, person_at: FinalCodes, item_at: Codes, sums: Sums, final: Renaming) -> Iterator[AnswerRows]:
         """The answers with people and items under their final codes; the pile is used up."""
         n = np.maximum(sums[0], 1)
         mean, slack, above = sums[1] / n, SLACK * sums[2] / n, self.scoring.above_mean
@@ -225,7 +190,7 @@ class ResponsesBuilder:
                 right = (values - mean[person] > slack[person]) == (above == "right")
                 yield AnswerRows(person, 2 * item_at[slots] + right.astype(np.int32), None, when)
 
-    def _sums(self, person_at: NDArray[np.int32] | None, n_persons: int, used: Used | None) -> Sums:
+    def _sums(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> Sums:
         """Answers of each person; where values are kept, sums of these and of their sizes. `used` notes categories."""
         counts, values, sizes = np.zeros(n_persons, dtype=np.int64), np.zeros(n_persons), np.zeros(n_persons)
         for person, slots, _, _, own in self._pile:
@@ -329,9 +294,8 @@ def long_frame(*columns: ArrayLike) -> pl.DataFrame:
     arrays = [_column(column) for column in columns]
     if len({len(array) for array in arrays}) > 1:
         raise OptionError(f"persons, items and responses differ in length: {[len(array) for array in arrays]}.")
-    return pl.DataFrame(
-        {name: _plain_values(array) for name, array in zip(("person", "item", "response"), arrays, strict=True)}
-    )
+    names = ("person", "item", "response")
+    return pl.DataFrame({name: _plain_values(array) for name, array in zip(names, arrays, strict=True)})
 
 
 def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, range]]:

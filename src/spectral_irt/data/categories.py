@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import SUSPECTS, Labels, positions, spellings
 from spectral_irt.errors import OptionError, ResponseValueError, listed
+from spectral_irt.text import count_are
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
     from spectral_irt.data.scoring import Scoring
 
+Codes = NDArray[np.integer[Any]]
 UNUSED = ("collapse", "error", "keep")
 # Categories are 0 to this: a column with more is a count or a measure, and most of its categories would be nobody's.
 HIGHEST = 100
@@ -78,15 +80,13 @@ class Used:
             return slots
         return ((slots >> self._bits) << self._width) | (slots & ((1 << self._width) - 1))
 
-    def of_items(self, item_at: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    def of_items(self, item_at: Codes) -> Mask:
         """Items x values, items under their final codes: `item_at` of those by which they came up."""
         table = np.zeros((len(item_at), self.table.shape[1]), dtype=bool)
         table[item_at[: len(self.table)]] = self.table[: len(item_at)]
         return table
 
-    def renaming(
-        self, settled: Settled, item_at: NDArray[np.integer[Any]]
-    ) -> Callable[[NDArray[np.int32]], NDArray[np.int32]]:
+    def renaming(self, settled: Settled, item_at: Codes) -> Callable[[NDArray[np.int32]], NDArray[np.int32]]:
         """What makes slots in final items and categories from slots as they came up."""
         final = settled.category[item_at, : self.table.shape[1]].astype(np.int32)
         table = ((item_at.astype(np.int32)[:, None] << settled.thresholds.bits) | final).reshape(-1)
@@ -105,15 +105,10 @@ class Settled:
     turned: int = 0
 
 
-def settle(
-    used: NDArray[np.bool_], items: Labels, scoring: Scoring, source: str, names: Labels | None = None
-) -> Settled:
-    """Categories from 0 to the K of each item, from items x values that somebody used.
-
-    Of values that nobody used `unused` says: "collapse", the other categories of the item are renumbered;
-    "error"; or "keep", an item has every category that somebody used for any item of its group. `names` is what
-    messages call the items.
-    """
+def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labels | None = None) -> Settled:
+    """Categories from 0 to the K of each item, from items x values that somebody used; `names` are those in messages.
+    Of values that nobody used `unused` says: "collapse", the other categories of the item are renumbered; "error"; or
+    "keep", an item has every category that somebody used for any item of its group."""
     if scoring.undecided and not used[:, 2:].any():
         return Settled(np.tile(np.arange(2, dtype=np.uint8), (len(items), 1)), Thresholds.ones(len(items)), None, ())
     used, value, turned = _turned(used, items, scoring)
@@ -179,8 +174,7 @@ def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[N
 
 
 def _items(chosen: Sequence[Any]) -> str:
-    number = len(chosen)
-    return f"{number:,} item{' has' if number == 1 else 's have'}"
+    return f"{len(chosen):,} item{' has' if len(chosen) == 1 else 's have'}"
 
 
 def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
@@ -200,18 +194,16 @@ def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Respon
         if looks_ordered(found):
             n, scale = found.thresholds.widest + 1, "`SpectralRatingScale` for items that share their categories"
             said = f"The answers are in up to {n} ordered categories, for a partial credit model."
-            remedy = f"Say {scale}, `threshold=` for right and wrong, or `key=` if the numbers are options of multiple"
-            remedy += " choice."
+            key = "`key=` if the numbers are options of multiple choice"
+            remedy = f"Say {scale}, `threshold=` for right and wrong, or {key}."
             return replace(found, notes=(Finding("ordered_categories", "note", said, remedy), *found.notes))
     return read(replace(how, ordered=False, undecided=False))
 
 
 def looks_ordered(responses: Responses) -> bool:
-    """Whether answers that are not all 0 and 1 look like ordered categories, so that nobody need say so.
-
-    Whole numbers without a gap over all items, from 0 or 1, at most ten, and more than two in at least two items and a
-    tenth of them: codes for missing answers (9, 99) leave a gap, and ages or grades stand in a single column.
-    """
+    """Whether answers that are not all 0 and 1 look like ordered categories: whole numbers without a gap over all
+    items, from 0 or 1, at most ten, and more than two in at least two items and a tenth of them. Codes for missing
+    answers (9, 99) leave a gap, and ages or grades stand in a single column."""
     codes = responses.category_codes()
     seen = np.unique(codes[np.isfinite(codes)])
     whole = len(seen) and seen[0] in (0, 1) and seen[-1] - seen[0] == len(seen) - 1
@@ -276,8 +268,8 @@ class OptionCoder:
         if alike:
             meant = listed([folded[text.casefold()] for text in alike])
             number, answers = self._answers(alike)
-            said = f"{answers} in the key except for upper or lower case: {listed(alike)} instead of {meant}."
-            said += " That counts as wrong."
+            how = f"except for upper or lower case: {listed(alike)} instead of {meant}"
+            said = f"{answers} in the key {how}. That counts as wrong."
             remedy = "If these are the same options, write them alike, in the answers or in the key."
             found.append(Finding("spelled_unlike_key", "warning", said, remedy, number=number))
         if codes:
@@ -310,9 +302,7 @@ class BlankCounter:
         self._wrong = (omitted == "wrong", not_reached == "wrong")
         self._sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
 
-    def wrong(
-        self, items: NDArray[Any], width: int, answered: Ints | None, presented: NDArray[np.bool_] | None
-    ) -> Ints | None:
+    def wrong(self, items: NDArray[Any], width: int, answered: Ints | None, presented: Mask | None) -> Ints | None:
         """Positions of the blank cells that count as wrong, of rows with so many cells each; None for none."""
         n_items = int(items.max()) + 1 if len(items) else 0
         if self._sums.shape[1] < n_items:
@@ -329,19 +319,13 @@ class BlankCounter:
         last = width - 1 - rows[:, ::-1].argmax(axis=1)
         before = np.arange(width) < last[:, None]
         there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
-        blank = ~rows & there
-        cells = np.broadcast_to(there, rows.shape).copy()
-        if presented is not None:
-            blank &= presented.reshape(rows.shape)
-            cells &= presented.reshape(rows.shape) | rows
+        shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
+        blank, cells = ~rows & there & shown, there & (shown | rows)
         kinds = [(blank & before).ravel(), (blank & ~before).ravel()]
         for sums, mask in zip(self._sums, [cells.ravel(), *kinds], strict=True):
             sums[:n_items] += np.bincount(items[mask], minlength=n_items)
-        chosen = np.zeros(len(items), dtype=bool)
-        for k, mask in enumerate(kinds):
-            if self._wrong[k]:
-                chosen |= mask
-        return np.flatnonzero(chosen) if chosen.any() else None
+        chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
+        return chosen if len(chosen) else None
 
     def counts(self, labels: Iterable[Any]) -> dict[Any, tuple[int, int]]:
         return {label: (int(a), int(b)) for label, a, b in zip(labels, *self._sums[1:], strict=False)}
@@ -360,13 +344,9 @@ class BlankCounter:
         said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
         found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
         if mostly:
-            said = (
-                f"{len(mostly):,} item{'s are' if len(mostly) > 1 else ' is'} blank for more than half of the people, "
-                f"and that counts as wrong: {listed(mostly)}."
-            )
-            remedy = (
-                "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
-                '"" for the empty cell, or give a file for each form.'
-            )
+            blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
+            said = f"{blank}, and that counts as wrong: {listed(mostly)}."
+            remedy = "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
+            remedy += '"" for the empty cell, or give a file for each form.'
             found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
         return tuple(found)

@@ -1,9 +1,7 @@
-"""Is a common scale possible? Components, extreme items and people, and how much the answers tell about each item.
-
-Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties without a prior exist, and are
-unique, exactly when every item can be reached from every other along these arrows (Fischer 1981). The arrows are never
-formed: item -> person (answered right) -> item (answered wrong) is the same graph with one edge a response. Of answers
-in several categories the same is asked of thresholds of different items: passed last, failed next.
+"""Is a common scale possible? Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties
+without a prior exist, and are unique, exactly when every item can be reached from every other along these arrows
+(Fischer 1981). They are never formed: item -> person (answered right) -> item (answered wrong) is the same graph with
+one edge a response. In several categories the same is asked of thresholds of different items: passed last, failed next.
 """
 
 from __future__ import annotations
@@ -16,21 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt import errors
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
+from spectral_irt.data.block import Mask as Mask
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.responses import Labels, Responses
-from spectral_irt.errors import (
-    LARGEST_COMPONENT,
-    AnswersStayError,
-    DesignError,
-    DisconnectedDesignError,
-    first_of,
-    listed,
-)
+from spectral_irt.errors import AnswersStayError, DesignError, DisconnectedDesignError, first_of, listed
 from spectral_irt.numerics import onto_items
 from spectral_irt.text import count_are
-
-Mask = NDArray[np.bool_]
 
 # A table this many times wider than long is more often transposed than real.
 WIDE_RATIO = 10
@@ -146,12 +137,10 @@ def evidence(block: Block, thresholds: Thresholds) -> tuple[Floats, Floats]:
 
 
 def components(responses: Responses, right: Floats | None = None, wrong: Floats | None = None) -> Ints:
-    """Strongly connected component of each threshold, numbered from 0 by falling size; -1 without answers.
-
-    The component of the best-answered is found by spreading marks along the arrows and against them, each round one
-    pass. Only what is left goes through a graph search, where answers are right or wrong and can be had one by one;
-    else it is found by more passes. `right` and `wrong` are those of `evidence_of`.
-    """
+    """Strongly connected component of each threshold, numbered from 0 by falling size; -1 without answers. That of the
+    best-answered is found by spreading marks along the arrows and against them, a pass for each round; what is left by
+    a graph search, where answers are right or wrong and can be had one by one, else by more passes. `right` and `wrong`
+    are those of `evidence_of`."""
     if right is None or wrong is None:
         right, wrong = evidence_of(responses)
     layout = responses.thresholds
@@ -251,13 +240,10 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
     left = responses.items[~kept]
     if not len(left):
         return rest, kept, ()
-    why = (
-        "everyone or no one who informs on an item is right" if binary else "a threshold is passed or failed by nobody"
-    )
-    sentence = (
-        f"{count_are(len(left), 'item')} left out, because without a prior no finite difficulty exists where {why}: "
-        f"{listed(left)}."
-    )
+    why = "a threshold is passed or failed by nobody"
+    why = "everyone or no one who informs on an item is right" if binary else why
+    what = f"{count_are(len(left), 'item')} left out, because without a prior no finite difficulty exists"
+    sentence = f"{what} where {why}: {listed(left)}."
     remedy = "The spectral method with `regularization='auto'` has an estimate from the prior for them; or drop them"
     remedy += "." if binary else ", or collapse their categories."
     return rest, kept, (Finding("items_left_out", "warning", sentence, remedy, tuple(left.tolist())),)
@@ -266,10 +252,9 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
 def require_connected(responses: Responses) -> None:
     labels = components(responses)
     if labels.max(initial=0) > 0:
-        raise DisconnectedDesignError(
-            f"{responses.source}: {describe_split(responses, labels)} Use {LARGEST_COMPONENT}, fit each group on its "
-            "own, add a form that links them, or use the spectral method with `regularization='auto'`."
-        )
+        what = f"{responses.source}: {describe_split(responses, labels)} Use {errors.LARGEST_COMPONENT}, fit each group"
+        other = "add a form that links them, or use the spectral method with `regularization='auto'`"
+        raise DisconnectedDesignError(f"{what} on its own, {other}.")
 
 
 def describe_split(responses: Responses, labels: Ints) -> str:
@@ -286,10 +271,9 @@ def describe_split(responses: Responses, labels: Ints) -> str:
         how = "that share only people with all answers right or all wrong"
     else:
         how = "that are linked one way only (every person who answered both got the same side right)"
-    return (
-        f"the {what} split into {len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)}). "
-        f"Their {'difficulties' if layout.binary else what} have no common scale."
-    )
+    groups = f"{len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)})"
+    scale = f"Their {'difficulties' if layout.binary else what} have no common scale."
+    return f"the {what} split into {groups}. {scale}"
 
 
 def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
@@ -329,10 +313,8 @@ def _findings(design: Design) -> list[Finding]:
         apart = answers.items[np.unique(design.layout.item[groups > 0])]
         said, of = (answers, groups) if not binary else (answers.take_items(~design.extreme), groups[~design.extreme])
         sentence = describe_split(said, of)
-        remedy = (
-            f"Fit each group on its own, add a form that links them, or take {LARGEST_COMPONENT}; with regularization "
-            "the groups are tied by the prior alone."
-        )
+        how = f"Fit each group on its own, add a form that links them, or take {errors.LARGEST_COMPONENT}"
+        remedy = f"{how}; with regularization the groups are tied by the prior alone."
         sentence = sentence[0].upper() + sentence[1:]
         found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
     words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
@@ -342,10 +324,8 @@ def _findings(design: Design) -> list[Finding]:
     parts = [f"{number:,} with {what}" for what, number in kinds if number]
     if parts:
         silent = sum(number for _, number in kinds)
-        sentence = (
-            f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'} no information about "
-            f"difficulty ({', '.join(parts)})."
-        )
+        who = f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'}"
+        sentence = f"{who} no information about difficulty ({', '.join(parts)})."
         remedy = "They stay in the counts and have no effect on the difficulties."
         found.append(Finding("silent_persons", "note", sentence, remedy))
     if answers.n_items > WIDE_RATIO * answers.n_persons:

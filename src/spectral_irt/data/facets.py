@@ -1,8 +1,6 @@
-"""Facets: of which item, rater, occasion, ... each virtual item is a combination.
-
-An answer that a rater gave to a person's work on an item is an answer to the virtual item (item, rater): one of those
-that were met, so never more than there are answers. What a model says about raters and items is a design on these.
-"""
+"""Facets: of which item, rater, occasion, ... each virtual item is a combination. An answer that a rater gave to a
+person's work on an item is an answer to the virtual item (item, rater): one of those that were met, so never more than
+there are answers. What a model says about raters and items is a design on these."""
 
 from __future__ import annotations
 
@@ -59,11 +57,8 @@ class Facets:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What was found about one facet, in the order of its levels: severities in logits, larger = more severe.
-
-    `status` is "ok", "anchored", "extreme" (the prior has placed it) or "unlinked"; `subset` numbers those that can be
-    compared, 0 the largest.
-    """
+    """What was found about one facet, in the order of its levels: severities in logits, larger = more severe; `status`
+    "ok", "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest."""
 
     severity: Floats
     se: Floats
@@ -73,10 +68,8 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class FacetMeasures:
-    """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`.
-
-    Thresholds are `design` times parameters, which have the covariance `spread`, or these variances if they are many.
-    """
+    """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`. Thresholds
+    are `design` times parameters, which have the covariance `spread`, or these variances if they are many."""
 
     facets: Facets
     of: Mapping[str, Measures]

@@ -1,8 +1,6 @@
-"""Labels: which of one source is which of another, and what names nobody.
-
-A file whose item names are all whole numbers gives numbers, and one more item called "x" turns them all into text; a
-key or a table of groups has types of its own. So labels are compared as they are first, and then as text.
-"""
+"""Labels: which of one source is which of another, and what names nobody. A file whose item names are all whole numbers
+gives numbers, and one more item called "x" turns them all into text; a key or a table of groups has types of its own.
+So labels are compared as they are first, and then as text."""
 
 from __future__ import annotations
 
@@ -162,13 +160,6 @@ def readable(labels: NDArray[Any]) -> list[str]:
 def item_label(name: Any) -> Any:
     """A column's name as the label of an item; a missing name (None, NaN) becomes the text for it."""
     return str(name) if is_missing(name) else name
-
-
-def check_people(labels: Iterable[Any], where: str) -> None:
-    """Refuse people without a label: several of them would be taken for one."""
-    rows = [k for k, label in enumerate(labels) if names_nothing(label)]
-    if rows:
-        raise nobody(where, rows)
 
 
 def names_nothing(label: Any) -> bool:

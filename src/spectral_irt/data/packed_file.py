@@ -1,14 +1,11 @@
 """Packed files: responses on disk as they are in memory, so that the next run starts at once.
 
     head      what it is, the version of the format and of the program, where the record stands, checksums
-    sections  of every block indptr, split, items and, with a key, options; labels that are whole numbers; each at a
-              multiple of 64 bytes
-    record    JSON: counts, where the sections are and their checksums, other labels, thresholds, columns about people,
-              notes, what is known of the raw answers
+    sections  at multiples of 64 bytes: indptr, split, items and options of every block; labels that are whole numbers
+    record    JSON: counts, where the sections are and their checksums, and everything else that is known
 
 Numbers are little-endian. Opening maps the file: nothing is copied, and several processes share what they read. Every
-checksum is compared, and every code lies within its bounds, whoever wrote the file; nothing is unpickled.
-"""
+checksum is compared, and every code lies within its bounds, whoever wrote the file; nothing is unpickled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""From answers in any order to packed blocks.
-
-An answer on its way in is one number, its *slot*: the item, followed by the bits of the category. Rows of any order are
-first dealt out to blocks, a counting pass; within a block, person and slot are one number, and sorting those brings
-equal items of a person together. Repeated answers are settled there, and ones put before zeros.
+"""From answers in any order to packed blocks. An answer on its way in is one number, its *slot*: the item, followed by
+the bits of the category. Rows are first dealt out to blocks, a counting pass; within a block, person and slot are one
+number, and sorting those brings equal items of a person together. Repeated answers are settled there.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: 
 def pack_block(indptr: Ints, slots: NDArray[np.int32], thresholds: Thresholds = BINARY) -> Block:
     """One block from the slots of its people, none of them repeated."""
     person = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-    return _packed(AnswerRows(person, slots), thresholds, len(indptr) - 1, 0, "error", Repeats())
+    return _packed(AnswerRows(person, slots), thresholds, range(len(indptr) - 1), "error", Repeats())
 
 
 def slots_of(item: NDArray[np.integer[Any]], category: Any, bits: int) -> NDArray[np.int32]:
@@ -85,18 +83,17 @@ class AnswerRows(NamedTuple):
         options, when = (None if each is None else each[where] for each in (options, when))
         return AnswerRows(person[where], slots[where], options, when)
 
+    def in_pieces(self) -> Iterator[AnswerRows]:
+        """Rows in pieces that are dealt out within a core's reach."""
+        return (self.at(slice(start, start + PIECE_ROWS)) for start in range(0, len(self.person), PIECE_ROWS))
+
 
 def pack_rows(
-    pieces: Iterable[AnswerRows],
-    counts: Ints,
-    thresholds: Thresholds = BINARY,
-    *,
-    duplicates: Duplicates,
-    repeats: Repeats,
+    pieces: Iterable[AnswerRows], counts: Ints, layout: Thresholds = BINARY, *, duplicates: Duplicates, repeats: Repeats
 ) -> Iterator[Block]:
     """Blocks from pieces of rows in any order; `counts` are the answers of each person. Of repeated answers the first
     is the one that arrived first, or has the lowest `when`."""
-    chunks = list(person_chunks(limits_of(counts), entries=1 if thresholds.binary else 2))
+    chunks = list(person_chunks(limits_of(counts), entries=1 if layout.binary else 2))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
     # Rows lie in runs of blocks, which are let go as their blocks are packed.
@@ -114,15 +111,9 @@ def pack_rows(
             start, stop = chunks[k]
             places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
             own = [dealt.part(p * (len(runs) - 1) + r, place) for p, place in enumerate(places)]
-            yield _packed(joined(own, start - chunks[a][0]), thresholds, stop - start, start, duplicates, repeats)
+            yield _packed(joined(own, start - chunks[a][0]), layout, range(start, stop), duplicates, repeats)
             del own
         dealt.let_go(slice(r, None, len(runs) - 1))
-
-
-def in_pieces(rows: AnswerRows) -> Iterator[AnswerRows]:
-    """Rows in pieces that are dealt out within a core's reach."""
-    for start in range(0, len(rows.person), PIECE_ROWS):
-        yield rows.at(slice(start, start + PIECE_ROWS))
 
 
 def limits_of(counts: Ints) -> Ints:
@@ -140,9 +131,8 @@ def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple
     if rows.options is None and rows.when is None:
         ends, person, slots = counting_sort(block, n_blocks, person, rows.slots)
         return AnswerRows(person, slots), ends.tolist()
-    ends, order, _ = counting_sort(
-        block, n_blocks, np.arange(len(block), dtype=np.int32), np.empty_like(block, dtype=np.int8)
-    )
+    places = np.arange(len(block), dtype=np.int32)
+    ends, order, _ = counting_sort(block, n_blocks, places, np.empty_like(block, dtype=np.int8))
     return rows.at(order), ends.tolist()
 
 
@@ -154,22 +144,17 @@ def joined(parts: Sequence[tuple[Column, ...]], first: int) -> AnswerRows:
 
 
 def _packed(
-    rows: AnswerRows,
-    thresholds: Thresholds,
-    n_persons: int,
-    first_person: int,
-    duplicates: Duplicates,
-    repeats: Repeats,
+    rows: AnswerRows, thresholds: Thresholds, persons: range, duplicates: Duplicates, repeats: Repeats
 ) -> Block:
     """One block: by person, then right before wrong, then item."""
-    bits, with_options = thresholds.bits, rows.options is not None
+    bits, n_persons, with_options = thresholds.bits, len(persons), rows.options is not None
     key, slot_bits, low = _keys(rows, n_persons, bits)
     if not np.all((key[1:] >> (bits + low)) > (key[:-1] >> (bits + low))):
         key.sort()
         again = key[1:][(key[1:] >> (bits + low)) == (key[:-1] >> (bits + low))] >> (bits + low)
         if len(again):
             person, item = again >> (slot_bits - bits), again & ((1 << (slot_bits - bits)) - 1)
-            repeats.add(person.astype(np.int64) + first_person, item.astype(np.int64))
+            repeats.add(person.astype(np.int64) + persons.start, item.astype(np.int64))
             if duplicates != "error":
                 kept = rows.at(_settle(rows, bits, keep_first=duplicates == "first"))
                 key, slot_bits, low = _keys(kept, n_persons, bits)

@@ -14,21 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data import block as kernels
-from spectral_irt.data.block import (
-    EMPTY,
-    Block,
-    Floats,
-    Ints,
-    Thresholds,
-    answers,
-    counts_and_scores,
-    dense,
-    fingerprint_of,
-    kinds_of_people,
-    pair_work,
-)
+from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import Labels as Labels
-from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, in_pieces, pack_rows, slots_of
+from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, pack_rows, slots_of
 from spectral_irt.engine.base import Engine, Kernel, LocalEngine, Prepared, gathered
 from spectral_irt.errors import DesignError, OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.files import write_each
@@ -50,15 +38,24 @@ class Responses:
     What knows of right and wrong only sums over these responses, and is refused others; what knows of categories sums
     over `entries`.
 
-    Attributes ---------- blocks : tuple of Block The answers of whole people, packed; all that kernels see. items,
-    persons : array of labels Item code `i` is `items[i]`; people are numbered through the blocks in order. source,
-    words, frame_kind : str, (str, str), str What the data are, what people and items are called in the file, and the
-    dataframe library that the data came in. raw, notes : RawAnswers, tuple of Finding The options of an answer key and
-    how many cells were blank; what reading has to say. engine : Engine How sums over people are done: threads of this
-    process by default. thresholds, codes : Thresholds, float array How many thresholds each item has; what stood in the
-    data for each category, items x categories. people, facets : optional Columns about the people,
-    `responses.people["sex"]`; of ratings, the item and rater of each of `items`. answer_labels : mapping What the codes
-    of each item mean, where the file says so (SPSS, Stata).
+    Attributes
+    ----------
+    blocks : tuple of Block
+        The answers of whole people, packed; all that kernels see.
+    items, persons : array of labels
+        Item code `i` is `items[i]`; people are numbered through the blocks in order.
+    source, words, frame_kind : str, (str, str), str
+        What the data are, what people and items are called in the file, and the dataframe library the data came in.
+    raw, notes : RawAnswers, tuple of Finding
+        The options of an answer key and how many cells were blank; what reading has to say.
+    engine : Engine
+        How sums over people are done: threads of this process by default.
+    thresholds, codes : Thresholds, float array
+        How many thresholds each item has; what stood in the data for each category, items x categories.
+    people, facets : optional
+        Columns about the people, `responses.people["sex"]`; of ratings, the item and rater of each of `items`.
+    answer_labels : mapping
+        What the codes of each item mean, where the file says so (SPSS, Stata).
 
     Examples
     --------
@@ -219,7 +216,7 @@ class Responses:
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
         rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats()
         counts = np.bincount(person, minlength=len(persons))
-        blocks = tuple(pack_rows(in_pieces(rows), counts, layout, duplicates=duplicates, repeats=repeats))
+        blocks = tuple(pack_rows(rows.in_pieces(), counts, layout, duplicates=duplicates, repeats=repeats))
         if duplicates == "error":
             repeats.complain(persons, items, known.get("source", "the data"))
         return cls(blocks, items, persons, thresholds=layout, **known)
@@ -239,11 +236,11 @@ class Responses:
     @cached_property
     def pair_work(self) -> float:
         """Pairs of answers of the same person, over all people; infinite where answers are only added up."""
-        return float(self.entries.sum(pair_work, self.thresholds))
+        return float(self.entries.sum(kernels.pair_work, self.thresholds))
 
     @cached_property
     def _of_people(self) -> tuple[Ints, ...]:
-        return tuple(map(fixed, self.entries.gather(counts_and_scores, self.thresholds)))
+        return tuple(map(fixed, self.entries.gather(kernels.counts_and_scores, self.thresholds)))
 
     @property
     def counts(self) -> Ints:
@@ -260,14 +257,14 @@ class Responses:
         return self.counts if self.thresholds.binary else self._of_people[2]
 
     @cached_property
-    def informative(self) -> NDArray[np.bool_]:
+    def informative(self) -> Mask:
         """People whose score is neither the lowest nor the highest, on two items or more: who can tell items apart."""
         return fixed((self.scores > 0) & (self.scores < self.max_scores) & (self.counts > 1))
 
     @cached_property
     def kinds_of_people(self) -> Ints:
         """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
-        return fixed(self.entries.sum(kinds_of_people, self.thresholds))
+        return fixed(self.entries.sum(kernels.kinds_of_people, self.thresholds))
 
     @property
     def item_counts(self) -> Ints:
@@ -336,7 +333,7 @@ class Responses:
         """
         return self._digest
 
-    _digest = cached_property(lambda self: fingerprint_of(self.entries))
+    _digest = cached_property(lambda self: kernels.fingerprint_of(self.entries))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a packed file, complete or not at all, which `open_responses` opens at once."""
@@ -418,11 +415,11 @@ class Responses:
         return gathered(self.answers_by_block())
 
     def answers_by_block(self) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[Any]]]:
-        return self.entries.map(answers, self.thresholds, persons=(np.arange(self.n_persons),))
+        return self.entries.map(kernels.answers, self.thresholds, persons=(np.arange(self.n_persons),))
 
     def to_dense(self) -> Floats:
         """People x items with NaN where there is no answer; for small data."""
-        return self.entries.gather(dense, self.thresholds)
+        return self.entries.gather(kernels.dense, self.thresholds)
 
 
 def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:

@@ -1,9 +1,7 @@
-"""People who answered the same items: what depends on these, or on these and the score, is computed once.
-
-On complete data and booklets the conditional likelihood sees a person only through the set of items and the score. So
-three tables for each set are all that a fit needs. They come from one sweep over the answers, as products of 0/1
-matrices in single precision, which are exact. People whose set few others share stay as they are (`SharedSets.rest`).
-"""
+"""People who answered the same items: the conditional likelihood sees a person only through the set of items and the
+score, so three tables for each set are all that a fit needs on complete data and booklets. They come from one sweep
+over the answers, as products of 0/1 matrices in single precision, which are exact. People whose set few others share
+stay as they are (`SharedSets.rest`)."""
 
 from __future__ import annotations
 

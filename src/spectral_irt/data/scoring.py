@@ -1,8 +1,6 @@
 """Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they are.
-
 In two steps, because a person's mean is known only when all ratings were seen: `Scoring.clean` turns raw values, a
-polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is.
-"""
+polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is."""
 
 from __future__ import annotations
 
@@ -22,10 +20,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from spectral_irt.data.block import Floats, Ints
+    from spectral_irt.data.block import Mask as Bools
 
     Values = pl.Series | Floats
 
-Bools = NDArray[np.bool_]
 Polarity = Literal["right", "wrong"]
 Blank = Literal["wrong", "missing"]
 
@@ -249,12 +247,9 @@ class Scoring:
         if self.ordered:
             return np.asarray(answers).astype(np.uint8)
         if self.correct is not None:
-            right = np.array(answers.is_in(list(self.correct)).to_numpy())
-        elif self.threshold is not None:
-            right = np.asarray(answers > self.threshold)
-        else:
-            right = np.asarray(answers == 1)
-        return right.view(np.uint8)
+            return np.array(answers.is_in(list(self.correct)).to_numpy()).view(np.uint8)
+        right = answers == 1 if self.threshold is None else answers > self.threshold
+        return np.asarray(right).view(np.uint8)
 
 
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:

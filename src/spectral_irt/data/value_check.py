@@ -126,10 +126,9 @@ class ValueCheck:
         place, text = self.fraction or self.first
         kinds = sorted(self.odd, key=lambda kind: not _is_fraction(kind)) if self.fraction else list(self.odd)
         values, what = "value" if self.n_odd == 1 else "values", ", a fraction" if self.fraction else ""
-        sentence: str = (
-            f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}, which is "
-            f"{self.scoring.expected} ({self.n_odd:,} such {values}: {first_of(map(_shown, kinds))})."
-        )
+        where = f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}"
+        every = f"{self.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
+        sentence = f"{where}, which is {self.scoring.expected} ({every})."
         codes = [kind for kind in kinds if kind in SUSPECTS]
         if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
             codes = [code for code in codes if not _is_number(code)]
@@ -145,10 +144,9 @@ class ValueCheck:
             sentence += _of_words(kinds, how_to) if self.scoring.expects_01 and not few else how_to
             names = sorted(map(str, self.columns))
             if few and len(names) == 1:
-                sentence += (
-                    f" If the column is not an item, say `ignore={names[0]!r}`, or name it with `person={names[0]!r}` "
-                    "if it labels the people; if a row is one answer, say `item=` and `response=`."
-                )
+                person = f"or name it with `person={names[0]!r}` if it labels the people"
+                sentence += f" If the column is not an item, say `ignore={names[0]!r}`, {person};"
+                sentence += " if a row is one answer, say `item=` and `response=`."
             elif few:
                 sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
         return sentence
@@ -159,10 +157,8 @@ def _of_fractions(kinds: list[str]) -> str:
     numbers = np.array([float(kind) for kind in kinds if _is_number(kind)])
     times = next((k for k in TIMES if np.allclose(numbers * k, np.rint(numbers * k), atol=1e-9)), None)
     whole = "give each grade a whole number from 0 on" if times is None else f"multiply them by {times}"
-    return (
-        " Say `threshold=` to count the answers above it as right and the others as wrong (`above_mean=` for "
-        f"ratings); or {whole}, to fit them as ordered answers with `SpectralPartialCredit`."
-    )
+    how = " Say `threshold=` to count the answers above it as right and the others as wrong (`above_mean=` for ratings)"
+    return f"{how}; or {whole}, to fit them as ordered answers with `SpectralPartialCredit`."
 
 
 def _of_words(kinds: list[str], how_to: str) -> str:
@@ -175,10 +171,8 @@ def _of_words(kinds: list[str], how_to: str) -> str:
     scale = next((scale for scale in SCALES if all(word.lower() in scale for word in words)), None)
     ordered = words if scale is None else sorted(words, key=lambda word: scale.index(word.lower()))
     order = "put in order" if scale is None else "check the order"
-    return (
-        f" If these are ordered categories, say `recode={','.join(ordered)!r}`, from the lowest to the highest "
-        f"({order}); if one answer is right, say `correct` or `key`."
-    )
+    how = f" If these are ordered categories, say `recode={','.join(ordered)!r}`, from the lowest to the highest"
+    return f"{how} ({order}); if one answer is right, say `correct` or `key`."
 
 
 def _is_fraction(text: str) -> bool:

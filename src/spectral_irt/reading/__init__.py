@@ -18,7 +18,6 @@ from spectral_irt.data.scoring import Blank, Polarity, Scoring, several
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, check_option, for_shell
 
 if TYPE_CHECKING:
-    from spectral_irt.engine.dask import DaskEngine
     from spectral_irt.reading.formats import File
 
 Format = Literal["auto", "wide", "long"]
@@ -228,24 +227,10 @@ def read(
         engine = connect(client)
     if isinstance(source, Responses):
         return source.using(engine)
-    how = scoring_of(
-        key=key,
-        key_sheet=key_sheet,
-        encoding=encoding,
-        missing=missing,
-        correct=correct,
-        threshold=threshold,
-        above_mean=above_mean,
-        omitted=omitted,
-        not_reached=not_reached,
-        not_presented=not_presented,
-        ordered=ordered,
-        recode=recode,
-        reverse=reverse,
-        span=span,
-        unused=unused,
-        groups=groups,
-    )
+    said: dict[str, Any] = {"missing": missing, "correct": correct, "threshold": threshold, "above_mean": above_mean}
+    said |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
+    said |= {"ordered": ordered, "recode": recode, "reverse": reverse, "span": span, "unused": unused, "groups": groups}
+    how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **said)
     about = (several(people), several(facets))
     layout = LayoutOptions(format, person, item, response, orient, several(ignore), several(items), order_by, *about)
     if order_by is not None and duplicates == "error":
@@ -307,9 +292,7 @@ def _read_array(table: Any, options: ReadOptions) -> Responses:
     return of_either_kind(lambda how: from_array(table, items, how, orient=layout.orient), options.scoring)
 
 
-def _read_files(
-    path: Any, options: ReadOptions, sheet: str | int | None, encoding: str | None, engine: DaskEngine | None
-) -> Responses:
+def _read_files(path: Any, options: ReadOptions, sheet: Any, encoding: str | None, engine: Any) -> Responses:
     """Responses from files; with the engine of a cluster, on its workers."""
     from spectral_irt.reading.formats import ENCODED, find_files, open_table, responses_of_packed, unchanged
     from spectral_irt.reading.frame import polars_errors_named
@@ -330,9 +313,8 @@ def _read_files(
         found = _by_own_key(files, options, read) or read_as_written(files, read)
         found = found.using(engine)
     if log.isEnabledFor(logging.INFO):  # to count the answers is a pass over them
-        log.info(
-            "%s: %d people, %d items, %d responses", options.source, found.n_persons, found.n_items, found.n_responses
-        )
+        sizes = (found.n_persons, found.n_items, found.n_responses)
+        log.info("%s: %d people, %d items, %d responses", options.source, *sizes)
     return found
 
 

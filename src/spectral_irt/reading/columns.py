@@ -1,7 +1,5 @@
 """Is a table long (one row per answer) or wide (one row per person, one column per item), and which column is what?
-
-Options decide first, then the names of the columns, then their values.
-"""
+Options decide first, then the names of the columns, then their values."""
 
 from __future__ import annotations
 
@@ -15,17 +13,9 @@ import polars as pl
 from spectral_irt.data.labels import SUSPECTS, one_spelling
 from spectral_irt.data.scoring import Scoring
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.reading import LayoutOptions
+from spectral_irt.reading import LayoutOptions, item_columns
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
-from spectral_irt.reading.item_columns import (
-    ItemColumns,
-    are_answers,
-    check_named,
-    choose_columns,
-    named,
-    parts_of,
-    says_attribute,
-)
+from spectral_irt.reading.item_columns import ItemColumns, are_answers, named, parts_of, says_attribute
 
 # fmt: off
 _PEOPLE = (
@@ -206,7 +196,7 @@ def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: boo
     if label in ignored and label is not None:
         raise OptionError(f"column {str(given)!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
-        label = _label_column(table, options, ignored, frozenset(map(str, scoring.key or ())))
+        label = _label_column(table, options, ignored, scoring)
     if label is None and options.orient == "persons" and _most(_PERSON_WORD, table.columns):
         raise ReadError(
             f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
@@ -220,19 +210,17 @@ def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: boo
         raise ReadError(f"{what} Check the separator.")
     if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))
-    chosen, about = choose_columns(table, columns, options.items, scoring, every_row)
+    chosen, about = item_columns.choose_columns(table, columns, options.items, scoring, every_row)
     if not chosen:
-        check_named(options.items, [table.columns[k] for k in columns], table.name)
+        item_columns.check_named(options.items, [table.columns[k] for k in columns], table.name)
     name = None if table.row_labels is None else "the index"
     name = name if label is None else f"column {str(table.columns[label])!r}"
     return Wide(label, tuple(chosen), replace(about, label=name))
 
 
-def _label_column(
-    table: Table, options: LayoutOptions, ignored: set[int | None], items_of_key: frozenset[str]
-) -> int | None:
+def _label_column(table: Table, options: LayoutOptions, ignored: set[int | None], scoring: Scoring) -> int | None:
     """The first column, if it labels the rows; columns that are not items do not count as the first."""
-    meant = named(options.items, table.columns)
+    meant, items_of_key = named(options.items, table.columns), set(map(str, scoring.key or ()))
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:
             continue
@@ -250,9 +238,8 @@ def _labels_rows(table: Table, position: int) -> bool:
     """Whether a column labels the rows: by its name, or by values that can be nothing else."""
     first, values = table.columns[position], table.head(position)
     if isinstance(first, str):
-        if plain(first) in PERSON_NAMES:
-            return True
-        if plain(first) in ID_NAMES | ITEM_NAMES and not are_answers(values):
+        usual = plain(first) in ID_NAMES | ITEM_NAMES
+        if plain(first) in PERSON_NAMES or (usual and not are_answers(values)):
             return True
     if values.dtype not in (pl.String, pl.Categorical, pl.Enum) or len(table.columns) == 1:
         return False
@@ -262,9 +249,8 @@ def _labels_rows(table: Table, position: int) -> bool:
         every = pl.DataFrame([one.alias(str(k)) for k, one in enumerate([texts, *others])])
         texts = texts.filter(every.select(pl.any_horizontal(pl.all().is_not_null())).to_series())
     no_label = texts.is_in(list(SUSPECTS)) | texts.str.to_lowercase().is_in(["true", "false"])
-    if texts.null_count() or no_label.any() or texts.cast(pl.Float64, strict=False).count():
-        return False
-    if texts.n_unique() < (1 - REPEATED) * len(texts):
+    repeated = texts.n_unique() < (1 - REPEATED) * len(texts)
+    if texts.null_count() or no_label.any() or texts.cast(pl.Float64, strict=False).count() or repeated:
         return False
     # Raw answers of a few people may all differ, but then they turn up in other columns too.
     return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)

@@ -1,8 +1,6 @@
-"""CSV text as a table: every column as text, every record checked before polars parses it.
-
-polars fills short rows with nulls and renames repeated columns without a word, so the header is read here and the
-values of every record are counted: one pass over the bytes, cheap beside the parsing.
-"""
+"""CSV text as a table: every column as text, every record checked before polars parses it, which fills short rows with
+nulls and renames repeated columns without a word. So the header is read here and the values of every record are
+counted: one pass over the bytes, cheap beside the parsing."""
 
 from __future__ import annotations
 
@@ -161,18 +159,10 @@ def open_table(file: File) -> Table:
     notes = notes_on_encoding(file)
     if titles:
         shown = listed([record.strip(separator + ' \r\n"') for record in records[:titles]])
-        sentence = f"{file.name}: {shown} above the header was treated as a title."
-        notes = (*notes, Finding("title_rows", "note", sentence))
-    return Table(
-        file.name,
-        list(columns),
-        [pl.String] * n,
-        lambda column: start.gather_every(n, column),
-        text.pieces,
-        untyped=range(n),
-        cells=text.cells,
-        notes=notes,
-    )
+        notes += (Finding("title_rows", "note", f"{file.name}: {shown} above the header was treated as a title."),)
+    head = lambda column: start.gather_every(n, column)  # noqa: E731
+    more: dict[str, Any] = {"untyped": range(n), "cells": text.cells, "notes": notes}
+    return Table(file.name, columns, [pl.String] * n, head, text.pieces, **more)
 
 
 def _n_values(record: str, separator: str) -> int:
@@ -181,9 +171,7 @@ def _n_values(record: str, separator: str) -> int:
 
 def _first_records(file: File) -> tuple[list[str], list[int]]:
     """The first records that are not blank, and how many bytes of the text end with each."""
-    records: list[str]
-    ends: list[int]
-    before, records, ends = 0, [], []
+    before, records, ends = 0, list[str](), list[int]()
     for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
         check_utf8(file, piece)
         data = piece.data

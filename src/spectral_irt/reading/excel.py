@@ -1,9 +1,7 @@
-"""A sheet of a workbook (Excel, OpenDocument) as a table of text, like CSV: what a cell shows is what counts.
-
-What a person sees at a glance and a program does not is looked for: titles above the header, columns without a name,
-codes that became dates; and, in the XML of the sheet, what would be read as an answer that was not given: cells with an
-error (#N/A), formulas that were never computed, the covered part of merged cells.
-"""
+"""A sheet of a workbook (Excel, OpenDocument) as a table of text, like CSV: what a cell shows is what counts. What a
+person sees at a glance and a program does not is looked for: titles above the header, columns without a name, codes
+that became dates; and, in the XML of the sheet, what would be read as an answer that was not given: cells with an error
+(#N/A), formulas that were never computed, the covered part of merged cells."""
 
 from __future__ import annotations
 
@@ -306,8 +304,7 @@ def _sheet_parts(file: File) -> dict[str, str]:
 
 def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
     """What looks empty in this sheet and is not; an error when the sheet is cut short, which readers pass over, or has
-    a stray cell so far away that the empty ones before it would not fit (what it says of its extent need not be true).
-    """
+    a stray cell too far away, with empty ones before it that would not fit (its stated extent need not be true)."""
     hidden, columns, last_row = HiddenCells(), {b"A"}, 1
     with zipfile.ZipFile(file.path) as archive:
         for data in _whole_rows(archive, part):

@@ -1,8 +1,6 @@
-"""Table: columns that can be read in pieces, from a file or from a dataframe of any library.
-
-A label of a person or item is an integer or a text. Text that came without a type (CSV) becomes integers only when
-every label of its kind is a whole number written the plain way: "7" does, "007" keeps all of them text.
-"""
+"""Table: columns that can be read in pieces, from a file or from a dataframe of any library. A label of a person or
+item is an integer or a text. Text that came without a type (CSV) becomes integers only when every label of its kind is
+a whole number written the plain way: "7" does, "007" keeps all of them text."""
 
 from __future__ import annotations
 
@@ -17,16 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.labels import (
-    NOT_ANSWERED,
-    SUSPECTS,
-    Labels,
-    check_people,
-    is_missing,
-    label_array,
-    nobody,
-    one_spelling,
-)
+from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
 
 PIECE_CELLS = 500_000  # values in a piece: a few MB as text, which caches hold, and enough to cost little by itself
@@ -91,6 +80,27 @@ class Table:
         what = f"{self.name} has no column {str(name)!r} for `{role}`;"
         raise OptionError(f"{what} its columns are {listed(self.columns)}.{did_you_mean(name, names)}")
 
+    def without_second_header(self) -> Table:
+        """The table without a first row that names the columns again, or holds the questions: words above numbers."""
+        shown = [k for k in range(min(len(self.columns), HEAD_COLUMNS)) if self.dtypes[k] == pl.String]
+        heads = [one for one in (one_spelling(self.head(k)) for k in shown) if len(one) > ENOUGH_ROWS]
+        pairs = [(one, one.cast(pl.Float64, strict=False)) for one in heads]
+        pairs = [(one, number) for one, number in pairs if number[1:].count() > 0.8 * one[1:].count()]
+        above = [one[0] for one, number in pairs if number[0] is None and one[0] not in (None, *SUSPECTS)]
+        if len(above) < max(3, 0.8 * len(pairs)) or len(set(above)) < 2:
+            return self
+
+        def rows(chosen: Sequence[int]) -> Pieces:
+            skip = 1
+            for frame, done in self.pieces(chosen):
+                yield frame.slice(skip), done
+                skip = max(skip - frame.height, 0)
+
+        what = f"{self.name}: the row below the header ({listed(above)}) holds texts above numbers and was left out."
+        note = Finding("second_header", "note", what, "If it is a person, remove the texts.")
+        head, notes = (lambda k: self.head(k)[1:]), (*self.notes, note)
+        return replace(self, head=head, pieces=rows, cells=None, rows_above=self.rows_above + 1, notes=notes)
+
 
 @contextmanager
 def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
@@ -130,28 +140,6 @@ def by_position(frame: pl.DataFrame) -> pl.DataFrame:
 
 def rows_in_a_piece(n_columns: int) -> int:
     return max(min(LEAST_ROWS, PIECE_ROWS), min(PIECE_ROWS, PIECE_CELLS // n_columns))
-
-
-def without_second_header(table: Table) -> Table:
-    """The table without a first row that names the columns once more, or holds the questions: words above numbers."""
-    shown = [k for k in range(min(len(table.columns), HEAD_COLUMNS)) if table.dtypes[k] == pl.String]
-    heads = [one for one in (one_spelling(table.head(k)) for k in shown) if len(one) > ENOUGH_ROWS]
-    pairs = [(one, one.cast(pl.Float64, strict=False)) for one in heads]
-    pairs = [(one, number) for one, number in pairs if number[1:].count() > 0.8 * one[1:].count()]
-    above = [one[0] for one, number in pairs if number[0] is None and one[0] not in (None, *SUSPECTS)]
-    if len(above) < max(3, 0.8 * len(pairs)) or len(set(above)) < 2:
-        return table
-
-    def rows(chosen: Sequence[int]) -> Pieces:
-        skip = 1
-        for frame, done in table.pieces(chosen):
-            yield frame.slice(skip), done
-            skip = max(skip - frame.height, 0)
-
-    sentence = f"{table.name}: the row below the header ({listed(above)}) holds texts above numbers and was left out."
-    note = Finding("second_header", "note", sentence, "If it is a person, remove the texts.")
-    head, notes = (lambda k: table.head(k)[1:]), (*table.notes, note)
-    return replace(table, head=head, pieces=rows, cells=None, rows_above=table.rows_above + 1, notes=notes)
 
 
 def table_of_frame(
@@ -221,8 +209,8 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
     index, labels = nw.maybe_get_index(frame), None
     if index is not None and len(set(index)) == len(frame):  # labels of rows that differ from each other
         plain = [label.item() if hasattr(label, "item") else label for label in index]
-        check_people(plain, "the index of the dataframe")
         labels = series_of(plain)
+        check_names(labels, "the index of the dataframe", range(len(plain)))
         labels = labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)
     return table_of_frame(by_position(pl.DataFrame(series)), columns, labels), kind
 

@@ -1,8 +1,6 @@
-"""Which columns of a wide table are items: those that were named, those of the answer key, or all that look alike.
-
-A column about the person (sex, school, a weight, a cluster number, a total score) would be calibrated like an item.
-Names and values show it; findings name what was left out and why.
-"""
+"""Which columns of a wide table are items: those that were named, those of the answer key, or all that look alike. A
+column about the person (sex, school, a weight, a cluster number, a total score) would be calibrated like an item. Names
+and values show it; findings name what was left out and why."""
 
 from __future__ import annotations
 
@@ -45,6 +43,7 @@ FEWEST_ALIKE, MOST = 5, 0.7  # columns, and share of them, that make a family of
 FEW_VALUES = 12  # different values of an item, at most
 ENOUGH = 50  # answers in a column below which a value that is not there says nothing
 USUAL = 0.2  # share of the family's columns that hold a value of the family
+Unlike = dict[int, str]  # what a column holds, by its number
 INSIDE, STRAY = 0.2, 0.05  # shares of a column: values of the family, at least; values that are typing errors, at most
 
 
@@ -65,10 +64,8 @@ def says_attribute(name: Any) -> bool:
 
 
 def attributes_among(names: Sequence[Any], are_answers: Sequence[bool]) -> tuple[list[int], list[int]]:
-    """Positions of the names that are attributes, and of those that merely mention one ("group 2", "age_q3").
-
-    Where most of the names look like that, it is how the items are called, and none is either.
-    """
+    """Positions of the names that are attributes, and of those that merely mention one ("group 2", "age_q3"). Where
+    most of the names look like that, it is how the items are called, and none is either."""
     words = [words_of(name) for name in names]
     sure = [k for k, name in enumerate(names) if says_attribute(name)]
     short = [k for k, own in enumerate(words) if len(own) <= 3 and ATTRIBUTES.intersection(own)]
@@ -188,9 +185,7 @@ def choose_columns(
     rest = [n for n in range(len(names)) if n not in out]
     sums = [rest[n] for n in _sums(table, [candidates[n] for n in rest])]
     rest = [n for n in rest if n not in sums]
-    odd: dict[int, str] = {}
-    doubtful: dict[int, str] = {}
-    alike = ""
+    odd, doubtful, alike = Unlike(), Unlike(), ""
     if FEWEST_ALIKE <= len(rest) <= WIDEST:
         places = [candidates[n] for n in rest]
         held = _values(table, places, (*NOT_ANSWERED, *scoring.missing), every_row)
@@ -231,14 +226,10 @@ def _number(text: str) -> float | None:
         return None
 
 
-def unlike_the_others(
-    held: Sequence[Counter[str]], doubted: Sequence[bool]
-) -> tuple[dict[int, str], dict[int, str], str]:
-    """Columns whose values are unlike those of most: to be left out, to be doubted, and what most hold.
-
-    Nothing where most are not alike, and nothing where a column has stray values only: a code for a missing answer or a
-    typing error is a matter of that answer. A column whose name is `doubted` has no value that the others do not have.
-    """
+def unlike_the_others(held: Sequence[Counter[str]], doubted: Sequence[bool]) -> tuple[Unlike, Unlike, str]:
+    """Columns whose values are unlike those of most: to be left out, to be doubted, and what most hold. Nothing where
+    most are not alike, and nothing where a column has stray values only: a code for a missing answer or a typing error
+    is a matter of that answer. A column whose name is `doubted` has no value that the others do not have."""
     numbers: list[dict[float, int]] = []
     odd: dict[int, str] = {}
     for n, counter in enumerate(held):

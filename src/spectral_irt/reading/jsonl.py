@@ -121,13 +121,8 @@ def open_table(file: File) -> Table:
             yield rows(objects, chosen, number), done
             number += len(objects)
 
-    return Table(
-        file.name,
-        [{NUMBER: "number", ITEM: "item"}.get(name, name) for name in fields],
-        [pl.String] * len(fields),
-        lambda k: rows(start[:HEAD_ROWS], [k]).to_series(),
-        pieces,
-        untyped=[k for k, name in enumerate(fields) if name is NUMBER or type(first.get(name)) is int],
-        notes=notes_on_encoding(file),
-        nested=[fields.index(name) for name in nested],
-    )
+    columns = [{NUMBER: "number", ITEM: "item"}.get(name, name) for name in fields]
+    head = lambda k: rows(start[:HEAD_ROWS], [k]).to_series()  # noqa: E731
+    untyped = [k for k, name in enumerate(fields) if name is NUMBER or type(first.get(name)) is int]
+    more: dict[str, Any] = {"notes": notes_on_encoding(file), "nested": [fields.index(name) for name in nested]}
+    return Table(file.name, columns, [pl.String] * len(fields), head, pieces, untyped, **more)

@@ -1,12 +1,6 @@
-"""Long tables -> Responses, in one pass over the table and without ever holding it.
-
-Every row becomes a few numbers: the codes of its person and item, as they came up, and the category of the answer.
-When all rows were seen the labels are put in order, the codes follow, and the rows are dealt out to blocks.
-
-Codes come from a hash table that is looked up for whole columns at once: with more labels than a core's cache holds,
-several times as fast as a dictionary, and up to eight times as fast as the categoricals of polars. An integer is its
-own key; a text goes by two hashes of 64 bits, so that a billion texts share a key with a chance of one in 10^20.
-"""
+"""Long tables -> Responses, in one pass over the table and without ever holding it. Every row becomes a few numbers:
+the codes of its person and item, as they came up, and the category of the answer. When all rows were seen the labels
+are put in order, the codes follow, and the rows are dealt out to blocks."""
 
 from __future__ import annotations
 
@@ -41,7 +35,9 @@ FEW = 4  # rows per run from which on the runs are looked up, not the rows
 
 
 class LabelCodes:
-    """Codes 0, 1, ... of labels, the same in every piece. All labels are text, or all are Int64; none is null."""
+    """Codes 0, 1, ... of labels, the same in every piece. All labels are text, or all are Int64; none is null. The hash
+    table is looked up for whole columns at once: several times as fast as a dictionary, or the categoricals of polars.
+    An integer is its own key; a text has two hashes of 64 bits: a billion share one with a chance of one in 10^20."""
 
     def __init__(self) -> None:
         self.size = 0

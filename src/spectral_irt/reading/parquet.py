@@ -7,17 +7,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from spectral_irt.errors import ReadError
+from spectral_irt.reading import frame
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.frame import (
-    DAMAGED,
-    HEAD_COLUMNS,
-    HEAD_ROWS,
-    Pieces,
-    Table,
-    by_position,
-    polars_errors_named,
-    rows_in_a_piece,
-)
+from spectral_irt.reading.frame import DAMAGED, HEAD_COLUMNS, HEAD_ROWS, Pieces, Table, by_position, polars_errors_named
 
 ELSEWHERE = (
     "Check the address, and the credentials, which polars takes from the environment (AWS_ACCESS_KEY_ID and the like) "
@@ -61,7 +53,7 @@ def open_table(file: File) -> Table:
             return lazy.select(pl.nth(column)).head(HEAD_ROWS).collect().to_series()
 
     def pieces(columns: Sequence[int]) -> Pieces:
-        size = min(rows_in_a_piece(len(columns)), max(LEAST_ROWS, n_rows // PIECES))
+        size = min(frame.rows_in_a_piece(len(columns)), max(LEAST_ROWS, n_rows // PIECES))
         seen = 0
         with polars_errors_named(file.name, remedy):
             chosen = lazy.select(pl.nth(list(columns)))

@@ -1,7 +1,5 @@
-"""Tables beside the answers: columns about people, in the table of answers or in one of their own, and answer keys.
-
-A key is a table of items and their right answers, perhaps with scores, or one row under the names of the items.
-"""
+"""Tables beside the answers: columns about people, in the table of answers or in one of their own, and answer keys. A
+key is a table of items and their right answers, perhaps with scores, or one row under the names of the items."""
 
 from __future__ import annotations
 
@@ -40,12 +38,8 @@ class PersonColumns:
         part = pl.DataFrame([self._texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
         values = pl.all().str.strip_chars()
         part = part.with_columns(pl.when(~values.is_in(NOT_ANSWERED)).then(values))
-        coded = [
-            (k, table.value_labels[place])
-            for k, place in enumerate(self.positions(table))
-            if place in table.value_labels
-        ]
-        part = part.with_columns([pl.col(f"c{k}").replace(known) for k, known in coded])
+        labeled = [(k, table.value_labels.get(place)) for k, place in enumerate(self.positions(table))]
+        part = part.with_columns([pl.col(f"c{k}").replace(known) for k, known in labeled if known])
         part = part.with_columns(self._texts(labels).alias(LABEL)).filter(pl.col(LABEL).is_not_null())
         self._parts.append(part.unique(maintain_order=True))
         self._waiting += self._parts[-1].height
@@ -81,15 +75,8 @@ class PersonColumns:
         return People(persons, columns, self.source)
 
 
-def read_people(
-    path: str,
-    columns: Sequence[str] = (),
-    *,
-    person: str | None = None,
-    sheet: str | int | None = None,
-    encoding: str | None = None,
-) -> People:
-    """Columns of a table with a row for each person; its only one where none is named."""
+def read_people(path: str, columns: Sequence[str] = (), *, person: str | None = None, **how: Any) -> People:
+    """Columns of a table with a row for each person; its only one where none is named. `how`: sheet and encoding."""
 
     def read(table: Table) -> People:
         label = _label_column(table, columns, person)
@@ -103,7 +90,7 @@ def read_people(
             raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
         return _rows_about(table, label, places, about)
 
-    return read_one(path, "a table of people", read, sheet=sheet, sheet_option="group_sheet", encoding=encoding)
+    return read_one(path, "a table of people", read, sheet_option="group_sheet", **how)
 
 
 def read_item_properties(path: str) -> People:

@@ -1,8 +1,6 @@
-"""Files of SPSS and Stata as tables, by pyreadstat, which is not installed unless asked for.
-
-Answers are the codes that are stored; their value labels are kept beside them, and name the groups of people. Columns
-go by the names of the variables. Values that the file declares missing, the system's own or the author's, are missing.
-"""
+"""Files of SPSS and Stata as tables, by pyreadstat, which is not installed unless asked for. Answers are the codes that
+are stored; their value labels are kept beside them, and name the groups of people. Columns go by the names of the
+variables. Values that the file declares missing, the system's own or the author's, are missing."""
 
 from __future__ import annotations
 

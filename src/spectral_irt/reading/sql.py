@@ -145,9 +145,8 @@ def without_password(uri: str) -> str:
     """
     parts = urlsplit(uri)
     user, at, host = parts.netloc.rpartition("@")
-    return (
-        f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}" if parts.netloc or at else uri.split("?")[0]
-    )
+    shown = f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}"
+    return shown if parts.netloc else uri.split("?")[0]
 
 
 def needed(import_error: ImportError) -> DatabaseError:

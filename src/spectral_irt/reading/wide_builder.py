@@ -1,8 +1,6 @@
-"""Tables -> Responses, in one pass; those with all the answers of a person together are built here.
-
-A *batch* is a run of whole rows of a wide table. When a row is a person and nobody may come twice, batches are packed
-as they arrive; otherwise the answers are gathered first, because a later row may change or belong to an earlier person.
-"""
+"""Tables -> Responses, in one pass; those with all the answers of a person together are built here. A *batch* is a run
+of whole rows of a wide table. When a row is a person and nobody may come twice, batches are packed as they arrive;
+otherwise the answers are gathered first, because a later row may change or belong to an earlier person."""
 
 from __future__ import annotations
 
@@ -27,16 +25,7 @@ from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.reading import LayoutOptions, ReadOptions
 from spectral_irt.reading.columns import Long, Wide, find_layout, plural_words
-from spectral_irt.reading.frame import (
-    LEAST_ROWS,
-    Pieces,
-    Table,
-    check_names,
-    is_whole,
-    labels_of,
-    plain_labels,
-    without_second_header,
-)
+from spectral_irt.reading.frame import LEAST_ROWS, Pieces, Table, check_names, is_whole, labels_of, plain_labels
 from spectral_irt.reading.item_columns import check_named, together
 from spectral_irt.reading.long_builder import LongTables, long_responses
 from spectral_irt.reading.side_tables import PersonColumns
@@ -57,7 +46,7 @@ def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
         raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
     asked = replace(asked, ignore=(*asked.ignore, *asked.people, *asked.facets))
     options = replace(options, layout=asked)
-    tables = [without_second_header(table) for table in tables]
+    tables = [table.without_second_header() for table in tables]
     found = [(table, find_layout(table, asked, options.scoring)) for table in tables]
     if asked.facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
         return _scored_tables([_with_facets(*one, asked) for one in found], options, options.scoring)
@@ -119,9 +108,8 @@ def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tup
         kept = [k for k in positions if k < n]
         for frame, done in table.pieces([*kept, *items]):
             frame.columns = [*(f"index {k}" for k in kept), *names]
-            long = frame.with_columns(pl.col(names).cast(kind, strict=False)).unpivot(
-                names, index=frame.columns[: len(kept)], variable_name="item", value_name="answer"
-            )
+            of_row, cells = frame.columns[: len(kept)], frame.with_columns(pl.col(names).cast(kind, strict=False))
+            long = cells.unpivot(names, index=of_row, variable_name="item", value_name="answer")
             yield long.select([f"index {k}" if k < n else ("item", "answer")[k - n] for k in positions]), done
 
     made = replace(
@@ -153,9 +141,8 @@ class WideBuilder:
         self._code = {name: code for code, name in enumerate(dict.fromkeys(columns))}
         self._labels: list[pl.Series] = []
         labels = lambda: list(self._code) if self._people_down else _joined(self._labels).to_list()  # noqa: E731
-        self._builder = ResponsesBuilder(
-            options.scoring, options.source, labels, wide=True, duplicates=options.duplicates
-        )
+        how: dict[str, Any] = {"wide": True, "duplicates": options.duplicates}
+        self._builder = ResponsesBuilder(options.scoring, options.source, labels, **how)
         self._n_packed = 0  # batches
         self._n_rows = 0
         self._totals: list[str] = []  # labels of rows that are no people
@@ -181,21 +168,17 @@ class WideBuilder:
             self._pack()
         else:
             of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
-        if self._people_down:
-            packed = self._builder.responses(persons, items, of_row)
-        else:
-            packed = self._builder.responses(items, persons, None, of_row)
+        by_row = (persons, items, of_row) if self._people_down else (items, persons, None, of_row)
+        packed = self._builder.responses(*by_row)
         chosen = [layout.chosen for _, layout in self._tables if layout.chosen is not None]
         meaning, said = self._category_labels(dict(zip(self._code, items, strict=True)) if self._people_down else {})
         notes = [*(together(chosen).findings() if chosen else ()), *said]
         if self._totals:
             sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
             notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
-        found: dict[str, Any] = {
-            "answer_labels": meaning if packed.codes is not None else {},
-            "notes": (*notes, *packed.notes),
-        }
-        return replace(packed, frame_kind=options.frame_kind, **found)
+        meaning = meaning if packed.codes is not None else {}
+        every = (*notes, *packed.notes)
+        return replace(packed, frame_kind=options.frame_kind, answer_labels=meaning, notes=every)
 
     def _category_labels(self, items: Mapping[Any, Any]) -> tuple[dict[Any, dict[float, str]], list[Finding]]:
         """What the codes of each item mean, by its label; and a note where the file labels those of most alike."""
