@@ -3,12 +3,11 @@
     python benchmarks/adaptive.py [--replicates 100] [--seed 0] [--ordered]
                                   [--only adaptive,shapes,random,populations,order,classes]
 
-Prints, for each design, how often 95% intervals contain the true thresholds (difficulties, where answers are right or
-wrong) and the slope of the estimated locations on the true ones, for the default estimator, which is conditional on the
-scores as CML is, and for marginal likelihood (`--design adaptive`; with `--population-by` where the design has groups);
-and how often a plain fit warns that the two disagree. New items (standard normal), people and answers in every
-replicate. Items without right or wrong answers are left out; with `--ordered`, which draws answers in categories, items
-with a category in which fewer than ten people are.
+For each design, how often 95% intervals contain the true thresholds (difficulties, where answers are right or wrong)
+and the slope of the estimated locations on the true ones, for the default estimator and for marginal likelihood
+(`--design adaptive`; by group where the design has groups); and how often a plain fit warns that the two disagree. New
+items (standard normal), people and answers in every replicate. Items without right or wrong answers are left out; with
+`--ordered`, which draws answers in categories, items with a category in which fewer than ten people are.
 """
 
 from __future__ import annotations
@@ -38,6 +37,14 @@ class Data:
 
 Draw = Callable[[int], Data]
 
+# Abilities with mean zero and (but for the two groups) standard deviation one.
+SHAPES: dict[str, Callable[[draws.Rng, int], Any]] = {
+    "normal": draws.SPREADS["normal"],
+    "gamma, skewness 1": lambda rng, n: rng.gamma(4, 0.5, size=n) - 2,
+    "exponential": draws.SPREADS["exponential"],
+    "two groups at -1.2 and 1.2": lambda rng, n: rng.choice([-1.2, 1.2], n) + 0.5 * rng.normal(size=n),
+}
+
 
 def simulated(n_persons: int, n_items: int, shape: str | None = None, **options: Any) -> Draw:
     """Answers in a design of the package, in categories where there are any."""
@@ -50,15 +57,6 @@ def simulated(n_persons: int, n_items: int, shape: str | None = None, **options:
         return Data(data.responses, truth.reshape(n_items, -1))
 
     return draw
-
-
-# Abilities with mean zero and (but for the two groups) standard deviation one.
-SHAPES: dict[str, Callable[[draws.Rng, int], Any]] = {
-    "normal": draws.SPREADS["normal"],
-    "gamma, skewness 1": lambda rng, n: rng.gamma(4, 0.5, size=n) - 2,
-    "exponential": draws.SPREADS["exponential"],
-    "two groups at -1.2 and 1.2": lambda rng, n: rng.choice([-1.2, 1.2], n) + 0.5 * rng.normal(size=n),
-}
 
 
 def drawn_thresholds(rng: draws.Rng, items: int, k: int) -> Any:
@@ -76,16 +74,13 @@ def vertical(ordered: bool, seed: int) -> Data:
     beta -= beta.mean()
     grade = np.repeat([0, 1, 2], 400)
     theta = grade - 1.0 + rng.normal(size=1200)
-    x = (
-        draws.categories(rng, theta[:, None, None] - beta)
-        if ordered
-        else draws.answers(rng, theta[:, None] - beta[:, 0])
-    )
+    logit = theta[:, None, None] - beta
+    x = draws.categories(rng, logit) if ordered else draws.answers(rng, logit[..., 0])
     data = Responses.from_wide(draws.window(x, first[grade], length), ordered=ordered)
     return Data(data, beta, None if ordered else grade)
 
 
-def not_reached(as_wrong: bool, seed: int) -> Data:
+def not_reached(how: str, seed: int) -> Data:
     """40 items in order; the less able are slower: they reach 30 items on average, the able all of them."""
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(size=40)
@@ -93,7 +88,7 @@ def not_reached(as_wrong: bool, seed: int) -> Data:
     ability = rng.normal(size=1000)
     x = draws.answers(rng, ability[:, None] - difficulty)
     reached = np.clip(np.round(35 + 5 * ability + 3 * rng.normal(size=1000)), 5, 40)
-    x[np.arange(40) >= reached[:, None]] = 0.0 if as_wrong else np.nan
+    x[np.arange(40) >= reached[:, None]] = np.nan if how == "left out" else 0.0
     return Data(Responses.from_wide(x), difficulty[:, None])
 
 
@@ -128,27 +123,23 @@ DESIGNS: dict[str, dict[str, Draw]] = {
     },
     "populations": {"three grades a logit apart, 1,200 people": partial(vertical, False)},
     "order": {
-        "the less able do not reach the end, left out": partial(not_reached, False),
-        "the less able do not reach the end, scored as wrong": partial(not_reached, True),
+        f"the less able do not reach the end, {how}": partial(not_reached, how)
+        for how in ("left out", "scored as wrong")
     },
 }
 LONG: dict[str, Any] = {"categories": 3, "design": "adaptive", "length": 12}
+SHORT: dict[str, Any] = {"categories": 4, "design": "adaptive", "length": 8}
+THREE = partial(simulated, categories=3)
 ORDERED: dict[str, dict[str, Draw]] = {
     "random": {
         "complete, 12 items, 4 categories, 600 people": simulated(600, 12, categories=4),
-        "complete, 30 items, 3 categories, 300 people": simulated(300, 30, categories=3),
-        "30% at random, 40 items, 3 categories, 1,000 people": simulated(
-            1000, 40, categories=3, design="sampled", p=0.3
-        ),
-        "6 booklets, 48 items, 3 categories, 900 people": simulated(
-            900, 48, categories=3, design="booklets", booklets=6
-        ),
+        "complete, 30 items, 3 categories, 300 people": THREE(300, 30),
+        "30% at random, 40 items, 3 categories, 1,000 people": THREE(1000, 40, design="sampled", p=0.3),
+        "6 booklets, 48 items, 3 categories, 900 people": THREE(900, 48, design="booklets", booklets=6),
     },
     "adaptive": {
         "adaptive, 12 of 60 items, 3 categories, 1,500 people": simulated(1500, 60, **LONG),
-        "adaptive, 8 of 30 items, 4 categories, 1,500 people": simulated(
-            1500, 30, categories=4, design="adaptive", length=8
-        ),
+        "adaptive, 8 of 30 items, 4 categories, 1,500 people": simulated(1500, 30, **SHORT),
         "adaptive, 12 of 60 items, 3 categories, 1,500 people, exponential": simulated(1500, 60, "exponential", **LONG),
     },
     "populations": {"three grades a logit apart, 1,200 people": partial(vertical, True)},
@@ -176,10 +167,9 @@ def compare(draw: Draw, seed: int) -> dict[str, float]:
         place = plain.layout.of_items(np.flatnonzero(kept))
         error = found.thresholds[place].reshape(-1, k) - data.thresholds[kept]
         error = error - error.mean()
-        inside = np.abs(error) < 1.96 * found.threshold_se[place].reshape(-1, k)
         weight = np.sqrt(found.n[kept]) if k == 1 else None
         where = data.thresholds[kept].mean(axis=1)
-        out[f"{name}: coverage"] = float(np.mean(inside))
+        out[f"{name}: coverage"] = float(np.mean(np.abs(error) < 1.96 * found.threshold_se[place].reshape(-1, k)))
         if k > 1:
             out[f"{name}: of locations"] = float(np.mean(np.abs(error.mean(axis=1)) < 1.96 * found.se[kept]))
         out[f"{name}: slope"] = float(np.polyfit(where, found.difficulty[kept], 1, w=weight)[0])
@@ -195,7 +185,7 @@ def in_classes(seed: int, n_classes: int, difficulty: Any) -> tuple[Any, Any]:
     return draws.answers(rng, rng.normal(size=(len(room), 1)) - difficulty - harder[room]), room
 
 
-def classes(n_classes: int, difficulty: Any, of_all: Any, seed: int) -> dict[str, float]:
+def classes(difficulty: Any, of_all: Any, n_classes: int, seed: int) -> dict[str, float]:
     x, room = in_classes(seed, n_classes, difficulty)
     responses = Responses.from_wide(x)
     calibration = SpectralRasch().fit(responses).calibration_
@@ -208,7 +198,7 @@ def classes(n_classes: int, difficulty: Any, of_all: Any, seed: int) -> dict[str
     return out
 
 
-def main() -> None:
+if __name__ == "__main__":
     asked = harness.arguments(__doc__, replicates=100, only=(*DESIGNS, "classes"), ordered=False)
     designs = ORDERED if asked.ordered else DESIGNS
     for kind in asked.only:
@@ -218,9 +208,5 @@ def main() -> None:
         difficulty = np.random.default_rng(0).normal(size=20)
         difficulty -= difficulty.mean()
         of_all = SpectralRasch().fit(in_classes(1, 8000, difficulty)[0]).difficulty_
-        cases = [({"classes": n}, partial(classes, n, difficulty, of_all)) for n in (20, 40, 80)]
+        cases = harness.cases(partial(classes, difficulty, of_all), classes=(20, 40, 80))
         harness.study("Classes of 25, effects of sd .6, 20 items: coverage of the difficulty in", cases, asked)
-
-
-if __name__ == "__main__":
-    main()

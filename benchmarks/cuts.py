@@ -12,8 +12,6 @@ Averages over replicates with fixed seeds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from itertools import product
 
 import numpy as np
 
@@ -31,12 +29,12 @@ ABILITIES: dict[str, Callable[[draws.Rng], np.ndarray]] = {
 MISSING = {"forms": 0.0, "own items": 0.5}
 
 
-def replicate(kind: str, items: int, missing: float, seed: int) -> dict[str, float]:
+def replicate(kind: str, items: int, answers: str, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, items])
     beta = rng.normal(size=items)
     beta -= beta.mean()
     theta = ABILITIES[kind](rng)
-    absent = rng.random((PEOPLE, items)) < missing
+    absent = rng.random((PEOPLE, items)) < MISSING[answers]
     first, again = (np.where(absent, np.nan, draws.answers(rng, theta[:, None] - beta)) for _ in range(2))
     fit = SpectralRasch(se="none").fit(first)
     study = fit.analyse(first)
@@ -44,13 +42,10 @@ def replicate(kind: str, items: int, missing: float, seed: int) -> dict[str, flo
     mine, other = (class_of(each.abilities().ability, CUTS) for each in (study, fit.analyse(again)))
     answered = study.abilities().n > 0
     right, same = (mine == class_of(theta, CUTS))[answered], (mine == other)[answered]
-    true = {"true accuracy": right.mean(), "true consistency": same.mean()}
-    return {"accuracy": found["accuracy"], "consistency": found["consistency"]} | true
+    predicted = {"accuracy": found["accuracy"], "consistency": found["consistency"]}
+    return predicted | {"true accuracy": right.mean(), "true consistency": same.mean()}
 
 
 if __name__ == "__main__":
-    cases = [
-        ({"abilities": kind, "items": items, "answers": told}, partial(replicate, kind, items, MISSING[told]))
-        for kind, items, told in product(ABILITIES, (10, 20, 60), MISSING)
-    ]
+    cases = harness.cases(replicate, abilities=ABILITIES, items=(10, 20, 60), answers=MISSING)
     harness.study(f"Cut scores, {PEOPLE:,} people", cases, harness.arguments(__doc__, replicates=8))

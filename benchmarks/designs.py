@@ -1,19 +1,17 @@
 """Designs that hurt: vertical scales, targeted and weakly linked booklets, thin data. Accuracy, coverage, slope.
 
-    python benchmarks/designs.py [--replicates 40] [--designs grades150,thin_t3] [--split] [--seed 0]
-    python benchmarks/designs.py --ordered [--replicates 40] [--seed 0]
+    python benchmarks/designs.py [--replicates 40] [--designs grades150,thin_t3] [--split] [--ordered] [--seed 0]
 
 For every design: root mean squared error, coverage of 95% intervals (all items; items more than 1.5 logits from the
-mean), slope of the estimates on the truth; for the default, the chain alone (version 0.1's estimate) and CML, which
-leaves out items without a finite estimate; and the error of the default over that of CML, on items that CML estimates.
-With --split also how often the test of less against more able people rejects a true model at 5%. With --ordered the
-designs have answers in categories: coverage of thresholds and of locations, slopes of locations and of the thresholds'
-distances from them, of the default estimate.
+mean), slope of the estimates on the truth; for the default, the chain alone and CML, which leaves out items without a
+finite estimate; and the error of the default over that of CML, on items that CML estimates. With --split also how often
+the test of less against more able people rejects a true model at 5%. With --ordered, answers in categories: coverage of
+thresholds and locations, slopes of locations and of the thresholds' distances from them, of the default estimate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -82,8 +80,7 @@ def near_ability(rng: Rng, people: int = 500, items: int = 60, each: int = 15) -
 
 
 DESIGNS: dict[str, Callable[[Rng], Data]] = {
-    "grades150": partial(grades, 150),
-    "grades400": partial(grades, 400),
+    **{f"grades{people}": partial(grades, people) for people in (150, 400)},
     "targeted": targeted,
     "booklets": partial(booklets, 0.0),
     "booklets_shifted": partial(booklets, 1.5),
@@ -92,8 +89,7 @@ DESIGNS: dict[str, Callable[[Rng], Data]] = {
     "thin_t3": partial(thin, "t with 3 degrees of freedom"),
     "random": partial(sampled, 400, 60, 0.2),
     "complete": partial(sampled, 150, 12, 1.1),
-    "class50": partial(sampled, 50, 20, 1.1),
-    "class100": partial(sampled, 100, 20, 1.1),
+    **{f"class{people}": partial(sampled, people, 20, 1.1) for people in (50, 100)},
     "quarter200": partial(sampled, 200, 40, 0.25),
     "near_ability": near_ability,
 }
@@ -158,11 +154,8 @@ ORDERED: dict[str, Callable[[Rng], Data]] = {
     "five items with 10 answers": rare,
     "popular and rare items": popular,
     "out of order (2 to 5 categories)": disordered,
-    "50 people": partial(complete, 50),
-    "100 people": partial(complete, 100),
+    **{f"{people} people": partial(complete, people) for people in (50, 100)},
 }
-
-# ----------------------------------------------------------------------------------------------- what is measured
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "default": SpectralRasch,
@@ -195,18 +188,20 @@ def replicate(name: str, split: bool, seed: int) -> dict[str, float]:
     for label in ("default", "CML"):
         same = measured(fits[label].difficulty_, fits[label].se_, beta, np.isfinite(fits["CML"].difficulty_))
         out[f"{label} same"] = same["squared error"]
-    test = fits["default"].analyse(responses).quick_model_test() if split else None
-    return out | ({} if test is None else {"rejected": float(test.p < 0.05)})
+    if split and (test := fits["default"].analyse(responses).quick_model_test()) is not None:
+        out["rejected"] = float(test.p < 0.05)
+    return out
 
 
-def rows_of(name: str, asked: Any) -> list[harness.Row]:
+def rows_of(name: str, asked: Any) -> Iterator[harness.Row]:
     found = harness.averages(partial(replicate, name, asked.split), asked.seeds)
-    rows: list[harness.Row] = []
     for label in ESTIMATORS:
-        values = {what: found[f"{label} {what}"] for what in ("coverage", "far out", "slope")}
-        rows.append({"design": name, "estimator": label, "rmse": np.sqrt(found[f"{label} squared error"]), **values})
-    rows[0] |= {"rmse / CML's": np.sqrt(found["default same"] / found["CML same"])}
-    return [rows[0] | ({"rejected": found["rejected"]} if "rejected" in found else {}), *rows[1:]]
+        row = {"design": name, "estimator": label, "rmse": np.sqrt(found[f"{label} squared error"])}
+        row |= {what: found[f"{label} {what}"] for what in ("coverage", "far out", "slope")}
+        if label == "default":
+            row |= {"rmse / CML's": np.sqrt(found["default same"] / found["CML same"])}
+            row |= {what: found[what] for what in ("rejected",) if what in found}
+        yield row
 
 
 def in_order(name: str, seed: int) -> dict[str, float]:
@@ -231,16 +226,11 @@ def in_order(name: str, seed: int) -> dict[str, float]:
     }
 
 
-def main() -> None:
+if __name__ == "__main__":
     asked = harness.arguments(__doc__, replicates=40, designs=(*DESIGNS, *ORDERED), split=False, ordered=False)
     names = [name for name in asked.designs if name in (ORDERED if asked.ordered else DESIGNS)]
     if asked.ordered:
-        harness.study("Designs, categories", [({"design": name}, partial(in_order, name)) for name in names], asked)
+        harness.study("Designs, categories", harness.cases(in_order, design=names), asked)
     else:
-        harness.show(
-            f"Designs: {asked.replicates} replicates", (x for name in names for x in rows_of(name, asked)), asked
-        )
-
-
-if __name__ == "__main__":
-    main()
+        rows = (row for name in names for row in rows_of(name, asked))
+        harness.show(f"Designs: {asked.replicates} replicates", rows, asked)

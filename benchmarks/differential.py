@@ -3,15 +3,14 @@
     python benchmarks/differential.py [--replicates 200] [--people 500] [--designs A,B] [--categories 2] [--seed 0]
 
 20 items, two groups of so many people; answers are right or wrong, or in so many categories. In some designs 4 items
-are harder for the second group by 0.8 logits, all in the same direction; in some the second group is abler by a logit;
-in some everybody answers half of the items at random, or one of four booklets of ten items; in some, items have unequal
-slopes, the same in both groups. In the last ones an item discriminates differently in the second group (half or twice
-as steep) and is as hard on the whole.
+are harder for the second group by 0.8 logits, or that group is abler by a logit; in some, everybody answers half of the
+items at random, or one of four booklets of ten; in some, items have unequal slopes, the same in both groups. In the
+last ones an item is half or twice as steep in the second group, and as hard on the whole.
 
-clean: items that do not differ, with p < 0.05 by default (anchors purified); all anchors: the same with all items as
-anchors; clean MH: by Mantel and Haenszel's statistic; power: items that differ, with p < 0.05; named: the same, named
-in the summary (class B or C, adjusted p < 0.05); falsely: data sets in which a clean item is named; interaction: items
-without a difference that depends on ability whose interaction has p < 0.05; steep: items with one that have.
+Shares with p < 0.05: clean: of items that do not differ, by default (anchors purified); all anchors: with all items as
+anchors; clean MH: by Mantel and Haenszel's statistic; power: of items that differ; named: those named in the summary
+(class B or C, adjusted p < 0.05); falsely: data sets in which a clean item is named; interaction, steep: by the
+interaction with ability, of items without one and with one.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ import draws
 import harness
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch
 
-ITEMS, DIFFER, BY = 20, 4, 0.8
-SLOPES = 0.3  # standard deviation of their logarithms
+ITEMS, DIFFER, BY, SLOPES = 20, 4, 0.8, 0.3  # the last is the standard deviation of the logarithms of slopes
 # items that differ, impact, what is answered, discrimination of an item in the second group
 DESIGNS: dict[str, tuple[bool, float, str, float]] = {
     "no difference": (False, 0.0, "all", 1.0),

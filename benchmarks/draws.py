@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt import Responses
+from spectral_irt import Responses, simulate
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.facets import Facets
 from spectral_irt.model import sigmoid
+from spectral_irt.simulate import Simulated
 
 Rng = np.random.Generator
 
@@ -40,6 +41,14 @@ def categories(rng: Rng, logit: np.ndarray) -> np.ndarray:
 def around(rng: Rng, location: np.ndarray, distances: Any) -> np.ndarray:
     """Thresholds at these distances from the location of each item, a little uneven."""
     return location[:, None] + np.array(distances) + 0.3 * rng.normal(size=(len(location), len(distances)))
+
+
+def simulated(categories: int, people: int, location: np.ndarray, **options: Any) -> Simulated:
+    """Right or wrong answers, or in so many categories, with thresholds up to a logit from the location of an item."""
+    if categories == 2:
+        return simulate.rasch(people, difficulty=location, **options)
+    thresholds = location[:, None] + np.linspace(-1, 1, categories - 1)
+    return simulate.partial_credit(people, thresholds=list(thresholds), **options)
 
 
 def window(x: np.ndarray, first: Any, length: int) -> np.ndarray:
@@ -76,7 +85,6 @@ def rated(meets: list[list[int]], n_raters: int, highest: int, x: np.ndarray) ->
     pairs, place = np.unique(np.stack([item, rater], axis=1), axis=0, return_inverse=True)
     levels = tuple(np.arange(n).astype(object) for n in (n_items, n_raters))
     facets = Facets(("item", "rater"), levels, pairs)
-    layout = Thresholds(np.full(len(pairs), highest))
-    persons = np.arange(len(meets)).astype(object)
-    drawn = Responses.from_codes(who, place.ravel(), x, persons=persons, items=facets.labels(), thresholds=layout)
+    names = {"persons": np.arange(len(meets)).astype(object), "items": facets.labels()}
+    drawn = Responses.from_codes(who, place.ravel(), x, thresholds=Thresholds(np.full(len(pairs), highest)), **names)
     return replace(drawn, facets=facets)

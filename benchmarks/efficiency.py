@@ -9,31 +9,24 @@ replicate. The number in brackets is the jackknife standard error over replicate
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import harness
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import ConditionalRasch, JointRasch, PairwiseRasch, SpectralRasch, simulate
 from spectral_irt.errors import DesignError
-from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.joint import JointRasch
-from spectral_irt.estimators.pairwise import PairwiseRasch
 
 Make = Callable[[], Any]
-SKEWED = {"n_items": 100, "design": "popularity"}
+SKEWED = {"n_persons": 2000, "n_items": 100, "design": "popularity", "n_responses": 40_000, "exponent": 0.0}
+MORE = {**SKEWED, "n_persons": 4000, "n_responses": 80_000, "exponent": 0.7}
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "A": ("5 items, 1,000 people, complete", {"n_persons": 1000, "n_items": 5}),
     "B": ("20 items, 500 people, complete", {"n_persons": 500, "n_items": 20}),
     "D": ("50 items, 2,000 people, 20% seen", {"n_persons": 2000, "n_items": 50, "design": "sampled", "p": 0.2}),
-    "E": (
-        "100 items, 2,000 people, lognormal numbers of answers",
-        {"n_persons": 2000, "n_responses": 40_000, "exponent": 0.0, **SKEWED},
-    ),
-    "F": (
-        "as E with 4,000 persons and item popularity rank^-0.7",
-        {"n_persons": 4000, "n_responses": 80_000, "exponent": 0.7, **SKEWED},
-    ),
+    "E": ("100 items, 2,000 people, lognormal numbers of answers", SKEWED),
+    "F": ("as E with 4,000 persons and item popularity rank^-0.7", MORE),
 }
 ESTIMATORS: dict[str, Make] = {
     "CML": lambda: ConditionalRasch(se="none"),
@@ -47,12 +40,12 @@ ESTIMATORS: dict[str, Make] = {
 
 
 def efficiencies(
-    estimators: Mapping[str, Make], draw: Callable[[int], Any], seeds: range, what: str = "difficulty"
+    estimators: Mapping[str, Make], draw: Callable[..., Any], seeds: range, what: str = "difficulty"
 ) -> dict[str, str]:
     """Of every estimator against the first, CML, over what that one estimates, and data sets in which it has it all."""
     squares: dict[str, list[float]] = {name: [] for name in estimators}
     for seed in seeds:
-        data = draw(seed)
+        data = draw(seed=seed)
         truth, known = getattr(data, what), None
         for name, make in estimators.items():
             try:
@@ -75,18 +68,13 @@ def ratio(top: np.ndarray, bottom: np.ndarray) -> str:
     return f"{a.sum() / b.sum():.3f} ({np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2)):.3f})"
 
 
-def main() -> None:
+if __name__ == "__main__":
     asked = harness.arguments(__doc__, replicates=100, settings="A,D,E,F")
     found = {}
     for setting in asked.settings.split(","):
-        options = SETTINGS[setting][1]
+        said, options = SETTINGS[setting]
         beta = np.random.default_rng(ord(setting)).normal(size=options["n_items"])
-        draw = lambda seed, options=options, beta=beta: simulate.rasch(**options, difficulty=beta, seed=seed)  # noqa: E731
-        found[setting] = efficiencies(ESTIMATORS, draw, asked.seeds)
-        print(f"{setting}: {SETTINGS[setting][0]}")
+        found[setting] = efficiencies(ESTIMATORS, partial(simulate.rasch, **options, difficulty=beta), asked.seeds)
+        print(f"{setting}: {said}")
     rows = ({"estimator": name} | {one: found[one][name] for one in found} for name in list(ESTIMATORS)[1:])
     harness.show(f"Efficiency: {asked.replicates} replicates", rows, asked)
-
-
-if __name__ == "__main__":
-    main()

@@ -18,21 +18,22 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Row = dict[str, Any]
+Case = tuple[Row, Callable[[int], Mapping[str, Any]]]
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
 def arguments(doc: str | None, **defaults: Any) -> argparse.Namespace:
     """The options of a script: one for each default, and of its type; tuples are lists with commas, False a flag.
 
-    A tuple of texts has all that there are: others are refused. A type stands for itself, without a default. Every
-    script has `--save NAME`, which keeps its tables as docs/results/NAME.json, from which pages have them; with
-    `replicates` there are `--seed` and `seeds`.
+    A tuple of texts has all that are allowed. A type stands for itself, without a default. Every script has `--save
+    NAME`, which keeps its tables for the pages as docs/results/NAME.json; with `replicates`, `--seed` and `seeds`.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if "replicates" in defaults:
@@ -57,19 +58,17 @@ def arguments(doc: str | None, **defaults: Any) -> argparse.Namespace:
 
 def _several(default: tuple[Any, ...], text: str) -> list[Any]:
     found = [type(default[0])(part) for part in text.split(",")]
-    for value in found:
-        if isinstance(value, str) and value not in default:
-            raise argparse.ArgumentTypeError(f"{value!r} is none of {', '.join(default)}")
+    if wrong := [value for value in found if isinstance(value, str) and value not in default]:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(default)}")
     return found
 
 
 def averages(one: Callable[[int], Mapping[str, Any]], seeds: Iterable[int], errors: Sequence[str] = ()) -> Row:
     """The mean of each measure over the seeds, without those that a data set does not have; and of some, its error."""
     found = [one(seed) for seed in seeds]
-    columns = dict.fromkeys(name for row in found for name in row)
-    values = {name: np.array([row.get(name, np.nan) for row in found], dtype=float) for name in columns}
     row: Row = {}
-    for name, x in values.items():
+    for name in dict.fromkeys(name for each in found for name in each):
+        x = np.array([each.get(name, np.nan) for each in found], dtype=float)
         row[name] = float(np.nanmean(x)) if np.isfinite(x).any() else np.nan
         if name in errors:
             n = np.isfinite(x).sum()
@@ -77,12 +76,13 @@ def averages(one: Callable[[int], Mapping[str, Any]], seeds: Iterable[int], erro
     return row
 
 
-def study(
-    title: str,
-    cases: Iterable[tuple[Row, Callable[[int], Mapping[str, Any]]]],
-    asked: argparse.Namespace,
-    errors: Sequence[str] = (),
-) -> list[Row]:
+def cases(one: Callable[..., Mapping[str, Any]], **levels: Iterable[Any]) -> list[Case]:
+    """A case for each combination of levels, which are the first arguments of `one`; _ in a name is a space."""
+    names = [name.replace("_", " ") for name in levels]
+    return [(dict(zip(names, each, strict=True)), partial(one, *each)) for each in product(*levels.values())]
+
+
+def study(title: str, cases: Iterable[Case], asked: argparse.Namespace, errors: Sequence[str] = ()) -> list[Row]:
     """A row for each case: its name beside the averages over replicates, with standard errors of those in `errors`."""
     rows = (labels | averages(one, asked.seeds, errors) for labels, one in cases)
     return show(f"{title}: {asked.replicates} replicates", rows, asked)
@@ -155,26 +155,22 @@ def in_turns(works: Mapping[str, Callable[[], Any]], repeats: int = 3) -> dict[s
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             found[name].append(Cost(wall, cpu, _memory("VmHWM") - before))
             del result
-    return {name: _least(costs) for name, costs in found.items()}
+    return {
+        name: Cost(min(c.wall for c in costs), min(c.cpu for c in costs), max(c.memory for c in costs))
+        for name, costs in found.items()
+    }
 
 
-def command(argv: Sequence[str | Path], repeats: int = 1) -> Cost:
+def command(argv: Sequence[str | Path]) -> Cost:
     """The same of a command in a process of its own; its memory is all that it had."""
-    found = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        process = subprocess.Popen([*map(str, argv)], stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{' '.join(map(str, argv))} failed")
-        found.append(Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024))
-    return _least(found)
-
-
-def _least(costs: list[Cost]) -> Cost:
-    return Cost(min(c.wall for c in costs), min(c.cpu for c in costs), max(c.memory for c in costs))
+    start = time.perf_counter()
+    process = subprocess.Popen([*map(str, argv)], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(map(str, argv))} failed")
+    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
 def _memory(field: str) -> int:

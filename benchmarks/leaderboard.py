@@ -12,20 +12,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 
 import draws
 import harness
 import spectral_irt as si
-
-
-def table(ability: np.ndarray, n: int, rng: np.random.Generator, passages: int = 0) -> np.ndarray:
-    """Models x prompts; with passages, models differ in how they do on each."""
-    logit = ability[:, None] - rng.normal(0, 1.5, n)
-    if passages:
-        logit = logit + rng.normal(0, 0.7, (len(ability), passages))[:, np.arange(n) * passages // n]
-    return draws.answers(rng, logit)
 
 
 def families(size: int, within: float) -> Callable[[np.random.Generator, int], np.ndarray]:
@@ -44,18 +37,22 @@ SPREADS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "three families of ten, within 0.02": families(10, 0.02),
     "nearly equal (sd / 50)": lambda rng, m: rng.normal(0, 0.02, m),
 }
-SEEDS = 31
 
 
 def hold(spread: str, sd: float, n: int, passages: int, replicates: int) -> harness.Row:
-    """How often all true ranks are in their intervals, how wide these are, and models that contradict their tier."""
-    m, rows = 30, []
+    """How often all true ranks are in their intervals, how wide these are, and models that contradict their tier.
+
+    With passages, models differ in how they do on each.
+    """
+    m, rows, passage = 30, [], np.arange(n) * passages // n
     for seed in range(replicates):
-        rng = np.random.default_rng([SEEDS, seed])
+        rng = np.random.default_rng([31, seed])
         ability = sd * SPREADS[spread](rng, m)
-        x = table(ability, n, rng, passages)
-        clusters = (np.arange(n) * passages // n).tolist() if passages else None
-        found = si.Leaderboard(x, clustered_by=clusters).model_columns()
+        logit = ability[:, None] - rng.normal(0, 1.5, n)
+        if passages:
+            logit = logit + rng.normal(0, 0.7, (m, passages))[:, passage]
+        board = si.Leaderboard(draws.answers(rng, logit), clustered_by=passage.tolist() if passages else None)
+        found = board.model_columns()
         true = (m - np.argsort(np.argsort(ability)))[found["model"].astype(int)]
         low, high, tier = found["rank_low"], found["rank_high"], found["tier"]
         first = np.searchsorted(tier, tier)  # the first of each model's tier
@@ -64,25 +61,20 @@ def hold(spread: str, sd: float, n: int, passages: int, replicates: int) -> harn
     return {"hold": held, "width": width, "below their tier": round(contradictions * replicates)}
 
 
-def ranks(options: Namespace) -> Iterator[harness.Row]:
-    for n in options.sizes:
-        for sd in (1.0, 0.3):
-            for passages in (0, n // 5):
-                labels = {"prompts": n, "sd of abilities": sd, "clusters": "yes" if passages else "no"}
-                yield labels | hold("normal", sd, n, passages, options.replicates)
+def ranks(asked: Namespace) -> Iterator[harness.Row]:
+    for n, sd, clusters in product(asked.sizes, (1.0, 0.3), ("no", "yes")):
+        labels = {"prompts": n, "sd of abilities": sd, "clusters": clusters}
+        yield labels | hold("normal", sd, n, n // 5 if clusters == "yes" else 0, asked.replicates)
 
 
-def spreads(options: Namespace) -> Iterator[harness.Row]:
-    for n in options.sizes:
-        for sd in (1.0, 0.3):
-            for spread in SPREADS:
-                labels = {"abilities": spread, "prompts": n, "sd": sd}
-                yield labels | hold(spread, sd, n, 0, options.replicates)
+def spreads(asked: Namespace) -> Iterator[harness.Row]:
+    for n, sd, spread in product(asked.sizes, (1.0, 0.3), SPREADS):
+        yield {"abilities": spread, "prompts": n, "sd": sd} | hold(spread, sd, n, 0, asked.replicates)
 
 
-PARTS = {part.__name__: part for part in (ranks, spreads)}
+PARTS = {"ranks": ranks, "spreads": spreads}
 
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, parts=("ranks", "spreads"), replicates=40, sizes=(500,))
+    asked = harness.arguments(__doc__, parts=tuple(PARTS), replicates=40, sizes=(500,))
     for part in asked.parts:
         harness.show(part, PARTS[part](asked), asked)

@@ -10,8 +10,7 @@ of 10 M rows (not for 1,000 M). Then three processes with a memory budget (2GB, 
     difficulties, everything
                     the command `fit` from Parquet (1,000 M: from the packed file) to items.csv, and to all tables
 
-Memory is the most that the process could not give back (RssAnon), without mapped files. 1,000 M need 4 GB of disk in
-the scratch folder, and room for temporary files.
+Memory is the most that the process could not give back (RssAnon). 1,000 M need 4 GB of disk and more in --scratch.
 """
 
 from __future__ import annotations

@@ -2,19 +2,17 @@
 
     python benchmarks/linking.py [--replicates 400] [--people 300,1000] [--categories 2] [--keep bank] [--anchors]
 
-Two test forms, each answered by people of its own who differ in mean ability by half a logit, with 4, 15 or 40 items in
-common and 10 more of their own, or in booklets of which everybody answers a part. Each is calibrated on its own, and
-the second is linked to the first. Answers are right or wrong, or in so many categories. `--keep` is what is linked: the
-fits with their covariance matrices (`fit`), banks with their information matrices (`bank`), or calibrations of which
-only standard errors are known (`se`).
+Two test forms with items in common and 10 more of their own, answered by people who differ in mean ability by half a
+logit. Each is calibrated on its own, and the second is linked to the first. Answers are right or wrong, or in so many
+categories. `--keep` is what is linked: fits with their covariance matrices (`fit`), banks with their information
+matrices (`bank`), or calibrations of which only standard errors are known (`se`).
 
 covered: the 95% interval of the shift has the truth in it; ratio: mean standard error over the spread of the shifts;
 items: the 95% intervals of the second form's items, on the scale of the first, have the truth in them; false: items
 that did not drift and are said to have; found: runs in which 4 of 5 drifted items or more are named.
 
-`--anchors` instead: 8 new items beside 6 anchors, answered by 2,000 people; the anchors are from a calibration of 12
-items with 130 people, with their errors, or as plain numbers. How often 95% intervals of the new items have the truth
-in them.
+`--anchors` instead: how often 95% intervals of 8 new items have the truth in them, which 2,000 people answer beside 6
+anchors from a calibration of 12 items with 130 people, with their errors or as plain numbers.
 """
 
 from __future__ import annotations
@@ -25,26 +23,19 @@ from typing import Any
 
 import numpy as np
 
+import draws
 import harness
-from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
-from spectral_irt.bank import anchored_fit, link
+from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, anchored_fit, link, simulate
 from spectral_irt.bank.build import without_data
 from spectral_irt.conditional.newton import Likelihood
-from spectral_irt.data import Responses
 
 OWN = 10  # items that only one form has
 # name: common items, share of the items of a form that each person answers, common items that drift, by how much
+DRIFTS = ((2, 15, 0.8), (5, 15, 0.8), (6, 15, 0.8), (5, 15, 1.2), (6, 15, 1.2), (4, 40, 1.2))
 DESIGNS: dict[str, tuple[int, float, int, float]] = {
-    "4 common items": (4, 1.0, 0, 0.0),
-    "15 common items": (15, 1.0, 0, 0.0),
-    "40 common items": (40, 1.0, 0, 0.0),
+    **{f"{n} common items": (n, 1.0, 0, 0.0) for n in (4, 15, 40)},
     "15 common items (half answered)": (15, 0.5, 0, 0.0),
-    "2 of 15 drifted by 0.8": (15, 1.0, 2, 0.8),
-    "5 of 15 drifted by 0.8": (15, 1.0, 5, 0.8),
-    "6 of 15 drifted by 0.8": (15, 1.0, 6, 0.8),
-    "5 of 15 drifted by 1.2": (15, 1.0, 5, 1.2),
-    "6 of 15 drifted by 1.2": (15, 1.0, 6, 1.2),
-    "4 of 40 drifted by 1.2": (40, 1.0, 4, 1.2),
+    **{f"{some} of {n} drifted by {by}": (n, 1.0, some, by) for some, n, by in DRIFTS},
 }
 
 
@@ -53,7 +44,6 @@ def forms(design: str, people: int, categories: int, seed: int) -> tuple[Any, ..
     common, share, drifted, by = DESIGNS[design]
     rng = np.random.default_rng([seed, common, people])
     truth = rng.normal(size=common + 2 * OWN)
-    distances = np.linspace(-1, 1, categories - 1) if categories > 2 else np.zeros(1)
     a, b = np.arange(common + OWN), np.r_[:common, common + OWN : common + 2 * OWN]
     moved = np.isin(b, rng.permutation(common)[:drifted])
     data = []
@@ -61,11 +51,7 @@ def forms(design: str, people: int, categories: int, seed: int) -> tuple[Any, ..
         options = {"ability_mean": level, "seed": int(rng.integers(2**31))}
         if share < 1:
             options |= {"design": "sampled", "p": share}
-        location = truth[items] + shift
-        if categories == 2:
-            made = simulate.rasch(people, difficulty=location, **options)
-        else:
-            made = simulate.partial_credit(people, thresholds=list(location[:, None] + distances), **options)
+        made = draws.simulated(categories, people, truth[items] + shift, **options)
         data.append(replace(made.responses, items=items))
     return data[0], data[1], truth[a], truth[b] + by * moved, moved
 
@@ -119,26 +105,21 @@ def anchored(seed: int) -> dict[str, float]:
     first = simulate.rasch(130, difficulty=truth[:12], seed=int(rng.integers(2**31))).responses
     old = SpectralRasch(regularization=0).fit(first)
     both = np.r_[:6, 12:20]
-    drawn = simulate.rasch(2000, difficulty=truth[both], seed=int(rng.integers(2**31))).responses
-    new = replace(drawn, items=both)
+    new = simulate.rasch(2000, difficulty=truth[both], seed=int(rng.integers(2**31))).responses
     shares = {}
     for name, anchors in (("with errors", old), ("as numbers", dict(enumerate(old.difficulty_[:6].tolist())))):
-        fit = anchored_fit(new, anchors)
+        fit = anchored_fit(replace(new, items=both), anchors)
         shares[name] = float(np.mean(np.abs(fit.difficulty_ - truth[both])[6:] < 1.96 * fit.se_[6:]))
     return shares
 
 
-def main() -> None:
+if __name__ == "__main__":
     options: dict[str, Any] = {"people": (300, 1000), "categories": 2, "keep": "bank", "anchors": False}
     asked = harness.arguments(__doc__, replicates=400, designs=tuple(DESIGNS), **options)
     if asked.keep not in ("fit", "bank", "se"):
         raise SystemExit("--keep is fit, bank or se")
     if asked.anchors:
         harness.study("Coverage of new items", [({"anchors": "6 of 12, 130 people"}, anchored)], asked)
-        return
-    rows = (study(design, people, asked) for design in asked.designs for people in asked.people)
-    harness.show(f"Links: {asked.replicates} replicates, keeping: {asked.keep}", rows, asked)
-
-
-if __name__ == "__main__":
-    main()
+    else:
+        rows = (study(design, people, asked) for design in asked.designs for people in asked.people)
+        harness.show(f"Links: {asked.replicates} replicates, keeping: {asked.keep}", rows, asked)

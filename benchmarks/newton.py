@@ -4,8 +4,8 @@
 
 series   largest and signed error of P(X = 1 | score) by the Edgeworth series, against the exact contour sum
 misfit   distance from exact CML in its standard errors, of the chain alone and of the default; items out of order
-         with their shares of right answers. A prior
-         moves items with few answers on purpose, so the default and the chain are compared without one
+         with their shares of right answers. A prior moves items with few answers on purpose, so the default and the
+         chain are compared without one
 cost     CPU of a whole fit with standard errors over that of the chain alone, and (at the size of --responses) the
          distance of a sample of items from exact CML, by the exact score
 """
@@ -13,6 +13,7 @@ cost     CPU of a whole fit with standard errors over that of the chain alone, a
 from __future__ import annotations
 
 from argparse import Namespace
+from itertools import product
 
 import numpy as np
 
@@ -29,35 +30,30 @@ BANDS = ((1, 2), (2, 4), (4, 10), (10, 40), (40, 1000))
 
 def series(asked: Namespace) -> None:
     rng = np.random.default_rng(1)
-    errors: dict[tuple[int, int], list[np.ndarray]] = {band: [] for band in BANDS}
     signed: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {band: [] for band in BANDS}
-    for n in (8, 12, 20, 40, 80, 200, 500):
-        for sd in (0.7, 1.0, 2.0):
-            people = 1000 if n < 100 else 300
-            b, theta = rng.normal(0, sd, (n, people)), rng.normal(0, 1.2, people)
-            s = (rng.random((n, people)) < sigmoid(theta - b)).sum(axis=0)
-            b, s = b[:, (s > 0) & (s < n)], s[(s > 0) & (s < n)]
-            counts = np.full(len(s), n)
-            p = tilt(b[None], s, counts)[1][1]
-            information = (p * (1 - p)).sum(axis=0)
-            start = prox(b.mean(axis=0), b.var(axis=0), np.log(s / (n - s)))
-            found, link = np.empty(b.size), np.empty(b.size)
-            indptr = np.arange(0, b.size + 1, n, dtype=np.int32)
-            with np.errstate(all="ignore"):
-                fill_given_score(indptr, np.arange(b.size, dtype=np.int32), s, start, b.T.ravel(), found, link)
-            error = found.reshape(-1, n).T - Contour.of(b[None], s, counts).given.p[0]
-            for band in BANDS:
-                inside = (information >= band[0]) & (information < band[1])
-                errors[band].append(np.abs(error[:, inside]).ravel())
-                signed[band].append(
-                    (np.digitize(p[:, inside], [0.1, 0.3, 0.5, 0.7, 0.9]).ravel(), error[:, inside].ravel())
-                )
+    for n, sd in product((8, 12, 20, 40, 80, 200, 500), (0.7, 1.0, 2.0)):
+        people = 1000 if n < 100 else 300
+        b, theta = rng.normal(0, sd, (n, people)), rng.normal(0, 1.2, people)
+        s = (rng.random((n, people)) < sigmoid(theta - b)).sum(axis=0)
+        b, s = b[:, (s > 0) & (s < n)], s[(s > 0) & (s < n)]
+        counts = np.full(len(s), n)
+        p = tilt(b[None], s, counts)[1][1]
+        information = (p * (1 - p)).sum(axis=0)
+        start = prox(b.mean(axis=0), b.var(axis=0), np.log(s / (n - s)))
+        found, link = np.empty(b.size), np.empty(b.size)
+        indptr = np.arange(0, b.size + 1, n, dtype=np.int32)
+        with np.errstate(all="ignore"):
+            fill_given_score(indptr, np.arange(b.size, dtype=np.int32), s, start, b.T.ravel(), found, link)
+        error = found.reshape(-1, n).T - Contour.of(b[None], s, counts).given.p[0]
+        for band in BANDS:
+            inside = (information >= band[0]) & (information < band[1])
+            kind = np.digitize(p[:, inside], [0.1, 0.3, 0.5, 0.7, 0.9])
+            signed[band].append((kind.ravel(), error[:, inside].ravel()))
     rows = []
     for band in BANDS:
-        sizes = np.concatenate(errors[band])
         kinds, values = (np.concatenate(each) for each in zip(*signed[band], strict=True))
         worst = max(abs(values[kinds == k].mean()) for k in np.unique(kinds))
-        rows.append({"V": f"{band[0]} to {band[1]}", "largest": sizes.max(), "mean with sign, at most": worst})
+        rows.append({"V": f"{band[0]} to {band[1]}", "largest": np.abs(values).max(), "mean with sign, at most": worst})
     harness.show("series: error of P(X = 1 | score) by a person's information V", rows, asked)
 
 
@@ -75,15 +71,12 @@ def misfit(asked: Namespace) -> None:
         "two abilities, flatter where harder": misfitting(2, slope=-0.5),
         "two abilities, much steeper where harder": misfitting(3, m=60, slope=0.8, spread=2.0),
     }
-    found = {name: Responses.from_wide(table) for name, table in tables.items()}
+    default, chain = SpectralRasch(regularization=0), SpectralRasch(refine=False, regularization=0)
+    fits = {"chain alone": chain, "default": default, "with its prior": SpectralRasch()}
     rows = []
-    for name, responses in found.items():
+    for name, table in tables.items():
+        responses = Responses.from_wide(table)
         exact = ConditionalRasch(se="sandwich").fit(responses)
-        fits = {
-            "chain alone": SpectralRasch(refine=False, regularization=0),
-            "default": SpectralRasch(regularization=0),
-            "with its prior": SpectralRasch(),
-        }
         share = responses.item_scores / responses.item_counts
         row: harness.Row = {"data": name, "people": responses.n_persons, "items": responses.n_items}
         for label, estimator in fits.items():
@@ -94,9 +87,8 @@ def misfit(asked: Namespace) -> None:
             wrong = int(np.sum(np.diff(fit.difficulty_[order]) < -1e-5))
             row |= {label: distance, f"{label}: out of order": f"{wrong} of {len(order) - 1}"}
         rows.append(row)
-    harness.show(
-        "misfit: largest distance from exact CML in its standard errors; neighbors by share out of order", rows, asked
-    )
+    title = "misfit: largest distance from exact CML in its standard errors; neighbors by share out of order"
+    harness.show(title, rows, asked)
 
 
 def cost(asked: Namespace) -> None:
@@ -118,8 +110,7 @@ def cost(asked: Namespace) -> None:
 
 def _exact_score(block: Block, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     p = conditional_probabilities(block, beta)
-    right = block.right()
-    score = np.bincount(block.items, weights=p - right, minlength=len(beta))
+    score = np.bincount(block.items, weights=p - block.right(), minlength=len(beta))
     return score, np.bincount(block.items, weights=p * (1 - p), minlength=len(beta))
 
 

@@ -3,9 +3,8 @@
     python benchmarks/ordered.py [--replicates 40] [--parts efficiency,coverage,speed] [--seed 0]
 
 Thresholds are standard normal and independent ("normal") or a logit apart around a normal location ("steps"), drawn
-once for a setting; people and answers are new in every replicate. Errors in brackets are standard errors over
-replicates. The speed part takes five million answers of either kind. `designs.py --ordered` has designs that hurt,
-`adaptive.py --ordered` those in which answers decide what comes next.
+once for a setting; people and answers are new in every replicate. Standard errors over replicates are in brackets. The
+speed part takes five million answers of either kind. `designs.py` and `adaptive.py` have more with `--ordered`.
 """
 
 from __future__ import annotations
@@ -20,24 +19,21 @@ import numpy as np
 
 import draws
 import harness
+import spectral_irt as si
 from efficiency import efficiencies
-from spectral_irt import SpectralRasch, simulate
-from spectral_irt.estimators.conditional import ConditionalPartialCredit, ConditionalRatingScale
-from spectral_irt.estimators.rating_scale import SpectralRatingScale
-from spectral_irt.estimators.spectral import SpectralPartialCredit
 
 SHORT = {"8 items, 3 categories": (8, 2), "8 items, 4 categories": (8, 3), "10 items, 5 categories": (10, 4)}
 PEOPLE = 800  # of the efficiency and coverage settings
-
-CHAINS: dict[str, Callable[[], Any]] = {
-    "default": lambda: SpectralPartialCredit(regularization=0, se="none"),
-    "joint, ability": lambda: SpectralPartialCredit(regularization=0, refine=False, se="none"),
-    "joint, persons": lambda: SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
+COMPARED: dict[str, Callable[[], Any]] = {
+    "CML": lambda: si.ConditionalPartialCredit(se="none"),
+    "default": lambda: si.SpectralPartialCredit(regularization=0, se="none"),
+    "joint, ability": lambda: si.SpectralPartialCredit(regularization=0, refine=False, se="none"),
+    "joint, persons": lambda: si.SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
 }
 INTERVALS: dict[str, Callable[[], Any]] = {
-    "spectral": SpectralPartialCredit,
-    "no prior": lambda: SpectralPartialCredit(regularization=0),
-    "conditional": ConditionalPartialCredit,
+    "spectral": si.SpectralPartialCredit,
+    "no prior": lambda: si.SpectralPartialCredit(regularization=0),
+    "conditional": si.ConditionalPartialCredit,
 }
 
 
@@ -51,18 +47,13 @@ def truth(kind: str, items: int, k: int) -> list[np.ndarray]:
 def efficiency(asked: Namespace) -> None:
     rows = []
     for kind, (name, (items, k)) in product(("normal", "steps"), SHORT.items()):
-        draw = partial(_complete, truth(kind, items, k))
-        compared = {"CML": lambda: ConditionalPartialCredit(se="none"), **CHAINS}
-        rows.append({"thresholds": kind, "data": name, **efficiencies(compared, draw, asked.seeds, "thresholds")})
+        draw = partial(si.simulate.partial_credit, PEOPLE, thresholds=truth(kind, items, k))
+        rows.append({"thresholds": kind, "data": name, **efficiencies(COMPARED, draw, asked.seeds, "thresholds")})
     harness.show(f"Efficiency against CML ({PEOPLE} people, complete)", rows, asked)
 
 
-def _complete(thresholds: list[np.ndarray], seed: int) -> Any:
-    return simulate.partial_credit(PEOPLE, thresholds=thresholds, seed=seed)
-
-
 def covered(thresholds: list[np.ndarray], seed: int) -> dict[str, float]:
-    data = _complete(thresholds, seed)
+    data = si.simulate.partial_credit(PEOPLE, thresholds=thresholds, seed=seed)
     location = data.responses.thresholds.mean(data.thresholds)
     out = {}
     for one, make in INTERVALS.items():
@@ -76,9 +67,9 @@ def covered(thresholds: list[np.ndarray], seed: int) -> dict[str, float]:
 
 
 def rating_scale(seed: int) -> dict[str, float]:
-    data = simulate.rating_scale(400, difficulty=np.linspace(-1.2, 1.2, 8), categories=5, seed=seed)
+    data = si.simulate.rating_scale(400, difficulty=np.linspace(-1.2, 1.2, 8), categories=5, seed=seed)
     out = {}
-    for one, make in {"conditional": ConditionalRatingScale, "chain": SpectralRatingScale}.items():
+    for one, make in {"conditional": si.ConditionalRatingScale, "chain": si.SpectralRatingScale}.items():
         fit = make().fit(data.responses)
         if np.isfinite(fit.thresholds_).all():
             away = fit.thresholds_ - data.thresholds
@@ -95,11 +86,10 @@ def coverage(asked: Namespace) -> None:
 
 def speed(asked: Namespace) -> None:
     people, items, design = 50_000, 2000, {"design": "sampled", "p": 0.05}
-    binary = simulate.rasch(people, items, seed=1, **design).responses
-    ordered = simulate.partial_credit(people, items, categories=5, seed=1, **design).responses
-    spent = harness.in_turns(
-        {"right or wrong": lambda: SpectralRasch().fit(binary), "five": lambda: SpectralPartialCredit().fit(ordered)}
-    )
+    binary = si.simulate.rasch(people, items, seed=1, **design).responses
+    ordered = si.simulate.partial_credit(people, items, categories=5, seed=1, **design).responses
+    fits = {"right or wrong": (si.SpectralRasch(), binary), "five": (si.SpectralPartialCredit(), ordered)}
+    spent = harness.in_turns({name: partial(one.fit, data) for name, (one, data) in fits.items()})
     base = spent["right or wrong"].cpu
     rows = [{"categories": one, "wall s": c.wall, "CPU s": c.cpu, "ratio": c.cpu / base} for one, c in spent.items()]
     harness.show(f"{ordered.n_responses:,} answers, 2,000 items, whole fit with standard errors", rows, asked)

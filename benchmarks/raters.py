@@ -6,9 +6,8 @@ Five items in four categories, raters whose severities have a standard deviation
 and new ratings in every replicate.
 
     coverage    of 95% intervals of severities, of the items' thresholds and of persons' measures (Warm's, of everybody:
-                leaving out extreme scores selects on the outcome, and flattens the slope by itself); the slopes of
-                estimates on the truth, with their standard errors over replicates; and that of persons' measures where
-                severities and thresholds are known: what a perfect estimate of these could reach
+                leaving out extreme scores flattens the slope by itself); the slopes of estimates on the truth, with
+                standard errors over replicates, and that of persons' measures where all else is known
     assignment  of the second rater by lot, by an earlier test, or by the first rating, which breaks the conditional
                 likelihood: how much more severe raters of the better half seem than those of the others
     size        CPU seconds and memory of 36,000 persons x 11,000 raters x 9 items of five categories, 4 raters a
@@ -20,7 +19,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +73,6 @@ def drawn_thresholds(rng: draws.Rng, items: int = ITEMS, categories: int = CATEG
     return beta - beta.mean()
 
 
-def slope(truth: np.ndarray, found: np.ndarray) -> float:
-    return float(np.polyfit(truth, found, 1)[0])
-
-
 def coverage(design: str, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, 7])
     meets = DESIGNS[design](rng)
@@ -93,13 +87,13 @@ def coverage(design: str, seed: int) -> dict[str, float]:
     persons = fit.analyse(responses).abilities()
     item, rater = responses.facets.codes.T
     known = abilities(responses, (beta[item] + severity[rater][:, None]).ravel())
-    slopes = [slope(severity, found.severity), slope(beta.ravel(), items.thresholds)]
-    slopes += [slope(theta, persons.ability), slope(theta, known.ability)]
+    pairs = [(severity, found.severity), (beta.ravel(), items.thresholds)]
+    pairs += [(theta, persons.ability), (theta, known.ability)]
     return {
         "severities": float(np.mean(np.abs(found.severity - severity) < 1.96 * found.se)),
         "thresholds": float(np.mean(np.abs(items.thresholds - beta.ravel()) < 1.96 * items.threshold_se)),
         "persons": float(np.mean(np.abs(persons.ability - theta) < 1.96 * persons.se)),
-        **dict(zip(SLOPES, slopes, strict=True)),
+        **{name: np.polyfit(*each, 1)[0] for name, each in zip(SLOPES, pairs, strict=True)},
     }
 
 
@@ -158,14 +152,12 @@ def size(times: int, memory: str) -> harness.Row:
 
 
 if __name__ == "__main__":
-    asked = harness.arguments(
-        __doc__, replicates=20, parts=("coverage", "assignment", "size"), designs=tuple(DESIGNS), times=1, memory=""
-    )
+    parts = ("coverage", "assignment", "size")
+    asked = harness.arguments(__doc__, replicates=20, parts=parts, designs=tuple(DESIGNS), times=1, memory="")
     if "coverage" in asked.parts:
-        cases = [({"design": name}, partial(coverage, name)) for name in asked.designs]
+        cases = harness.cases(coverage, design=asked.designs)
         harness.study("Coverage of 95% intervals of ratings", cases, asked, errors=SLOPES)
     if "assignment" in asked.parts:
-        cases = [({"second rater": name}, partial(assignment, name)) for name in CHOSEN]
-        harness.study("Who is rated by whom", cases, asked)
+        harness.study("Who is rated by whom", harness.cases(assignment, second_rater=CHOSEN), asked)
     if "size" in asked.parts:
         harness.show("Thousands of raters", [size(asked.times, asked.memory)], asked)

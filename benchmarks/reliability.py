@@ -9,7 +9,6 @@ posterior means (EAP) with the truth. Averages over replicates with fixed seeds;
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,21 +18,22 @@ import harness
 from spectral_irt import Responses, SpectralRasch, simulate
 
 PEOPLE = 1000
-Abilities = Callable[[draws.Rng, int], np.ndarray]
-SETTINGS: dict[str, tuple[int, float, Abilities]] = {
-    "5 items": (5, 1.0, draws.SPREADS["normal"]),
+GRADES = ("three grades, all together", "three grades, one of them")
+NORMAL = draws.SPREADS["normal"]
+
+
+def two_classes(rng: draws.Rng, n: int) -> np.ndarray:
+    return rng.normal(0.0, 0.6, size=n) + np.where(rng.random(n) < 0.5, -1.5, 1.5)
+
+
+SETTINGS: dict[str, tuple[int, float, Callable[[draws.Rng, int], np.ndarray]]] = {
+    "5 items": (5, 1.0, NORMAL),
     "5 items, able people": (5, 1.0, lambda rng, n: rng.normal(1.5, 1.0, size=n)),
-    "10 items": (10, 1.0, draws.SPREADS["normal"]),
-    "20 items": (20, 1.0, draws.SPREADS["normal"]),
-    "60 items": (60, 1.0, draws.SPREADS["normal"]),
+    **{f"{n} items": (n, 1.0, NORMAL) for n in (10, 20, 60)},
     "10 items, sd 2": (10, 1.0, lambda rng, n: rng.normal(0.0, 2.0, size=n)),
-    "60 items, a fifth seen": (60, 0.2, draws.SPREADS["normal"]),
+    "60 items, a fifth seen": (60, 0.2, NORMAL),
     "10 items, exponential abilities": (10, 1.0, draws.SPREADS["exponential"]),
-    "10 items, two classes of people": (
-        10,
-        1.0,
-        lambda rng, n: rng.normal(0.0, 0.6, size=n) + np.where(rng.random(n) < 0.5, -1.5, 1.5),
-    ),
+    "10 items, two classes of people": (10, 1.0, two_classes),
 }
 
 
@@ -58,21 +58,17 @@ def replicate(name: str, seed: int) -> dict[str, float]:
     return reliabilities(SpectralRasch(se="none").fit(data.responses).analyse(data.responses), ability)
 
 
-def grades(one: bool, seed: int) -> dict[str, float]:
+def grades(setting: str, seed: int) -> dict[str, float]:
     """Three grades a logit apart, each with twelve items of its level, six of them shared with the next."""
     rng = np.random.default_rng(seed)
     grade = np.repeat(np.arange(3), 500)
     ability = rng.normal(grade - 1.0, 0.8)
     x = draws.answers(rng, ability[:, None] - np.linspace(-1.8, 1.8, 24))
     responses = Responses.from_wide(draws.window(x, 6 * grade, 12))
-    who = (grade == 1) | (not one)
+    who = (grade == 1) | (setting == GRADES[0])
     return reliabilities(SpectralRasch(se="none").fit(responses).analyse(responses.take_persons(who)), ability[who])
 
 
 if __name__ == "__main__":
-    cases = [({"setting": name}, partial(replicate, name)) for name in SETTINGS]
-    cases += [
-        ({"setting": f"three grades, {said}"}, partial(grades, said != "all together"))
-        for said in ("all together", "one of them")
-    ]
+    cases = harness.cases(replicate, setting=SETTINGS) + harness.cases(grades, setting=GRADES)
     harness.study(f"Reliability, {PEOPLE:,} people", cases, harness.arguments(__doc__, replicates=20))

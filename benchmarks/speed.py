@@ -3,12 +3,11 @@
     python benchmarks/speed.py [--parts scale,rivals,reading] [--quick] [--responses 1000000]
 
 scale    1 M, 5 M and 20 M popularity-skewed responses (with --quick the first): one pass over them, the whole fit in
-         units of that pass, memory, and the error of three weightings against the floor that known abilities would
-         give. Each size runs in a process of its own
-rivals   every estimator on the same data, with its standard errors; the reciprocal methods, which need every pair of
-         items to have met, are left out. And conditional maximum likelihood where other programs fail
+         units of that pass, memory, and the error of three weightings against that of known abilities (the floor)
+rivals   every estimator on the same data, with its standard errors (not the reciprocal methods, which need every pair
+         of items to have met); and conditional maximum likelihood where other programs fail
 reading  2.4 M and 12 M rows of a Parquet file (with --quick the first), one for each answer and in no order, of two
-         and of five categories: CPU, and bytes a row at most beyond the responses, in a process of its own
+         and of five categories: CPU, and bytes a row at most beyond the responses
 
 CPU is of all threads together. `limits.py` has whole commands, up to a billion responses.
 """
@@ -20,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
-from typing import Any
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -35,13 +34,17 @@ SIZES = {"1 M": (1_000_000, 6_040, 3_900), "5 M": (5_000_000, 34_500, 12_000), "
 WEIGHTINGS = {"pairs": "pairs (paper)", "persons": "persons", "ability": "ability"}
 
 
-def fresh(packed: Responses, *, shared: bool = True) -> Responses:
+def fresh(packed: Responses) -> Responses:
     """The same packed answers, of which nothing is known yet: every run pays for its own set-up."""
     blocks = tuple(Block(block.indptr, block.split, block.items) for block in packed.blocks)
-    again = Responses(blocks, packed.items, packed.persons)
-    if not shared:
-        vars(again)["shared"] = None
-    return again
+    return Responses(blocks, packed.items, packed.persons)
+
+
+def alone(what: str) -> dict[str, float]:
+    """A size or a file in a process of its own."""
+    run = [sys.executable, __file__, "--one", what]
+    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    return json.loads(said.splitlines()[-1])
 
 
 def one_size(name: str) -> dict[str, float]:
@@ -68,11 +71,7 @@ def one_size(name: str) -> dict[str, float]:
 
 
 def scale(asked: Namespace) -> None:
-    rows = []
-    for name in list(SIZES)[: 1 if asked.quick else None]:
-        run = [sys.executable, __file__, "--one", name]
-        said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-        rows.append({"responses": name, **json.loads(said.splitlines()[-1])})
+    rows = [{"responses": name, **alone(name)} for name in list(SIZES)[: 1 if asked.quick else None]]
     cost = ("responses", "pass ms", "fit s", "fit CPU s", "fit / pass (CPU)", "bytes / response")
     harness.show("Whole fit, ability weights and standard errors", ({k: row[k] for k in cost} for row in rows), asked)
     if len(rows) > 1:
@@ -82,30 +81,23 @@ def scale(asked: Namespace) -> None:
     harness.show("Error over the floor sqrt(mean(1 / sum p q)), and share of 95% intervals that cover", rest, asked)
 
 
-def of_ml_1m(asked: Namespace) -> Any:
-    return simulate.rasch(6_040, 3_700, design="popularity", n_responses=asked.responses, seed=1)
-
-
-def costs(spent: harness.Cost) -> dict[str, float]:
-    return {"wall s": spent.wall, "CPU s": spent.cpu, "MB": spent.memory / 1e6}
-
-
 def rivals(asked: Namespace) -> None:
-    data, rows, fits = of_ml_1m(asked), [], []
+    data = simulate.rasch(6_040, 3_700, design="popularity", n_responses=asked.responses, seed=1)  # as MovieLens 1M
+    rows, fits = [], []
     for name in METHODS:
         if name not in ("choppin", "eigenvector"):
             spent = harness.cost(lambda name=name: fits.append(make_estimator(name, {}).fit(fresh(data.responses))), 1)
             error = fits[-1].difficulty_ - data.difficulty
             found = {"iterations": fits[-1].n_iter_, "items": int(np.isfinite(error).sum())}
             rmse = float(np.sqrt(np.nanmean(error**2))) / data.floor_rmse()
-            rows.append({"estimator": name, **costs(spent), **found, "rmse / floor": rmse})
+            costs = {"wall s": spent.wall, "CPU s": spent.cpu, "MB": spent.memory / 1e6}
+            rows.append({"estimator": name, **costs, **found, "rmse / floor": rmse})
     harness.show(f"{data.responses!r}", rows, asked)
     rows = []
-    for title, options in {
-        "1,500 items x 2,000 people, complete": {"n_persons": 2000, "n_items": 1500},
-        "2,000 items x 20,000 people, 5% seen": {"n_persons": 20_000, "n_items": 2000, "design": "sampled", "p": 0.05},
-    }.items():
-        responses = simulate.rasch(**options, seed=1).responses
+    for people, items, share in ((2000, 1500, 1.0), (20_000, 2000, 0.05)):
+        seen = {"design": "sampled", "p": share} if share < 1 else {}
+        title = f"{items:,} items x {people:,} people, {f'{share:.0%} seen' if seen else 'complete'}"
+        responses = simulate.rasch(people, items, seed=1, **seen).responses
         spent = harness.cost(lambda responses=responses: fits.append(ConditionalRasch().fit(responses)), 1)
         found = {"passes": fits[-1].n_iter_, "largest gradient": float(fits[-1].residual_)}
         rows.append({"data": title, "wall s": spent.wall, "CPU s": spent.cpu, **found})
@@ -114,9 +106,8 @@ def rivals(asked: Namespace) -> None:
 
 def one_file(path: str) -> dict[str, float]:
     """What reading a file costs, after another was read: libraries take their memory with the first."""
-    pl.DataFrame({"person": [1, 1, 2, 2], "item": list("abab"), "response": [0, 1, 1, 0]}).write_parquet(
-        f"{path}.small"
-    )
+    small = pl.DataFrame({"person": [1, 1, 2, 2], "item": list("abab"), "response": [0, 1, 1, 0]})
+    small.write_parquet(f"{path}.small")
     read(f"{path}.small")
     found: list[Responses] = []
     spent = harness.cost(lambda: found.append(read(path)), 1)
@@ -128,17 +119,14 @@ def one_file(path: str) -> dict[str, float]:
 def reading(asked: Namespace) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for people in (60_000,) if asked.quick else (60_000, 300_000):
-            for categories in (2, 5):
-                sizes = {"categories": categories, "design": "sampled", "p": 0.1, "seed": 1}
-                person, item, answer = simulate.partial_credit(people, 400, **sizes).responses.answers()
-                names = pl.Series([f"q{k}" for k in range(400)]).gather(item)
-                table = pl.DataFrame({"person": person, "item": names, "response": answer.astype(np.int8)})
-                path = f"{folder}/{people}-{categories}.parquet"
-                table.sample(fraction=1, shuffle=True, seed=1).write_parquet(path)
-                run = [sys.executable, __file__, "--one", path]
-                said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-                rows.append({"rows": len(table), "categories": categories, **json.loads(said.splitlines()[-1])})
+        for people, categories in product((60_000,) if asked.quick else (60_000, 300_000), (2, 5)):
+            sizes = {"categories": categories, "design": "sampled", "p": 0.1, "seed": 1}
+            person, item, answer = simulate.partial_credit(people, 400, **sizes).responses.answers()
+            names = pl.Series([f"q{k}" for k in range(400)]).gather(item)
+            table = pl.DataFrame({"person": person, "item": names, "response": answer.astype(np.int8)})
+            path = f"{folder}/{people}-{categories}.parquet"
+            table.sample(fraction=1, shuffle=True, seed=1).write_parquet(path)
+            rows.append({"rows": len(table), "categories": categories, **alone(path)})
     harness.show("Reading a long Parquet file, rows in no order", rows, asked)
 
 

@@ -8,18 +8,13 @@ is right, below 1 differences are too small). Coverage: of 95% intervals, over i
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import product
-
 import numpy as np
 
 import harness
 from spectral_irt import SpectralRasch, VariationalRasch, simulate
 
-SDS, ITEMS, PEOPLE = (1.0, 1.5), (5, 10, 20, 60), (300, 1000, 5000)
 
-
-def replicate(people: int, items: int, sd: float, seed: int) -> dict[str, float]:
+def replicate(sd: float, items: int, people: int, seed: int) -> dict[str, float]:
     """Slope and share of items covered, of each estimator."""
     data = simulate.rasch(people, items, ability_sd=sd, seed=seed)
     truth = data.difficulty - data.difficulty.mean()
@@ -33,8 +28,5 @@ def replicate(people: int, items: int, sd: float, seed: int) -> dict[str, float]
 
 
 if __name__ == "__main__":
-    cases = [
-        ({"ability sd": sd, "items": items, "people": people}, partial(replicate, people, items, sd))
-        for sd, items, people in product(SDS, ITEMS, PEOPLE)
-    ]
+    cases = harness.cases(replicate, ability_sd=(1.0, 1.5), items=(5, 10, 20, 60), people=(300, 1000, 5000))
     harness.study("Variational Bayes", cases, harness.arguments(__doc__, replicates=40))

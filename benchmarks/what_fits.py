@@ -14,14 +14,14 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 import harness
 from draws import Rng, answers
-from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.data import Responses
 
 WARNINGS = ("misfitting_items", "unequal_halves", "dependent_items", "second_dimension", "erratic_people")
 CAUSES = ("unequal_slopes", "guessing", "last_items")
@@ -30,126 +30,92 @@ SHORT = ("items", "halves", "pairs", "contrast", "people", "slopes", "guessing",
 Make = Callable[[Rng], Responses]
 
 
-def under_the_model(n: int, m: int, **design) -> Make:
-    return lambda rng: simulate.rasch(n, m, seed=int(rng.integers(2**31)), **design).responses
+def under_the_model(n: int, m: int, rng: Rng, **design) -> Responses:
+    return simulate.rasch(n, m, seed=int(rng.integers(2**31)), **design).responses
 
 
-def in_categories(n: int, m: int, **design) -> Make:
-    return lambda rng: simulate.partial_credit(n, m, categories=4, seed=int(rng.integers(2**31)), **design).responses
+def in_categories(n: int, m: int, rng: Rng, **design) -> Responses:
+    return simulate.partial_credit(n, m, categories=4, seed=int(rng.integers(2**31)), **design).responses
 
 
-def vertical(n: int = 2000, sets: int = 5, length: int = 12) -> Make:
+def vertical(rng: Rng, n: int = 2000, sets: int = 5, length: int = 12) -> Responses:
     """Four grades a logit apart; each answers the items of its own level and of the next."""
-
-    def make(rng: Rng) -> Responses:
-        level = np.repeat(np.arange(sets), length)
-        grade = np.arange(n) % (sets - 1)
-        theta = grade - 1.5 + rng.normal(size=n)
-        x = answers(rng, theta[:, None] - (level - 2 + rng.normal(0, 0.7, sets * length)))
-        shown = (level == grade[:, None]) | (level == grade[:, None] + 1)
-        return Responses.from_wide(np.where(shown, x, np.nan))
-
-    return make
+    level = np.repeat(np.arange(sets), length)
+    grade = np.arange(n) % (sets - 1)
+    theta = grade - 1.5 + rng.normal(size=n)
+    x = answers(rng, theta[:, None] - (level - 2 + rng.normal(0, 0.7, sets * length)))
+    shown = (level == grade[:, None]) | (level == grade[:, None] + 1)
+    return Responses.from_wide(np.where(shown, x, np.nan))
 
 
-def two_abilities(r: float, n: int = 2000, m: int = 20) -> Make:
-    def make(rng: Rng) -> Responses:
-        theta = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], n)
-        return Responses.from_wide(answers(rng, theta[:, np.arange(m) * 2 // m] - rng.normal(size=m)))
-
-    return make
+def two_abilities(r: float, rng: Rng, n: int = 2000, m: int = 20) -> Responses:
+    theta = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], n)
+    return Responses.from_wide(answers(rng, theta[:, np.arange(m) * 2 // m] - rng.normal(size=m)))
 
 
-def two_traits(r: float, n: int = 2000, m: int = 12) -> Make:
+def two_traits(r: float, rng: Rng, n: int = 2000, m: int = 12) -> Responses:
     """The same in four categories."""
-
-    def make(rng: Rng) -> Responses:
-        theta = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], n)
-        halves = [in_categories(n, m // 2, ability=theta[:, k])(rng).to_dense() for k in (0, 1)]
-        return Responses.from_wide(np.concatenate(halves, axis=1), ordered=True)
-
-    return make
+    theta = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], n)
+    halves = [in_categories(n, m // 2, rng, ability=theta[:, k]).to_dense() for k in (0, 1)]
+    return Responses.from_wide(np.concatenate(halves, axis=1), ordered=True)
 
 
-def in_testlets(sd: float = 1.0, n: int = 2000, number: int = 5, length: int = 4) -> Make:
-    def make(rng: Rng) -> Responses:
-        theta = rng.normal(size=(n, 1)) + np.repeat(rng.normal(0, sd, (n, number)), length, axis=1)
-        return Responses.from_wide(answers(rng, theta - rng.normal(size=number * length)))
-
-    return make
+def in_testlets(sd: float, rng: Rng, n: int = 2000, number: int = 5, length: int = 4) -> Responses:
+    theta = rng.normal(size=(n, 1)) + np.repeat(rng.normal(0, sd, (n, number)), length, axis=1)
+    return Responses.from_wide(answers(rng, theta - rng.normal(size=number * length)))
 
 
-def copied(share: float, pairs: int = 3, n: int = 2000, m: int = 20) -> Make:
+def copied(share: float, rng: Rng, pairs: int = 3, n: int = 2000, m: int = 20) -> Responses:
     """The answer to the second item of some pairs is that to the first, for a share of the people."""
-
-    def make(rng: Rng) -> Responses:
-        x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
-        for k in range(pairs):
-            who = rng.random(n) < share
-            x[who, 2 * k + 1] = x[who, 2 * k]
-        return Responses.from_wide(x)
-
-    return make
+    x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
+    for k in range(pairs):
+        who = rng.random(n) < share
+        x[who, 2 * k + 1] = x[who, 2 * k]
+    return Responses.from_wide(x)
 
 
-def slopes(sd: float = 0.5, n: int = 2000, m: int = 30) -> Make:
-    return lambda rng: under_the_model(n, m, slopes=np.exp(rng.normal(0, sd, m)))(rng)
+def slopes(sd: float, m: int, rng: Rng) -> Responses:
+    return under_the_model(2000, m, rng, slopes=np.exp(rng.normal(0, sd, m)))
 
 
-def guessing(floor: float = 0.25, n: int = 2000, m: int = 30) -> Make:
-    return lambda rng: Responses.from_wide(answers(rng, rng.normal(0, 1.2, (n, 1)) - rng.normal(0.5, 1, m), floor))
+def guessing(rng: Rng, floor: float = 0.25, n: int = 2000, m: int = 30) -> Responses:
+    return Responses.from_wide(answers(rng, rng.normal(0, 1.2, (n, 1)) - rng.normal(0.5, 1, m), floor))
 
 
-def speed(share: float = 0.2, n: int = 2000, m: int = 30) -> Make:
+def speed(rng: Rng, share: float = 0.2, n: int = 2000, m: int = 30) -> Responses:
     """A share of the people stops in the last third, and what they did not reach is wrong."""
-
-    def make(rng: Rng) -> Responses:
-        x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
-        stop = np.where(rng.random(n) < share, rng.integers(2 * m // 3, m, n), m)
-        return Responses.from_wide(np.where(np.arange(m) < stop[:, None], x, 0.0))
-
-    return make
+    x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
+    stop = np.where(rng.random(n) < share, rng.integers(2 * m // 3, m, n), m)
+    return Responses.from_wide(np.where(np.arange(m) < stop[:, None], x, 0.0))
 
 
-def careless(share: float = 0.1, n: int = 2000, m: int = 30) -> Make:
-    def make(rng: Rng) -> Responses:
-        logit = rng.normal(size=(n, 1)) - rng.normal(size=m)
-        logit[: int(share * n)] = 0.0
-        return Responses.from_wide(answers(rng, logit))
-
-    return make
+def careless(rng: Rng, share: float = 0.1, n: int = 2000, m: int = 30) -> Responses:
+    logit = rng.normal(size=(n, 1)) - rng.normal(size=m)
+    logit[: int(share * n)] = 0.0
+    return Responses.from_wide(answers(rng, logit))
 
 
+SEEN = {"design": "sampled", "p": 0.3}
 GOOD: dict[str, Make] = {
-    "5 items, 500 people": under_the_model(500, 5),
-    "5 items, 2,000 people": under_the_model(2000, 5),
-    "20 items, 500 people": under_the_model(500, 20),
-    "20 items, 2,000 people": under_the_model(2000, 20),
-    "60 items, 500 people": under_the_model(500, 60),
-    "60 items, 2,000 people": under_the_model(2000, 60),
-    "60 items in 6 booklets, 2,000 people": under_the_model(2000, 60, design="booklets", booklets=6),
-    "60 items, 30% seen, 500 people": under_the_model(500, 60, design="sampled", p=0.3),
-    "60 items, 30% seen, 2,000 people": under_the_model(2000, 60, design="sampled", p=0.3),
-    "vertical, 4 grades, 2,000 people": vertical(),
-    "12 items in 4 categories, 500 people": in_categories(500, 12),
-    "12 items in 4 categories, 2,000 people": in_categories(2000, 12),
-    "12 items in 4 categories, 80% seen, 2,000 people": in_categories(2000, 12, design="sampled", p=0.8),
+    **{f"{m} items, {n:,} people": partial(under_the_model, n, m) for m in (5, 20, 60) for n in (500, 2000)},
+    "60 items in 6 booklets, 2,000 people": partial(under_the_model, 2000, 60, design="booklets", booklets=6),
+    **{f"60 items, 30% seen, {n:,} people": partial(under_the_model, n, 60, **SEEN) for n in (500, 2000)},
+    "vertical, 4 grades, 2,000 people": vertical,
+    **{f"12 items in 4 categories, {n:,} people": partial(in_categories, n, 12) for n in (500, 2000)},
+    "12 items in 4 categories, 80% seen, 2,000 people": partial(in_categories, 2000, 12, design="sampled", p=0.8),
 }
+MISFIT = ("misfitting_items", "unequal_halves")
 BAD: dict[str, tuple[Make, tuple[str, ...]]] = {
-    "two abilities, r = 0": (two_abilities(0.0), ("second_dimension",)),
-    "two abilities, r = 0.5": (two_abilities(0.5), ("second_dimension",)),
-    "two abilities, r = 0.8": (two_abilities(0.8), ("second_dimension",)),
-    "two traits, r = 0.5, 4 categories": (two_traits(0.5), ("second_dimension",)),
-    "5 testlets of 4, sd 1": (in_testlets(), ("dependent_items",)),
-    "5 testlets of 4, sd 0.5": (in_testlets(0.5), ("dependent_items", "second_dimension")),
-    "3 pairs, copied by 50%": (copied(0.5), ("dependent_items",)),
-    "3 pairs, copied by 25%": (copied(0.25), ("dependent_items",)),
-    "unequal slopes": (slopes(), ("misfitting_items", "unequal_halves")),
-    "slopes sd 0.3, 20 items": (slopes(0.3, m=20), ("misfitting_items", "unequal_halves", "unequal_slopes")),
-    "slopes sd 0.3, 60 items": (slopes(0.3, m=60), ("misfitting_items", "unequal_halves", "unequal_slopes")),
-    "guessing": (guessing(), ("misfitting_items", "unequal_halves")),
-    "speed": (speed(), ("dependent_items",)),
-    "10% answer at random": (careless(), ("erratic_people",)),
+    **{f"two abilities, r = {r:g}": (partial(two_abilities, r), ("second_dimension",)) for r in (0, 0.5, 0.8)},
+    "two traits, r = 0.5, 4 categories": (partial(two_traits, 0.5), ("second_dimension",)),
+    "5 testlets of 4, sd 1": (partial(in_testlets, 1.0), ("dependent_items",)),
+    "5 testlets of 4, sd 0.5": (partial(in_testlets, 0.5), ("dependent_items", "second_dimension")),
+    **{f"3 pairs, copied by {p:.0%}": (partial(copied, p), ("dependent_items",)) for p in (0.5, 0.25)},
+    "unequal slopes": (partial(slopes, 0.5, 30), MISFIT),
+    **{f"slopes sd 0.3, {m} items": (partial(slopes, 0.3, m), (*MISFIT, "unequal_slopes")) for m in (20, 60)},
+    "guessing": (guessing, MISFIT),
+    "speed": (speed, ("dependent_items",)),
+    "10% answer at random": (careless, ("erratic_people",)),
 }
 
 
