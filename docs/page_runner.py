@@ -198,6 +198,8 @@ def _kept(found: re.Match[str]) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, float):
+        if 0 < abs(value) < 0.0005:
+            return f"{value:.0e}"
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
