@@ -53,7 +53,7 @@ def series(asked: Namespace) -> None:
     for band in BANDS:
         kinds, values = (np.concatenate(each) for each in zip(*signed[band], strict=True))
         worst = max(abs(values[kinds == k].mean()) for k in np.unique(kinds))
-        rows.append({"V": f"{band[0]} to {band[1]}", "largest": np.abs(values).max(), "mean with sign, at most": worst})
+        rows.append({"V": f"{band[0]} to {band[1]}", "largest": np.abs(values).max(), "mean with sign": worst})
     harness.show("series: error of P(X = 1 | score) by a person's information V", rows, asked)
 
 

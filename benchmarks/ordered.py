@@ -27,8 +27,8 @@ PEOPLE = 800  # of the efficiency and coverage settings
 COMPARED: dict[str, Callable[[], Any]] = {
     "CML": lambda: si.ConditionalPartialCredit(se="none"),
     "default": lambda: si.SpectralPartialCredit(regularization=0, se="none"),
-    "joint, ability": lambda: si.SpectralPartialCredit(regularization=0, refine=False, se="none"),
-    "joint, persons": lambda: si.SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
+    "by ability": lambda: si.SpectralPartialCredit(regularization=0, refine=False, se="none"),
+    "by persons": lambda: si.SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
 }
 INTERVALS: dict[str, Callable[[], Any]] = {
     "spectral": si.SpectralPartialCredit,

@@ -88,7 +88,7 @@ def test_every_kernel_runs_once(counted):
     score_split(study.calibration, study.responses, "ability")
     alone = engine.runs
     again = {key[0]: number for key, number in runs.items() if number > max(1, alone[key])}
-    assert again.keys() <= twice | {"counts_and_scores", "rows_of"}  # these are light
+    assert again.keys() <= twice | {"counts_and_scores", "n_persons", "rows_of"}  # these are light
 
 
 def test_the_counting_engine_counts(counted):
