@@ -24,7 +24,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
@@ -217,7 +217,7 @@ class Calibration:
         """The calibration with some of its fields changed."""
         return replace(self, **changes)
 
-    def items(self) -> Any:
+    def items(self) -> Table:
         """The items as a table: `item, difficulty, se, ci_low, ci_high, n, n_correct, p_correct, status`, and more.
 
         Larger difficulty = harder; `ci_low` to `ci_high` is the 95% interval; `n` people answered, `n_correct` of them
@@ -243,7 +243,7 @@ class Calibration:
             **{name: values for name, values in self.further.items() if name != "anchor_se"},
         }
 
-    def threshold_table(self) -> Any:
+    def threshold_table(self) -> Table:
         """The thresholds as a table; see `threshold_columns`."""
         return make_table(self.threshold_columns(), self.frame_kind)
 
@@ -311,7 +311,7 @@ class Calibration:
         with np.errstate(divide="ignore"):
             return make_table({"ability": at, "information": found, "se": 1 / np.sqrt(found)}, self.frame_kind)
 
-    def score_table(self, items: Sequence[Any] | None = None) -> Any:
+    def score_table(self, items: Sequence[Any] | None = None) -> Table:
         """From total score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`.
 
         `ability` is Warm's weighted likelihood estimate, finite for every score; `ability_ml` the maximum likelihood

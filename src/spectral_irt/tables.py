@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,23 @@ def unguarded(cell: str) -> str:
     return re.sub(GUARDED, r"\1", cell)
 
 
-def make_table(columns: AnyColumns, frame_kind: str | None) -> Any:
+class Table(Protocol):
+    """A dataframe of the library that the data came in, polars by default, with all that it can do."""
+
+    @property
+    def columns(self) -> Any: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+
+def make_table(columns: AnyColumns, frame_kind: str | None) -> Table:
     import narwhals.stable.v1 as nw
 
     plain = {name: _cells(values) if values.dtype == object else values for name, values in columns.items()}
     kind: Any = frame_kind or "polars"
-    return nw.from_dict(plain, backend=kind).to_native()
+    table: Table = nw.from_dict(plain, backend=kind).to_native()
+    return table
 
 
 def _cells(values: NDArray[Any], *, text: bool = False) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -87,15 +87,15 @@ def once(say: str = "") -> Callable[[Callable[Concatenate[Any, P], T]], Callable
     return of
 
 
-def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Any]:
+def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Table]:
     """A method that makes columns, as one that gives a table; `columns_of(study.persons, "ml")` has the columns."""
 
     @wraps(method)
-    def table(self: Any, *args: P.args, **given: P.kwargs) -> Any:
+    def table(self: Any, *args: P.args, **given: P.kwargs) -> Table:
         return make_table(method(self, *args, **given), self.responses.frame_kind)
 
     table.columns = method  # type: ignore[attr-defined]
-    table.__signature__ = inspect.signature(method).replace(return_annotation="Any")  # type: ignore[attr-defined]
+    table.__signature__ = inspect.signature(method).replace(return_annotation="Table")  # type: ignore[attr-defined]
     return table
 
 

@@ -20,7 +20,7 @@ from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.scores.reliability import marginal_reliability
 from spectral_irt.persons.abilities import COLLAPSED
 from spectral_irt.persons.align import align, align_categories
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 
 if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
@@ -188,7 +188,7 @@ class Bank:
         columns.pop("anchored", None)
         return {**columns, "information": made.item_information, "anchored": made.anchored}
 
-    def table(self, frame_kind: str | None = None) -> Any:
+    def table(self, frame_kind: str | None = None) -> Table:
         """The items as a dataframe, on the scale of the bank."""
         return make_table(self.item_columns(), frame_kind)
 

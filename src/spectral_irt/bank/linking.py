@@ -38,7 +38,7 @@ from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter
 from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equated
 from spectral_irt.persons.test_form import Form
-from spectral_irt.tables import make_table
+from spectral_irt.tables import Table, make_table
 from spectral_irt.text import p_value
 
 Made = Bank | Calibration | RaschEstimator
@@ -127,7 +127,7 @@ class Link:
         names = ("item", "difficulty_a", "difficulty_b", "difference", "se", "z", "robust_z", "drift", "used")
         return {name: getattr(self, name) for name in names}
 
-    def table(self, frame_kind: str | None = None) -> Any:
+    def table(self, frame_kind: str | None = None) -> Table:
         """The common items as a dataframe."""
         return make_table(self.columns(), frame_kind)
 

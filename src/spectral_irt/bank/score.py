@@ -17,7 +17,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.inference.scores.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count
 
 PRIORS = ("eap", "pv")  # ways to report people that need a population
@@ -33,7 +33,7 @@ class Scores:
     findings: list[Finding]
     frame_kind: str | None
 
-    def table(self) -> Any:
+    def table(self) -> Table:
         return make_table(self.persons, self.frame_kind)
 
 

@@ -18,7 +18,7 @@ from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.spectral import options_of, spectral_fit
 from spectral_irt.estimators.spectral_steps import Known
-from spectral_irt.tables import make_table
+from spectral_irt.tables import Table, make_table
 from spectral_irt.text import count_are
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
@@ -235,7 +235,7 @@ class AnchoredRasch(RaschEstimator):
     displacement_se_ = _further("displacement_se")
     anchor_se_ = _further("anchor_se")
 
-    def displacements(self) -> Any:
+    def displacements(self) -> Table:
         """The anchored items as a table: `item, anchor, free, displacement, se, z`.
 
         `se` is that of the new data; `z` also has the anchor's own error, where that is known.

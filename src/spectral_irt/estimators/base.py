@@ -33,7 +33,7 @@ from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError, listed, stopped
 from spectral_irt.numerics import fixed
-from spectral_irt.tables import Columns
+from spectral_irt.tables import Columns, Table
 from spectral_irt.text import count
 
 if TYPE_CHECKING:
@@ -396,7 +396,7 @@ class RaschEstimator:
     solver_: str = _of_calibration("provenance.solver")
     contraction_: float = _of_calibration("provenance.contraction")
 
-    def items(self) -> Any:
+    def items(self) -> Table:
         """`Calibration.items`."""
         return self._learned.items()
 

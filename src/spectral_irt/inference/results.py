@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import NAMED
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 
 # How often the five checks of fit may alarm when the model holds: all of them together, hence each. Other warnings
 # (Hausman's test, reversed items, wrong keys) come besides, and are rarer than 1% because of their bars of size.
@@ -59,7 +59,7 @@ class Result:
     def __repr__(self) -> str:
         return f"<{self.sentence}>"
 
-    def table(self) -> Any:
+    def table(self) -> Table:
         """The details, item by item."""
         return make_table(self.columns, self.frame_kind)
 

@@ -27,7 +27,7 @@ from spectral_irt.leaderboard.prompts import model_families, prompt_columns, pro
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.page import RankPlot
@@ -257,19 +257,19 @@ class Leaderboard:
             *prompt_findings(self.prompt_columns),
         )
 
-    def models(self) -> Any:
+    def models(self) -> Table:
         """The models as a dataframe."""
         return make_table(self.model_columns(), self.answers.frame_kind)
 
-    def contrasts(self) -> Any:
+    def contrasts(self) -> Table:
         """The pairs as a dataframe."""
         return make_table(self.contrast_columns(), self.answers.frame_kind)
 
-    def prompts(self) -> Any:
+    def prompts(self) -> Table:
         """The prompts as a dataframe."""
         return make_table(self.prompt_columns, self.answers.frame_kind)
 
-    def subjects(self) -> Any:
+    def subjects(self) -> Table | None:
         """Subjects and models as a dataframe, or None."""
         columns = self.subject_columns
         return None if columns is None else make_table(columns, self.answers.frame_kind)

@@ -16,7 +16,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, did_you_mean, listed
 from spectral_irt.files import write_each
 from spectral_irt.plots.style import new_axes, unit
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import ABILITY, TEST, Words
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Display(ABC):
         """Inches of a figure of its own."""
         return 6.4, 4.6
 
-    def frame(self) -> Any:
+    def frame(self) -> Table:
         """The numbers of the picture as a dataframe of the library that the data came in."""
         return make_table(self.columns(), self.frame_kind)
 

@@ -24,7 +24,7 @@ from spectral_irt.inference.results import upper
 from spectral_irt.numerics import csr, generator
 from spectral_irt.persons.abilities import abilities, answers_with_difficulty, checked
 from spectral_irt.persons.residuals import CERTAIN, LEAST, answers_at, probabilities
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 
 ITEMS = 1_000  # whose pairs are looked at: six matrices of 8 MB on the way; of more, those answered most often
 CELLS = 4_000_000  # of a dense piece on the way
@@ -91,7 +91,7 @@ class LocalDependence:
             "dependent": (p < LEVEL) & (q3 - self.mean > EXCESS),
         }
 
-    def table(self) -> Any:
+    def table(self) -> Table:
         """The pairs, strongest first: `item_1, item_2, n, q3, excess, z, p, dependent`.
 
         `excess` is Q3 above the average pair, `z` the same in standard errors, `p` one-sided and adjusted for all pairs
@@ -99,7 +99,7 @@ class LocalDependence:
         """
         return make_table(self.columns, self.frame_kind)
 
-    def loadings(self) -> Any:
+    def loadings(self) -> Table:
         """The items' loadings on the components of their residuals: `item, component_1, component_2, ...`."""
         values = self.component_loadings
         columns = {"item": self.items} | {f"component_{k + 1}": values[:, k] for k in range(values.shape[1])}

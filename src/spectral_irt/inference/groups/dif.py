@@ -34,7 +34,7 @@ from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, 
 from spectral_irt.inference.items.slopes import slope_shifts
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, holm, two_sided
 from spectral_irt.inference.robust_center import robust_center
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, p_value
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
@@ -70,7 +70,7 @@ class Differential:
     findings: tuple[Finding, ...]
     by_threshold: Columns = field(default_factory=dict)
 
-    def table(self) -> Any:
+    def table(self) -> Table:
         """Every item in every focal group against the reference group.
 
         `item, group, reference, difficulty, difficulty_reference, contrast, se, z, p, p_holm, p_bh, delta, class,
@@ -85,7 +85,7 @@ class Differential:
         """
         return make_table(self.contrasts, self.groups.everyone.frame_kind)
 
-    def overall(self) -> Any:
+    def overall(self) -> Table:
         """Every item over all groups.
 
         `item, statistic, df, p, p_holm, p_bh, largest, harder_for, easier_for, delta, class, flagged`. `largest` is the
@@ -93,7 +93,7 @@ class Differential:
         """
         return make_table(self.items, self.groups.everyone.frame_kind)
 
-    def thresholds(self) -> Any:
+    def thresholds(self) -> Table:
         """Of ordered answers, every threshold in every focal group against the reference group.
 
         `item, category, group, reference, threshold, threshold_reference, contrast, se, z, p, p_bh`, on the items that

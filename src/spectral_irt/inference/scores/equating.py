@@ -9,7 +9,6 @@ score are equated to those of the other form (Kolen & Brennan 2014, ch. 6.5)."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.persons.test_form import Form
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns, Table, make_table
 
 LONGEST = 2_000  # items of a form: beyond, errors of every score take too long
 
@@ -83,7 +82,7 @@ class Equating:
             **{name: np.concatenate(getattr(self, name)) for name in ("equated", "se", "ability")},
         }
 
-    def table(self) -> Any:
+    def table(self) -> Table:
         """`columns` as a dataframe."""
         return make_table(self.columns(), self.frame_kind)
 
