@@ -143,6 +143,7 @@ def test_a_narrow_population_is_found_and_too_few_people_are_refused():
     other = Responses.from_codes(person, item, code, thresholds=layout, **ids)
     one = abilities(Responses.from_wide(answers), beta, "eap").prior
     assert one[1] < 0.05
-    assert abilities(other, np.append(beta, [0.0, 0.0]), "eap").prior == pytest.approx(one, abs=1e-4)
+    # Steps end where the mean moves by little: a thirtieth of its standard error, whichever processor adds.
+    assert abilities(other, np.append(beta, [0.0, 0.0]), "eap").prior == pytest.approx(one, abs=1e-3)
     with pytest.raises(OptionError, match="too few to estimate the population"):
         abilities(other.take_persons(np.flatnonzero(other.scores == 2)[:10]), np.append(beta, [0.0, 0.0]), "eap")
