@@ -149,7 +149,7 @@ def test_a_drifted_item_is_named_and_nothing_is_written_unasked(cli, bank):
     assert done.out.splitlines()[1].startswith("q5 ")
     assert " harder in " in done.out.splitlines()[1]
     text = " ".join(done.out.split())
-    assert "1 of 10 common items, beyond a robust z of 3; left out of the link" in text
+    assert ", of 10 common items, beyond a robust z of 3; left out of the link" in text
     assert "agreement the others agree within their errors (Q = " in text
     assert "carried into the standard errors of B (from the information matrix of each)" in text
     assert "Nothing was saved" in done.out

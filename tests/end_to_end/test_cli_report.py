@@ -170,6 +170,10 @@ def test_a_trait_has_its_name_everywhere(cli: Cli) -> None:
     # Nobody said what is measured: ordered answers have no ability, and right and wrong ones do.
     assert "mean person measure" in " ".join(plain.out.split())
     assert json.loads(Path("plain/fit.json").read_text())["trait"] is None
+    for word in ("", " ", "a\nb"):
+        done = cli("fit", SCALE, "--trait", word, "-o", "nothing")
+        assert (done.code, Path("nothing").exists()) == (2, False)
+        assert "is no word; say what is measured, such as --trait anxiety" in done.err
 
 
 # ------------------------------------------------------------------------------------------ hostile labels

@@ -67,6 +67,8 @@ class AnalysisOfPeople:
         self.calibration, self.responses = calibration, _aligned(calibration, responses, ignore_unknown)
         self.ability, self.population = ability, population
         self._estimator = estimator
+        if trait is not None and (not trait.strip() or not trait.isprintable()):
+            raise OptionError(f"`trait={trait!r}` is no word; say what is measured, such as `trait='anxiety'`.")
         self.trait = trait
         self._asked_scale: dict[str, float] = {}  # what these people have on the scale of report, where that was asked
         self._tell: Tell = progress or (lambda text: None)

@@ -24,7 +24,7 @@ from spectral_irt.cli.help import argument, with_options
 from spectral_irt.cli.models import SHORTLIST, score_models
 from spectral_irt.cli.options import Call, Files, Reading, Recoding, mean_and_sd, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
-from spectral_irt.errors import OptionError, OutputError, StaleBankError, printable
+from spectral_irt.errors import OptionError, OutputError, StaleBankError, listed, printable
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
 from spectral_irt.tables import write_json
 from spectral_irt.terminal import console, person_table, plain_table, say, show_findings, show_lines, show_source
@@ -291,8 +291,7 @@ def link(
     def record() -> dict[str, Any]:
         names = ("method", "shift", "shift_se", "link_error", "statistic", "df", "p", "excess")
         told = {name: getattr(found, name) for name in names}
-        drifted = found.item[found.drift].tolist()
-        banks = {"a": str(a), "b": str(b), "common": len(found.item), "drifted": drifted}
+        banks = {"a": str(a), "b": str(b), "common": len(found.item), "drifted": list(found.drifted)}
         return {**banks, **told, "outputs": list(map(str, outputs))}
 
     def show() -> None:
@@ -320,9 +319,9 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
         (name, f"{printable(folder)}: {bank.n_items:,} items, {bank.n_persons:,} people")
         for name, (folder, bank) in zip("AB", banks, strict=True)
     ]
-    told, drifted = told_errors(found.basis), int(found.drift.sum())
+    told, drifted = told_errors(found.basis), found.drifted
     used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
-    drift = f"{drifted:,} of {found.common}, beyond a robust z of 3; {used}"
+    drift = f"{listed(drifted)}, of {found.common}, beyond a robust z of 3; {used}"
     drift = drift if drifted else f"none of {found.common} is beyond a robust z of 3"
     lines += [
         ("link", f"A = B {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
