@@ -176,4 +176,4 @@ class Words:
         return other[0].upper() + other[1:] if found[0][0].isupper() else other
 
 
-TEST = Words()
+TEST, QUESTIONNAIRE = Words(), Words(NEUTRAL, items=False)

@@ -108,7 +108,7 @@ def test_a_bank_scored_updated_linked_and_anchored(cli):
     for to, source in (("sfile", "bank"), ("ifile", "first"), ("pfile", "first")):
         cli.ok(f"export {source} --to {to} -o {to}.txt")
     assert "Rasch-Andrich threshold" in Path("sfile.txt").read_text()
-    cli.ok("score b.csv --person who --bank bank -o scored")
+    assert "mean person measure" in " ".join(cli.ok("score b.csv --person who --bank bank -o scored").split())
     found = record("scored", "score.json")
     assert found["counts"]["thresholds"] == 18
     assert found["reliability"]["alpha"] > 0.5

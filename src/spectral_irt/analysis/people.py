@@ -37,7 +37,7 @@ from spectral_irt.persons.residuals import (
 )
 from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns, score_columns
 from spectral_irt.tables import Columns
-from spectral_irt.text import NEUTRAL, Words
+from spectral_irt.text import QUESTIONNAIRE, TEST, Words
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
@@ -87,7 +87,7 @@ class AnalysisOfPeople:
         """How texts call what is measured: as asked, or an ability where answers are right or wrong."""
         if self.trait is not None:
             return Words(self.trait)
-        return Words() if self._layout.binary else Words(NEUTRAL, items=False)
+        return TEST if self._layout.binary else QUESTIONNAIRE
 
     def _estimate(self, method: str | None) -> str:
         """The one estimate for each person that goes with a method: the posterior mean with plausible values."""

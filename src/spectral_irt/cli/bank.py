@@ -28,7 +28,7 @@ from spectral_irt.errors import OptionError, OutputError, StaleBankError, listed
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
 from spectral_irt.tables import write_json
 from spectral_irt.terminal import console, person_table, plain_table, say, show_findings, show_lines, show_source
-from spectral_irt.text import number
+from spectral_irt.text import QUESTIONNAIRE, TEST, number
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:
@@ -136,10 +136,12 @@ def score(
 def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, targets: list[Path]) -> None:
     out = console()
     show_source(out, responses)
-    say(out, person_table(found.persons, out.width, whole=out.whole, points=not responses.thresholds.binary))
+    binary = responses.thresholds.binary
+    words = TEST if binary else QUESTIONNAIRE
+    say(out, person_table(found.persons, out.width, whole=out.whole, points=not binary, words=words))
     say(out)
     what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_persons:,} people"
-    lines = [] if found.reliability is None else [("people", people(found.reliability))]
+    lines = [] if found.reliability is None else [("people", words(people(found.reliability)))]
     lines.append(("bank", what))
     if found.population is not None:
         prior = found.population
