@@ -1,7 +1,8 @@
 """What was answered: packed responses, and what their design allows."""
 
 from spectral_irt.data.block import Block
+from spectral_irt.data.builder import as_responses
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.responses import Responses, as_responses
+from spectral_irt.data.responses import Responses
 
 __all__ = ["Block", "Finding", "Responses", "as_responses"]

@@ -5,9 +5,11 @@ whole people are packed on the way; of more categories those of an item are know
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,14 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Thresholds
-from spectral_irt.data.categories import BLANK, BlankCounter, OptionCoder, RawAnswers, Used, settle, used_by_group
+from spectral_irt.data.categories import BLANK, OptionCoder, RawAnswers, Used, settle, used_by_group
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of, stored
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Scoring
-from spectral_irt.data.value_check import Place, ValueCheck
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
+from spectral_irt.data.value_check import BlankCounter, Place, ValueCheck
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +64,6 @@ class ResponsesBuilder:
         self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
         self.check = ValueCheck(scoring, wide=wide)
         self._keys: Keys | None = None
-        self._options = OptionCoder()
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
@@ -71,6 +72,10 @@ class ResponsesBuilder:
         self._pile = SpillColumns()
         self.n_waiting = 0  # answers that are not packed
         self.turned = 0  # see `Settled`
+
+    @cached_property
+    def _options(self) -> OptionCoder:
+        return OptionCoder()
 
     def add(self, piece: Piece) -> None:
         answers = self.check.answers(piece.values, piece.place)
@@ -260,7 +265,36 @@ def is_frame(table: Any) -> bool:
     return hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
 
 
-def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, orient: str) -> Responses:
+def names_files(source: Any) -> bool:
+    """Whether this is a path or several; else it is an array, or nested lists of answers."""
+    if isinstance(source, str | bytes | os.PathLike):
+        return True
+    if hasattr(source, "__array__") or hasattr(source, "tocoo") or not isinstance(source, Iterable):
+        return False
+    first = next(iter(source), None) if isinstance(source, Sequence) else ""
+    return first is None or isinstance(first, str | bytes | os.PathLike)
+
+
+def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
+    """What an estimator's `fit` makes of its argument: Responses as they are, and what `read` makes of a table."""
+    if isinstance(data, Responses):
+        return data
+    if names_files(data):
+        what = f"fit takes responses, an array or a dataframe, not the text {data!r};"
+        raise ReadError(f"{what} read a file with spectral_irt.read(path) first.")
+    try:
+        if not is_frame(data):
+            return from_array(data, Scoring(ordered=ordered, **how))
+        from spectral_irt.reading import read
+
+        return read(data, ordered=ordered, **how)
+    except SpectralIrtError as error:
+        if for_shell(str(error)) == str(error):  # it names no option
+            raise
+        raise type(error)(f"{error} Such options go to spectral_irt.read, and what it returns to fit.") from None
+
+
+def from_array(table: Any, scoring: Scoring, items: Sequence[Any] | None = None, orient: str = "persons") -> Responses:
     matrix: Any = table
     if not sparse.issparse(table):
         try:
@@ -273,7 +307,7 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
             what = f"expected a 2-D table, people x items, not {matrix.ndim}-D with shape {matrix.shape}."
             raise ReadError(f"{what} Reshape your data: one row per person, one column per item.")
     matrix = matrix.T if orient == "items" else matrix
-    labels = label_array(np.arange(matrix.shape[1]) if items is None else items)
+    labels = np.arange(matrix.shape[1]) if items is None else label_array(items)
     if len(labels) != matrix.shape[1]:
         raise OptionError(f"`items` has {len(labels)} labels; the table has {matrix.shape[1]} columns.")
     for wrong in (label for label in labels.tolist() if not isinstance(label, Hashable)):

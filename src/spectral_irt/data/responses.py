@@ -18,7 +18,7 @@ from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, pack_rows, slots_of
 from spectral_irt.engine.base import Engine, Kernel, LocalEngine, Prepared, gathered
-from spectral_irt.errors import DesignError, OptionError, ReadError, ResponseValueError, listed
+from spectral_irt.errors import DesignError, OptionError, ResponseValueError, listed
 from spectral_irt.files import write_each
 from spectral_irt.numerics import chosen_positions, fixed
 
@@ -420,16 +420,3 @@ class Responses:
     def to_dense(self) -> Floats:
         """People x items with NaN where there is no answer; for small data."""
         return self.entries.gather(kernels.dense, self.thresholds)
-
-
-def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
-    """What an estimator's `fit` makes of its argument: Responses as they are, and what `read` makes of a table."""
-    if isinstance(data, Responses):
-        return data
-    from spectral_irt.reading import names_files, options_going_to, read
-
-    if names_files(data):
-        what = f"fit takes responses, an array or a dataframe, not the text {data!r};"
-        raise ReadError(f"{what} read a file with spectral_irt.read(path) first.")
-    with options_going_to("spectral_irt.read, and what it returns to fit"):
-        return read(data, ordered=ordered, **how)

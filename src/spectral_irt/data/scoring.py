@@ -89,9 +89,11 @@ class Scoring:
             if getattr(self, name) == "wrong" and self.above_mean is not None:
                 what = f"`{name}='wrong'` is for tests, and `above_mean` for ratings:"
                 raise OptionError(f"{what} what is not rated is not below the mean. Leave out one of them.")
-        made: dict[str, Any] = {"recode": recoding(self.recode)}
-        made["not_presented"] = tuple(spellings(several(self.not_presented)))
-        made["missing"] = tuple(dict.fromkeys([*spellings(several(self.missing)), *made["not_presented"]]))
+        made: dict[str, Any] = {}
+        for name in ("not_presented", "missing"):
+            given = several(getattr(self, name))
+            made[name] = tuple(spellings(given)) if given else ()
+        made["missing"] = tuple(dict.fromkeys([*made["missing"], *made["not_presented"]]))
         if self.key is not None:
             made["key"] = _checked_key(self.key)
         if self.correct is not None:
@@ -104,7 +106,8 @@ class Scoring:
             if not np.isfinite(made.get("threshold", np.nan)):
                 raise OptionError(f"`threshold` is {self.threshold!r}; it must be a finite number.")
         if self.recode is not None:
-            made |= {"ordered": True, "span": (0, max(made["recode"].values()))}
+            numbers = recoding(self.recode)
+            made |= {"recode": numbers, "ordered": True, "span": (0, max(numbers.values()))}
         turned = self.reverse.split(",") if isinstance(self.reverse, str) else several(self.reverse)
         made["reverse"] = tuple(one.strip() if isinstance(self.reverse, str) else one for one in turned)
         vars(self).update(made)

@@ -1,4 +1,4 @@
-"""Odd values among raw answers, named with their place; and whether scoring them made sense."""
+"""Odd values among raw answers, named with their place; whether scoring them made sense; and cells left blank."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from spectral_irt.data.block import Ints, Mask
+from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling, positions
 from spectral_irt.data.scoring import Answers, Scoring
 from spectral_irt.errors import NAMED, OptionError, ResponseValueError, first_of, listed
+from spectral_irt.text import count_are
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
     from spectral_irt.data.scoring import Values
 
+FORMS = 0.5  # a larger share of blanks among an item's cells is more likely another form of the test than omission
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
 MOST_LABELS = 10  # of ordered categories
@@ -192,3 +197,71 @@ def _shown(text: str) -> str:
     except ValueError:
         return repr(text)
     return text
+
+
+def _counted(answered: Ints, width: int) -> Ints:
+    """Cells, omitted and not reached of every column, from the positions of the answers alone: rows that go on beyond a
+    column and have no answer in it, and rows that end before it."""
+    row, column = np.divmod(answered, width)
+    last = column[np.flatnonzero(np.diff(row, append=-1))]  # of every row that has an answer
+    ends = np.bincount(last, minlength=width)
+    before = np.cumsum(ends) - ends
+    return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
+
+
+class BlankCounter:
+    """Counts blank cells of whole rows, by item, and finds those that count as wrong: before a later answer of the same
+    person they were *omitted*, after the last one *not reached*. Of a row without any answer no cell is either."""
+
+    def __init__(self, omitted: str, not_reached: str) -> None:
+        self._wrong = (omitted == "wrong", not_reached == "wrong")
+        self._sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
+
+    def wrong(self, items: NDArray[Any], width: int, answered: Ints | None, presented: Mask | None) -> Ints | None:
+        """Positions of the blank cells that count as wrong, of rows with so many cells each; None for none."""
+        n_items = int(items.max()) + 1 if len(items) else 0
+        if self._sums.shape[1] < n_items:
+            self._sums = np.pad(self._sums, ((0, 0), (0, n_items - self._sums.shape[1])))
+        if answered is None:
+            self._sums[0, :n_items] += np.bincount(items, minlength=n_items)
+            return None
+        if presented is None and not any(self._wrong):
+            self._sums[:, items[:width]] += _counted(answered, width)
+            return None
+        given = np.zeros(len(items), dtype=bool)
+        given[answered] = True
+        rows = given.reshape(-1, width)
+        last = width - 1 - rows[:, ::-1].argmax(axis=1)
+        before = np.arange(width) < last[:, None]
+        there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
+        shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
+        blank, cells = ~rows & there & shown, there & (shown | rows)
+        kinds = [(blank & before).ravel(), (blank & ~before).ravel()]
+        for sums, mask in zip(self._sums, [cells.ravel(), *kinds], strict=True):
+            sums[:n_items] += np.bincount(items[mask], minlength=n_items)
+        chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
+        return chosen if len(chosen) else None
+
+    def counts(self, labels: Iterable[Any]) -> dict[Any, tuple[int, int]]:
+        return {label: (int(a), int(b)) for label, a, b in zip(labels, *self._sums[1:], strict=False)}
+
+    def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:
+        """How many blanks count as wrong, and whether that looks like a mistake."""
+        cells, *kinds = self._sums
+        counted = np.array([n if as_wrong else 0 * n for n, as_wrong in zip(kinds, self._wrong, strict=True)])
+        omitted, unreached = counted.sum(axis=1).tolist()
+        if not omitted + unreached:
+            return ()
+        parts = [f"{n:,} {what}" for n, what in ((omitted, "omitted"), (unreached, "not-reached")) if n]
+        wrong = counted.sum(axis=0)
+        mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
+        share = (omitted + unreached) / cells.sum()
+        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
+        found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
+        if mostly:
+            blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
+            said = f"{blank}, and that counts as wrong: {listed(mostly)}."
+            remedy = "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
+            remedy += '"" for the empty cell, or give a file for each form.'
+            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
+        return tuple(found)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from spectral_irt.data.builder import from_array, is_frame
+from spectral_irt.data.builder import from_array, is_frame, names_files
 from spectral_irt.data.categories import of_either_kind
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Blank, Polarity, Scoring, several
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, check_option, for_shell
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, check_option
 
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
@@ -253,16 +253,6 @@ def read(
     return _read_files(source, options, sheet, encoding, engine)
 
 
-def names_files(source: Any) -> bool:
-    """Whether this is a path or several; else it is an array, or nested lists of answers."""
-    if isinstance(source, str | bytes | os.PathLike):
-        return True
-    if hasattr(source, "__array__") or hasattr(source, "tocoo") or not isinstance(source, Iterable):
-        return False
-    first = next(iter(source), None) if isinstance(source, Sequence) else ""
-    return first is None or isinstance(first, str | bytes | os.PathLike)
-
-
 def _read_query(path: Any, sql: str | None, database: str | None, of_files: Any, options: ReadOptions) -> Responses:
     if sql is None or database is None:
         given, absent = ("sql", "database") if database is None else ("database", "sql")
@@ -289,7 +279,7 @@ def _read_array(table: Any, options: ReadOptions) -> Responses:
         what = ", ".join(f"`{name}=`" for name in said or ["duplicates"])
         raise OptionError(f"{what} is about columns with names; this table is an array, without names.")
     items = layout.items or None
-    return of_either_kind(lambda how: from_array(table, items, how, orient=layout.orient), options.scoring)
+    return of_either_kind(lambda how: from_array(table, how, items, layout.orient), options.scoring)
 
 
 def _read_files(path: Any, options: ReadOptions, sheet: Any, encoding: str | None, engine: Any) -> Responses:
@@ -361,14 +351,3 @@ def scoring_of(
     elif key_sheet is not None:
         raise OptionError("`key_sheet` is a sheet of the workbook that `key=` names.")
     return Scoring(key=key, undecided=undecided, **options)
-
-
-@contextmanager
-def options_going_to(where: str) -> Iterator[None]:
-    """Say where the options that an error names are given, when it is not where the error arose."""
-    try:
-        yield
-    except SpectralIrtError as error:
-        if for_shell(str(error)) == str(error):  # it names no option
-            raise
-        raise type(error)(f"{error} Such options go to {where}.") from None
