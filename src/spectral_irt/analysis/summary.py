@@ -84,7 +84,7 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     facets = study.calibration.facets
     made = study.calibration if facets is None else facets.items
     columns = made.item_columns() if facets is None else study._rated_items()
-    fit = study.checks(parts).columns if parts.fit else None
+    fit = columns if facets is not None else study.checks(parts).columns if parts.fit else None
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
     how["words"] = words = study._words
     if not made.layout.binary:
