@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Ints
@@ -20,6 +21,7 @@ from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, check_option, listed
 from spectral_irt.eval_logs.log import Log, chosen_metric, count_scores, read_logs, right, score_notes, written_by
 from spectral_irt.reading.formats import File, expand, recognize
+from spectral_irt.reading.long_builder import LabelCodes
 
 BENCHMARK = "benchmark"
 PATTERNS: tuple[str, ...] = ("samples_*.jsonl", "*_samples.jsonl", "*.eval", "per_instance_stats.json")
@@ -106,7 +108,7 @@ def collect(
     slots: dict[str, list[Codes]] = {}
     for (model, _), several in runs.items():
         slots.setdefault(model, []).extend((2 * run.codes + run.is_right)[run.is_right >= 0] for run in several)
-    models, items = np.array(list(slots), dtype=object), np.array(list(prompts.known), dtype=object)
+    models, items = np.array(list(slots), dtype=object), prompts.labels.labels().to_numpy()
     person = np.repeat(np.arange(len(models)), [sum(map(len, own)) for own in slots.values()])
     slot = np.concatenate([one for own in slots.values() for one in own])
     responses = replace(
@@ -134,71 +136,48 @@ def _check_once(log: Log, codes: Codes, extra: int, before: Sequence[_Run]) -> N
             )
 
 
-@dataclass(slots=True)
-class _Item:
-    """A prompt, or a repeat of one; the log that its hash is from, and its attributes."""
-
-    code: int
-    prompt: str
-    log: Log
-    hash: str | None
-    about: list[str | None]
-
-
 @dataclass
 class _Prompts:
-    """Items by label, numbered as they first appear; and the last log of every benchmark, with its codes."""
+    """Items by label, numbered as they first appear, with what is known of each."""
 
     attributes: Sequence[str]
-    known: dict[str, _Item] = field(default_factory=dict)
-    last: dict[str, tuple[Log, Codes, int]] = field(default_factory=dict)
+    labels: LabelCodes = field(default_factory=LabelCodes)
+    prompts: list[pl.Series] = field(default_factory=list)
+    known: list[pl.DataFrame] = field(default_factory=list)
+    hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))  # by code; 0: none
+    hashed: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # the log that each hash is from
+    logs: list[tuple[Path, str]] = field(default_factory=list)  # file and model
 
     def codes(self, log: Log) -> tuple[Codes, int]:
         """The code of every sample, and how many of them come once more."""
-        if not self.attributes and log.benchmark in self.last:
-            other, codes, extra = self.last[log.benchmark]
-            if _same_samples(other, log):  # as in most logs, which then need no look at each
-                return codes, extra
-        labels = log.items().to_list()
-        shared = labels if log.repeat is None else log.prompts().to_list()
-        hashes = [None] * len(labels) if log.hash is None else log.hash.to_list()
-        fields = [log.attributes[name].to_list() for name in self.attributes]
-        codes, clash = np.empty(len(labels), dtype=np.int32), {}
-        for k, (label, prompt, hash, *about) in enumerate(zip(labels, shared, hashes, *fields, strict=True)):
-            one = self.known.get(label)
-            if one is None:
-                one = self.known[label] = _Item(len(self.known), prompt, log, hash, about)
-            elif hash is not None and one.hash is None:
-                one.hash, one.log = hash, log
-            elif hash is not None and one.hash != hash:
-                clash[label] = one.log
-            codes[k] = one.code
-        if clash:
-            first = next(iter(clash.values()))
-            raise ReadError(
-                f"{len(clash):,} of {len(codes):,} samples of {log.benchmark} have another hash in {str(log.file)!r} "
-                f"({log.model}) than in {str(first.file)!r} ({first.model}), so they are not the same prompts: "
-                f"{listed(clash)}. Use logs of one version of the benchmark."
-            )
-        self.last[log.benchmark] = log, codes, len(codes) - len(np.unique(codes))
-        return self.last[log.benchmark][1:]
+        codes, new = self.labels.codes(log.items())
+        first = np.unique(codes, return_index=True)[1]
+        fresh = first[codes[first] >= self.labels.size - len(new)]
+        self.prompts.append(log.prompts().gather(fresh))
+        benchmark = pl.repeat(log.benchmark, len(codes), eager=True)
+        self.known.append(pl.DataFrame({BENCHMARK: benchmark, **log.attributes})[fresh])
+        self.hashes = np.append(self.hashes, np.zeros(len(new), dtype=np.uint64))
+        self.hashed = np.append(self.hashed, np.zeros(len(new), dtype=np.int64))
+        self.logs.append((log.file, log.model))
+        if log.hash is not None:
+            own = np.where(log.hash.is_null().to_numpy(), np.uint64(0), log.hash.hash().to_numpy())
+            unknown = codes[self.hashes[codes] == 0]
+            self.hashes[unknown], self.hashed[unknown] = own[self.hashes[codes] == 0], len(self.logs) - 1
+            clash = np.flatnonzero((own > 0) & (self.hashes[codes] != own))
+            if len(clash):
+                labels = log.items().gather(clash).unique(maintain_order=True)
+                file, model = self.logs[self.hashed[codes[clash[0]]]]
+                raise ReadError(
+                    f"{len(labels):,} of {len(codes):,} samples of {log.benchmark} have another hash in "
+                    f"{str(log.file)!r} ({log.model}) than in {str(file)!r} ({model}), so they are not the same "
+                    f"prompts: {listed(labels)}. Use logs of one version of the benchmark."
+                )
+        return codes, len(codes) - len(first)
 
     def about(self) -> tuple[Ints, dict[str, NDArray[Any]]]:
         """Which prompt each item is a run of, and the attributes of each."""
-        every, number = self.known.values(), dict[str, int]()
-        prompt = np.array([number.setdefault(one.prompt, len(number)) for one in every])
-        about = {BENCHMARK: np.array([one.log.benchmark for one in every], dtype=object)}
-        for k, name in enumerate(self.attributes):
-            about[name] = np.array([one.about[k] or "" for one in every], dtype=object)
-            if not any(about[name]):
-                raise OptionError(f"no sample has {name!r}; name a field that the logs have.")
+        prompt = LabelCodes().codes(pl.concat(self.prompts))[0].astype(np.int64)
+        about = {column.name: column.fill_null("").to_numpy() for column in pl.concat(self.known)}
+        if empty := [name for name, values in about.items() if not values.any()]:
+            raise OptionError(f"no sample has {listed(empty)}; name a field that the logs have.")
         return prompt, about
-
-
-def _same_samples(one: Log, other: Log) -> bool:
-    """Whether two logs have the same samples in the same order, with the same hashes where both have some."""
-    hashed = one.hash is not None and other.hash is not None
-    if (one.repeat is None) != (other.repeat is None) or not one.sample.equals(other.sample):
-        return False
-    pairs = [(one.repeat, other.repeat), *([(one.hash, other.hash)] if hashed else [])]
-    return all(mine is None or mine.equals(theirs) for mine, theirs in pairs)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import ReadError
 from spectral_irt.eval_logs.log import VARIANT, Log, Sample, log_of, mapping, number, objects
 from spectral_irt.reading.formats import File
 
@@ -40,13 +40,8 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             correct, score = verdict["is_correct"], verdict.get("score")
         except KeyError as error:
             raise ReadError(f"{file.name}: line {line:,} has no {error}, which {NAME} requires.") from None
-        about = mapping(one.get("metadata"))
-        if missing := [name for name in attributes if name not in about]:
-            raise OptionError(
-                f"{file.name}: line {line:,} has no {listed(missing)} in its metadata, which has {listed(about)}."
-            )
-        samples = found.setdefault(key, {})
-        scores: Any = samples.setdefault(sample, Sample(sample, {}, 1, one.get("sample_hash"), about)).scores
+        new = Sample(sample, {}, 1, one.get("sample_hash"), mapping(one.get("metadata")))
+        scores: Any = found.setdefault(key, {}).setdefault(sample, new).scores
         results.setdefault(key, {})[result] = None
         if USUAL + VARIANT + result in scores:
             raise ReadError(
@@ -61,6 +56,4 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             plain = {name.partition(VARIANT)[0]: values for name, values in log.scores.items()}
             log = replace(log, scores=plain, usual=USUAL)
         logs.append(log)
-    if not logs:
-        raise ReadError(f"{file.name} holds no sample.")
     return logs

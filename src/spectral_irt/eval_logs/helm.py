@@ -5,6 +5,7 @@ answers of their own. Perturbed versions of an instance are left out."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from spectral_irt.data.finding import Finding
 from spectral_irt.errors import ReadError
-from spectral_irt.eval_logs.log import Log, Sample, laid_out, log_of, mapping, no_samples, whole_json
+from spectral_irt.eval_logs.log import Log, Sample, laid_out, log_of, mapping, no_samples
 from spectral_irt.reading.formats import File
 
 NAME = "HELM"
@@ -32,13 +33,14 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     beside = file.path.parent / SPEC
     if not beside.exists():
         raise ReadError(f"{file.path} needs {SPEC} beside it, with the model. Copy the whole folder of the run.")
-    spec, stats = whole_json(beside, str(beside)), whole_json(file.path, str(file.path))
     with laid_out(f"{SPEC} beside {file.path}", NAME):
+        spec = json.loads(beside.read_bytes())
         model = str(spec["adapter_spec"].get("model") or spec["adapter_spec"]["model_deployment"])
         benchmark = _scenario(str(spec["name"]))
-    known = {"scenario": benchmark.split(":")[0], **mapping(mapping(spec.get("scenario_spec")).get("args"))}
+    own = mapping(mapping(spec.get("scenario_spec")).get("args"))
+    known = {**dict.fromkeys(attributes), "scenario": benchmark.split(":")[0], **own}  # scenarios have different ones
     samples, changed = [], 0
-    for k, one in enumerate(stats, start=1):
+    for k, one in enumerate(json.loads(file.path.read_bytes()), start=1):
         with laid_out(f"{file.path}: entry {k:,}", NAME):
             if one.get("perturbation"):
                 changed += 1

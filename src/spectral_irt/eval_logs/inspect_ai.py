@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, printable
-from spectral_irt.eval_logs.log import ODD, Log, Sample, laid_out, log_of, mapping, no_samples, number, whole_json
+from spectral_irt.errors import ReadError
+from spectral_irt.eval_logs.log import Log, Sample, laid_out, log_of, mapping, no_samples, number
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.text_pieces import ZstdStream, whole
 
@@ -38,7 +38,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     if file.path.suffix == ".eval":
         head, samples = _zipped(file.path)
     else:
-        head = whole_json(file.path, file.path.name)
+        head = json.loads(file.path.read_bytes())
         samples = mapping(head).get("samples") or []
     if not isinstance(head, dict) or not isinstance(samples, list):
         raise ReadError(f"{file.name} is not a log of {NAME}.")
@@ -61,10 +61,6 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             scored.append(Sample(one["id"], scores, epoch, _hash(one), mapping(one.get("metadata"))))
     if not any(one.scores for one in scored):
         raise no_samples(file.path, "they were not scored. Score the log first (inspect score).")
-    for name in attributes:
-        if not any(name in one.about for one in scored):
-            fields = dict.fromkeys(key for one in scored for key in one.about)
-            raise OptionError(f"{file.name}: no sample has {name!r} in its metadata, which has {listed(fields)}.")
     notes = _unfinished(file, status, run, samples)
     return [log_of(file, run["model"], run["task"], scored, attributes, notes=notes)]
 
@@ -119,23 +115,17 @@ def _hash(one: dict[str, Any]) -> str:
 
 
 def _zipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-            start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-            if start is None:
-                raise ReadError(f"{path.name} has no header; it is not a log of {NAME}.")
-            head = _member(archive, start)
-            if "summaries.json" in names:
-                return head, _member(archive, "summaries.json")
-            journal = [name for name in names if name.startswith("_journal/summaries/")]
-            journal.sort(key=lambda name: int(Path(name).stem))
-            return head, [one for name in journal for one in _member(archive, name)]
-    except SpectralIrtError:
-        raise
-    except ODD as error:
-        reason = printable(str(error))
-        raise ReadError(f"{path.name} is not a complete .eval file ({reason}). Copy it again, or recover it.") from None
+    with zipfile.ZipFile(path) as archive:
+        names = set(archive.namelist())
+        start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+        if start is None:
+            raise ReadError(f"{path.name} has no header; it is not a log of {NAME}.")
+        head = _member(archive, start)
+        if "summaries.json" in names:
+            return head, _member(archive, "summaries.json")
+        journal = [name for name in names if name.startswith("_journal/summaries/")]
+        journal.sort(key=lambda name: int(Path(name).stem))
+        return head, [one for name in journal for one in _member(archive, name)]
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:

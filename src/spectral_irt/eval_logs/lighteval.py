@@ -42,18 +42,17 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         if missing := [name for name in attributes if name not in doc and name not in schema]:
             raise OptionError(f"{file.name} has no {listed(missing)}; it has {listed([*doc, *schema])}.")
         fields = {f"metric.{name}": pl.col(column).struct.field(name).cast(pl.Float64) for name in names}
+        inner = {name: pl.col("doc").struct.field(name).cast(pl.String) for name in doc}
+        texts = {name: pl.col(name).cast(pl.String) for name in schema} | inner
+        fields |= {f"attribute.{name}": texts[name] for name in attributes}
         if "id" in doc:
-            fields["sample"] = pl.col("doc").struct.field("id").cast(pl.String)
-        if "query" in doc or "example" in schema:
-            query = pl.col("doc").struct.field("query") if "query" in doc else pl.col("example")
-            fields["hash"] = query.cast(pl.String).hash(0)
-        for name in attributes:
-            one = pl.col("doc").struct.field(name) if name in doc else pl.col(name)
-            fields[f"attribute.{name}"] = one.cast(pl.String)
+            fields["sample"] = texts["id"]
+        if (question := inner.get("query", texts.get("example"))) is not None:
+            fields["hash"] = question.hash(0)
         frame = lazy.select(**fields).collect()
     if not frame.height:
         raise no_samples(file.path, "the table is empty.")
-    sample = frame["sample"] if "sample" in fields else None
+    sample = frame["sample"] if "id" in doc else None
     if sample is None or sample.null_count() or sample.n_unique() < len(sample):
         sample = pl.Series(range(frame.height)).cast(pl.String)
     scores = {name: frame[f"metric.{name}"] for name in names}

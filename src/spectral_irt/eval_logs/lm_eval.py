@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import ReadError, listed
 from spectral_irt.eval_logs.log import VARIANT, Log, Sample, log_of, mapping, number, objects
 from spectral_irt.reading.formats import File
 
@@ -37,14 +37,11 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     for line, one in objects(file):
         names = names or _metrics(file, one)
         doc = mapping(one.get("doc"))
-        if not samples and (missing := [name for name in attributes if name not in doc and name not in one]):
-            known = [name for name, value in doc.items() if isinstance(value, str | int)]
-            raise OptionError(f"{file.name}: the documents have no field {listed(missing)}; they have {listed(known)}.")
         if one.get("doc_id") is None:
             raise ReadError(f"{file.name}: line {line:,} has no doc_id; it is not a sample of {NAME}.")
         which = str(one["doc_id"]), str(one.get("filter") or NO_FILTER)
         runs[which] += 1
-        about = {name: doc.get(name, one.get(name)) for name in attributes}
+        about = {**{name: one[name] for name in attributes if name in one}, **doc} if attributes else {}
         new = Sample(which[0], {}, hash=one.get("doc_hash"), about=about)
         scores: Any = samples.setdefault((which[0], runs[which]), new).scores
         for name in names:
@@ -52,8 +49,6 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             if not isinstance(value, bool | int | float | None):
                 raise ReadError(f"{file.name}: line {line:,} has no number for {name!r} but {str(value)[:40]!r}.")
             scores[f"{name}{VARIANT}{which[1]}"] = number(value)
-    if not samples:
-        raise ReadError(f"{file.name} holds no sample; the run was probably stopped before its first. Run it again.")
     match = FILE_NAME.fullmatch(file.path.name)
     task = match["task"] if match else file.path.name.split(".")[0].removeprefix("samples_")
     log = log_of(file, model_of(file.path), task, list(samples.values()), attributes)

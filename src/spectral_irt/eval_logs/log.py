@@ -73,6 +73,9 @@ class Sample(NamedTuple):
 
 def log_of(file: File, model: str, benchmark: str, samples: list[Sample], fields: Sequence[str], **more: Any) -> Log:
     """The log of samples in the order of their first appearance; `more` are other fields of it."""
+    if missing := [name for name in fields if not any(name in one.about for one in samples)]:
+        known = dict.fromkeys(name for one in samples for name in one.about)
+        raise OptionError(f"{file.name}: the samples have no field {listed(missing)}; they have {listed(known)}.")
     metrics = dict.fromkeys(name for one in samples for name in one.scores)
     values = {name: [one.scores.get(name) for one in samples] for name in metrics}
     scores = {name: pl.Series(own, dtype=pl.Float64, strict=False) for name, own in values.items()}
@@ -183,16 +186,8 @@ def laid_out(where: str, harness: str) -> Iterator[None]:
         raise
     except ODD as error:
         reason = printable(f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip("."))
-        raise ReadError(f"{where} is not as {harness} writes it ({reason}): damaged, or of another version.") from None
-
-
-def whole_json(path: Path, called: str) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise ReadError(f"{called} cannot be opened: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ReadError(f"{called} is not complete JSON ({error}): the run or the copy was cut off.") from None
+        what = f"{where} is not as {harness} writes it ({reason}): damaged, cut off, or of another version."
+        raise ReadError(f"{what} Copy it again.") from None
 
 
 def no_samples(path: Path, why: str) -> ReadError:

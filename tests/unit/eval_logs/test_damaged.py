@@ -131,7 +131,7 @@ def test_members_that_cannot_be_unpacked(tmp_path, at, value):
     for start in (k for k in range(len(data) - 4) if data[k : k + 4] == b"PK\x01\x02"):
         data[start + at] = value
     log.write_bytes(bytes(data))
-    with pytest.raises(ReadError, match=r"a\.eval is not a complete \.eval file"):
+    with pytest.raises(ReadError, match=r"a\.eval is not as inspect_ai writes it"):
         read(log)
 
 

@@ -173,7 +173,7 @@ def test_inspect_an_unfinished_run_is_read_with_a_word(tmp_path):
 def test_inspect_damaged_unknown_and_unscored(tmp_path):
     path = inspect(tmp_path, "C")
     path.write_bytes(path.read_bytes()[:-30])
-    refused(path, match=r"not a complete \.eval file")
+    refused(path, match=r"is not as inspect_ai writes it")
     refused(inspect(tmp_path, "C", version=9), match="is of version 9")
     refused(inspect(tmp_path, make.inspect_sample(1, "C") | {"scores": None}), match="were not scored")
     refused(inspect(tmp_path), match="no scored samples")
