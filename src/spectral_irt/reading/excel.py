@@ -5,7 +5,6 @@ that became dates; and, in the XML of the sheet, what would be read as an answer
 
 from __future__ import annotations
 
-import mmap
 import posixpath
 import re
 import zipfile
@@ -22,11 +21,11 @@ from numpy.typing import NDArray
 from xlsxwriter.utility import xl_col_to_name
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, reason_of
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, first_of, listed, reason_of
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_header, table_of_frame
-from spectral_irt.reading.text_pieces import too_much, zip_fits
+from spectral_irt.reading.text_pieces import check_unpacked
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods
@@ -40,7 +39,7 @@ MANIFEST, STRINGS = "META-INF/manifest.xml", "xl/sharedStrings.xml"
 BOOK, RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 
 # What comes of an archive that is damaged, or made in a way that is not for workbooks.
-DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError)
+DAMAGE = (zipfile.BadZipFile, zlib.error, ElementTree.ParseError, OSError, EOFError, ValueError, KeyError, RuntimeError)
 
 _CELL = re.compile(rb"<(?:\w+:)?c\s([^>]*?)(?:/>|>(.*?)</(?:\w+:)?c>)", re.S)
 _PLACE = re.compile(rb'\br="([A-Z]+)(\d+)"')
@@ -80,17 +79,15 @@ def open_table(file: File) -> Table:
     holds = body.select(pl.all().is_not_null().any()).row(0) if body.height else [False] * len(names)
     kept = [k for k, name in enumerate(names) if name or holds[k]]
     # Only the first column may be without a name, as row labels are in tables from R.
-    bare = [xl_col_to_name(cells.columns[k]) for k in kept[1:] if not names[k]]
-    if bare:
+    if bare := [xl_col_to_name(cells.columns[k]) for k in kept[1:] if not names[k]]:
         raise ReadError(
             f"{cells.name}: the header is row {header + 1:,}, and {'column' if len(bare) == 1 else 'columns'} "
-            f"{', '.join(bare[:5])}{f' and {len(bare) - 5:,} more' if len(bare) > 5 else ''} hold values without a "
-            "name there. Give every column a name in one row, without merged cells, and remove what is above it."
+            f"{first_of(bare)} hold values without a name there. Give every column a name in one row, without merged "
+            "cells, and remove what is above it."
         )
     columns = [names[k] or "" for k in kept]
     check_header(cells.name, columns, f"row {header + 1:,}")
-    dates = [name.removesuffix(" 00:00:00") for name in columns if re.search(cells.date, name)]
-    if dates:
+    if dates := [name.removesuffix(" 00:00:00") for name in columns if re.search(cells.date, name)]:
         raise ReadError(
             f"{cells.name}: row {header + 1:,} has dates for names of columns ({listed(dates)}); the spreadsheet "
             "program has probably made them out of codes such as 1-2. Format the row as text and enter them again."
@@ -119,29 +116,19 @@ def _reader_errors_named(file: File) -> Iterator[None]:
             raise
         if "assword" in str(error):
             raise _has_password(file) from None
-        raise _damaged(file, error) from None
+        what = f"{file.name} cannot be read as a workbook: {reason_of(error)}."
+        remedy = "It is probably damaged or cut short; fetch it again, or open it and save it anew."
+        raise ReadError(f"{what} {remedy}") from None
 
 
 def sheet_names(file: File) -> list[str]:
-    check_workbook(file)
     with _reader_errors_named(file):
-        return list(_reader(file, _sheet_parts(file)).sheet_names)
-
-
-def _reader(file: File, parts: dict[str, str]) -> Any:
-    import fastexcel
-
-    suffix = file.path.suffix.lower()
-    # A file under a wrong name is told by what is in it, for which the reader wants its bytes.
-    renamed = suffix not in FORMATS["workbook"].endings or bool(parts) != (suffix in (".xlsx", ".xlsm"))
-    return fastexcel.read_excel(file.path.read_bytes() if renamed else file.path)
+        return list(_opened(file)[0].sheet_names)
 
 
 def _load(file: File) -> Cells:
-    check_workbook(file)
     with _reader_errors_named(file):
-        parts = _sheet_parts(file)
-        reader = _reader(file, parts)
+        reader, parts = _opened(file)
         names: list[str] = list(reader.sheet_names)
         opened: dict[str, tuple[Any, HiddenCells | None]] = {}
         for sheet in names if file.sheet is None else [_named_sheet(file, names)]:
@@ -240,62 +227,50 @@ def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
             raise ReadError(f"{what} the spreadsheet program has probably made it out of a code such as 1-2. {remedy}")
 
 
-def check_workbook(file: File) -> None:
-    """Refuse what is no workbook, has a password, or would unpack to more than any workbook."""
+def _opened(file: File) -> tuple[Any, dict[str, str]]:
+    """The reader of a workbook, and the part of an .xlsx archive that holds each sheet; an error when it is none, has a
+    password, or would unpack to more than any workbook."""
+    import fastexcel
+
     with open(file.path, "rb") as opened:
         start = opened.read(64)
-        if start[:4] == COMPOUND:
-            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-                if whole.find("EncryptedPackage".encode("utf-16-le")) >= 0:
-                    raise _has_password(file)
-            return
-    if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
+    parts: dict[str, str] = {}
+    if start[:4] == COMPOUND:
+        if "EncryptedPackage".encode("utf-16-le") in file.path.read_bytes():
+            raise _has_password(file)
+    elif start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
         raise ReadError(f"{file.name} is a web page or XML, not a workbook. Open it and save it as .xlsx.")
-    if start[:4] != ZIP:
+    elif start[:4] != ZIP:
         raise ReadError(f"{file.name} is not a workbook. If it is text, rename it to .csv; otherwise fetch it again.")
-    try:
-        if not zip_fits(file.path):
-            raise too_much(file.name)
+    else:
         with zipfile.ZipFile(file.path) as archive:
-            if MANIFEST in archive.namelist() and b"encryption-data" in _part(file, archive, MANIFEST):
+            check_unpacked(sum(part.file_size for part in archive.infolist()), file.name)
+            if MANIFEST in archive.namelist() and b"encryption-data" in _part(archive, MANIFEST):
                 raise _has_password(file)
-    except DAMAGE as error:
-        if isinstance(error, SpectralIrtError):  # which are ValueErrors
-            raise
-        raise _damaged(file, error) from None
+            parts = _sheet_parts(archive)
+    suffix = file.path.suffix.lower()
+    # A file under a wrong name is told by what is in it, for which the reader wants its bytes.
+    renamed = suffix not in FORMATS["workbook"].endings or bool(parts) != (suffix in (".xlsx", ".xlsm"))
+    return fastexcel.read_excel(file.path.read_bytes() if renamed else file.path), parts
 
 
 def _has_password(file: File) -> ReadError:
     return ReadError(f"{file.name} is protected by a password. Save it without one, or save the sheet as CSV.")
 
 
-def _damaged(file: File, error: BaseException) -> ReadError:
-    what = f"{file.name} cannot be read as a workbook: {reason_of(error)}."
-    return ReadError(f"{what} It is probably damaged or cut short; fetch it again, or open it and save it anew.")
-
-
-def _part(file: File, archive: zipfile.ZipFile, name: str) -> bytes:
+def _part(archive: zipfile.ZipFile, name: str) -> bytes:
     if archive.getinfo(name).file_size > MOST_PART:
-        raise too_much(file.name)
+        raise zipfile.BadZipFile(f"{name} is too large")
     return archive.read(name)
 
 
-def _sheet_parts(file: File) -> dict[str, str]:
+def _sheet_parts(archive: zipfile.ZipFile) -> dict[str, str]:
     """The part of an .xlsx archive that holds each sheet, by the sheet's name; nothing for other workbooks."""
-    try:
-        with zipfile.ZipFile(file.path) as archive:
-            every = set(archive.namelist())
-            if not {BOOK, RELATIONS} <= every:
-                return {}
-            relations = ElementTree.fromstring(_part(file, archive, RELATIONS))
-            book = ElementTree.fromstring(_part(file, archive, BOOK))
-    except zipfile.BadZipFile:
+    every, found = set(archive.namelist()), {}
+    if not {BOOK, RELATIONS} <= every:
         return {}
-    except (ElementTree.ParseError, OSError, ValueError) as error:
-        raise _damaged(file, error) from None
-    target = {one.get("Id"): one.get("Target", "") for one in relations}
-    found = {}
-    for one in book.iter():
+    target = {one.get("Id"): one.get("Target", "") for one in ElementTree.fromstring(_part(archive, RELATIONS))}
+    for one in ElementTree.fromstring(_part(archive, BOOK)).iter():
         if one.tag.endswith("}sheet"):
             which = next((value for name, value in one.attrib.items() if name.endswith("}id")), None)
             found[one.get("name", "")] = posixpath.normpath(posixpath.join("/xl", target.get(which, ""))).lstrip("/")
@@ -307,7 +282,7 @@ def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
     a stray cell too far away, with empty ones before it that would not fit (its stated extent need not be true)."""
     hidden, columns, last_row = HiddenCells(), {b"A"}, 1
     with zipfile.ZipFile(file.path) as archive:
-        for data in _whole_rows(archive, part):
+        for data in _pieces(archive, part, b"row>", b"worksheet>"):
             places = _PLACE.findall(data)
             columns.update(column for column, _ in places)
             last_row = max(last_row, max((int(row) for _, row in places), default=1))
@@ -316,12 +291,8 @@ def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
         for left, first, right, last in _MERGED.findall(data):  # after the rows
             hidden.merged.append((int(first) - 1, int(last) - 1, _column(left), _column(right)))
         if STRINGS in archive.namelist():
-            end = b""
-            with archive.open(STRINGS) as opened:  # to its end, by which its checksum is compared
-                while data := opened.read(CHUNK):
-                    end = (end + data)[-64:].rstrip()
-            if not end.endswith((b"sst>", b"/>")):
-                raise zipfile.BadZipFile(f"{STRINGS} is not complete")
+            for _ in _pieces(archive, STRINGS, b"si>", b"sst>", b"/>"):  # to its end, by which its checksum is compared
+                pass
     last_column = max(columns, key=_column)
     if (_column(last_column) + 1) * last_row > MOST_CELLS:
         raise ReadError(
@@ -331,18 +302,19 @@ def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
     return hidden
 
 
-def _whole_rows(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
-    """The sheet, in pieces that end with a row; the last is what comes after the rows."""
+def _pieces(archive: zipfile.ZipFile, part: str, tag: bytes, *last: bytes) -> Iterator[bytes]:
+    """A part of the archive in pieces that end with a tag; the last is what comes after, and ends like `last`."""
     with archive.open(part) as opened:
         rest, wanted = b"", CHUNK
         while data := opened.read(wanted):
             rest += data
-            if end := rest.rfind(b"row>") + 1:
-                yield rest[: end + 3]
-                rest = rest[end + 3 :]
+            if tag in rest:
+                end = rest.rfind(tag) + len(tag)
+                yield rest[:end]
+                rest = rest[end:]
             wanted = max(CHUNK, len(rest))  # what is without end is put together in steps that grow
-    if not rest.rstrip().endswith(b"worksheet>"):
-        raise zipfile.BadZipFile(f"the sheet in {part} is not complete")
+    if not rest.rstrip().endswith(last):
+        raise zipfile.BadZipFile(f"{part} is not complete")
     yield rest
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import itertools
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -201,14 +200,13 @@ def _encoding_of(start: bytes) -> str | None:
 def in_utf8(file: File, pieces: Iterator[tuple[bytes, float]], encoding: str) -> Iterator[tuple[bytes, float]]:
     """The pieces of a text in this encoding, as UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    line, first, done = 1, True, 1.0
+    line, done = 1, 1.0
     try:
         for data, done in pieces:
             text = decoder.decode(data)
             line += text.count("\n")
             if text:
-                yield (text.removeprefix("\ufeff") if first else text).encode(), done
-                first = False
+                yield text.encode(), done
         if rest := decoder.decode(b"", final=True):
             yield rest.encode(), done
     except UnicodeError as error:
@@ -249,9 +247,14 @@ def notes_on_encoding(file: File) -> tuple[Finding, ...]:
 def whole(stream: Any, name: str) -> bytes:
     """All that a packed stream unpacks to, if memory is meant to hold that."""
     data: bytes = stream.read(MAX_UNPACKED + 1)
-    if len(data) > MAX_UNPACKED:
-        raise too_much(name)
+    check_unpacked(len(data), name)
     return data
+
+
+def check_unpacked(n_bytes: int, name: str) -> None:
+    if n_bytes > MAX_UNPACKED:
+        size = f"{MAX_UNPACKED / 1e9:.3g} GB"
+        raise ReadError(f"{name} unpacks to more than {size}; save it as CSV or Parquet, which are read in pieces.")
 
 
 class ZstdStream:
@@ -282,14 +285,3 @@ class ZstdStream:
             self._rest = self._frame.unused_data
             n += len(found[-1])
         return b"".join(found)
-
-
-def zip_fits(path: Path) -> bool:
-    """Whether memory is meant to hold all of an archive."""
-    with zipfile.ZipFile(path) as archive:
-        return sum(part.file_size for part in archive.infolist()) <= MAX_UNPACKED
-
-
-def too_much(name: str) -> ReadError:
-    size = f"{MAX_UNPACKED / 1e9:.3g} GB"
-    return ReadError(f"{name} unpacks to more than {size}; save it as CSV or Parquet, which are read in pieces.")
