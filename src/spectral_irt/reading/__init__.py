@@ -66,6 +66,12 @@ class ReadOptions:
     frame_kind: str | None = None
     progress: Progress | None = None
 
+    def said(self, *but: str) -> str:
+        """The options that are not as they are by default, but for these."""
+        values = {**vars(self.scoring), **vars(self.layout), "duplicates": self.duplicates}
+        default = {**vars(Scoring()), **vars(LayoutOptions()), "duplicates": "error"}
+        return ", ".join(f"`{name}=`" for name in values if values[name] != default[name] and name not in but)
+
     def report(self, share: float) -> None:
         if self.progress is not None:
             self.progress(share, f"reading {self.source}")
@@ -273,11 +279,8 @@ def _read_array(table: Any, options: ReadOptions) -> Responses:
     layout = options.layout
     if layout.format == "long":
         raise OptionError("this table is an array, wide: a row for each person. `Responses.from_long` takes columns.")
-    own = ("format", "orient", "items")
-    said = [name for name, value in vars(layout).items() if value != getattr(LayoutOptions, name) and name not in own]
-    if said or options.duplicates != "error":
-        what = ", ".join(f"`{name}=`" for name in said or ["duplicates"])
-        raise OptionError(f"{what} is about columns with names; this table is an array, without names.")
+    if said := options.said("format", "orient", "items", *vars(options.scoring)):
+        raise OptionError(f"{said} is about columns with names; this table is an array, without names.")
     items = layout.items or None
     return of_either_kind(lambda how: from_array(table, how, items, layout.orient), options.scoring)
 

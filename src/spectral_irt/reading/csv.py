@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -129,7 +130,8 @@ class CsvText:
 
 def open_table(file: File) -> Table:
     records, ends = _first_records(file)
-    separators = ("\t",) if file.tabbed else SEPARATORS
+    tabbed = {".tsv", ".tab"} & {suffix.lower() for suffix in file.path.suffixes}
+    separators = ("\t",) if tabbed else SEPARATORS
     counts = [{one: _n_values(record, one) for one in separators} for record in records]
     widest = max(counts[-1], key=lambda one: counts[-1][one])
     titles, width = 0, counts[-1][widest]  # a title stands above the header alone, or has few values beside it
@@ -174,15 +176,12 @@ def _first_records(file: File) -> tuple[list[str], list[int]]:
     before, records, ends = 0, list[str](), list[int]()
     for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
         check_utf8(file, piece)
-        data = piece.data
-        bounds = records_of(data, "\n")[0] if data.strip() else ()
-        at = len(data) - len(data.lstrip())  # of the next record; blank lines are passed over, however many there are
-        while at < len(data) and len(records) < FIRST_RECORDS:
-            start, end = data.rfind(b"\n", 0, at) + 1, int(bounds[np.searchsorted(bounds, at, side="right")])
-            records.append(data[max(start, ends[-1] - before if ends else 0) : end].decode())
-            ends.append(before + end)
-            at = len(data) - len(data[end:].lstrip())
-        before += len(data)
+        bounds = records_of(piece.data, "\n")[0].tolist() if piece.data.strip() else []
+        for start, end in itertools.pairwise([0, *bounds]):
+            if piece.data[start:end].strip() and len(records) < FIRST_RECORDS:
+                records.append(piece.data[start:end].decode())
+                ends.append(before + end)
+        before += len(piece.data)
         if len(records) == FIRST_RECORDS:
             break
     if not records:

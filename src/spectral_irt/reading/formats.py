@@ -7,6 +7,7 @@ import contextlib
 import glob
 import importlib
 import os
+import shutil
 import sys
 import tempfile
 import urllib.error
@@ -15,7 +16,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -100,10 +101,6 @@ class File:
     @property
     def name(self) -> str:
         return self.called or self.path.name
-
-    @property
-    def tabbed(self) -> bool:
-        return any(suffix.lower() in (".tsv", ".tab") for suffix in self.path.suffixes)
 
 
 def find_files(
@@ -253,28 +250,17 @@ def _standard_input() -> Path:
 
 def _spooled(stream: IO[bytes], suffixes: Iterable[str]) -> tuple[Path, int]:
     """A copy of a stream, named after what it holds, and its size."""
-    start = stream.read(CHUNK)
-    folder, n = spill_folder(), len(start)
-
-    def removed(name: str) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-
+    start, folder = stream.read(CHUNK), spill_folder()
     try:
-        ending = "".join(suffixes) or ending_of(start)
-        file = tempfile.NamedTemporaryFile(dir=folder, prefix="spectral-irt-", suffix=ending, delete=False)  # noqa: SIM115
-        atexit.register(removed, file.name)
-        with file:
+        own = tempfile.mkdtemp(dir=folder, prefix="spectral-irt-")
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
+        path = Path(own, "input" + ("".join(suffixes) or ending_of(start)))
+        with open(path, "wb") as file:
             file.write(start)
-            while chunk := stream.read(CHUNK):
-                file.write(chunk)
-                n += len(chunk)
+            shutil.copyfileobj(stream, file, CHUNK)
     except OSError as error:
         raise cannot_spill(folder, error) from error
-    except BaseException:  # Ctrl-C while waiting for more
-        removed(file.name)
-        raise
-    return Path(file.name), n
+    return path, path.stat().st_size
 
 
 def ending_of(start: bytes) -> str:
@@ -360,25 +346,20 @@ def _first_bytes(path: Path) -> bytes:
 
 def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEngine | None = None) -> Responses:
     """The responses of a packed file; an error if it is one of several, or if an option is about its layout."""
-    name, how, asked, duplicates = files[0].name, options.scoring, options.layout, options.duplicates
+    name = files[0].name
     if len(files) > 1:
         raise ReadError(f"a packed file is read alone, and here are {len(files)}; pack their sources together.")
-    default = [(group, type(group)()) for group in (how, asked)]
-    unsaid = ("people", "ordered", "undecided", "unused", "groups", "span")
-    names = [(own, other, one.name) for own, other in default for one in fields(own) if one.name not in unsaid]
-    said = [f"`{name}=`" for own, other, name in names if getattr(own, name) != getattr(other, name)]
-    said += [f"`duplicates={duplicates!r}`"] if duplicates != "error" else []
-    if said:
+    if said := options.said("people", "ordered", "undecided", "unused", "groups", "span"):
         what = f"{name} is a packed file, whose answers were read and scored when it was packed;"
-        raise OptionError(f"{what} leave out {', '.join(said)}, or say it when packing.")
+        raise OptionError(f"{what} leave out {said}, or say it when packing.")
     from spectral_irt.data.packed_file import open_responses
 
     found = open_responses(files[0].path)
-    absent = [one for one in asked.people if found.people is None or one not in found.people]
+    absent = [one for one in options.layout.people if found.people is None or one not in found.people]
     if absent:
         what = f"{name} is a packed file without a column {absent[0]!r} about people."
         raise OptionError(f"{what} Name it when packing, `group=`, or give a table of people, `group_file=`.")
-    if not (found.thresholds.binary or how.ordered):
+    if not (found.thresholds.binary or options.scoring.ordered):
         raise ResponseValueError(f"{name} holds answers in ordered categories; fit `SpectralPartialCredit`.")
     return found if engine is None else _on_workers(found, files[0].path.absolute(), engine)
 
