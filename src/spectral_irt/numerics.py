@@ -21,7 +21,8 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
 Cells = tuple[int, Places, Places]  # how many people, where their answers begin, their items
 
-LOOPS = ("csr_matvec", "csc_matvec", "csr_scale_columns", "csr_scale_rows", "csr_todense", "coo_tocsr")
+LOOPS: tuple[str, ...] = ("csr_matvec", "csr_row_index", "csr_scale_columns", "csr_scale_rows", "csr_todense")
+LOOPS += ("csc_matvec", "csc_matvecs", "coo_tocsr")
 
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
@@ -299,10 +300,13 @@ def row_sums(cells: Cells, values: Floats, v: Floats) -> Floats:
 
 
 def add_columns(cells: Cells, values: Floats, w: Floats, total: Floats) -> None:
-    """Add sum_l a_li w_l to the total of every item."""
+    """Add sum_l a_li w_l to the total of every item; or of the columns of w, which pays from eight on."""
     people, indptr, items = cells
     if _loops is None:
         total += sparse.csr_array((values, items, indptr), shape=(people, len(total))).T @ w
+    elif w.ndim > 1:
+        of_all = (len(total), people, w.shape[1])
+        _loops.csc_matvecs(*of_all, indptr, items, values, w.reshape(-1), total.reshape(-1))
     else:
         _loops.csc_matvec(len(total), people, indptr, items, values, w, total)
 
@@ -315,6 +319,22 @@ def onto_items(matrix: sparse.csr_array, values: Floats) -> Floats:
     sums = np.zeros(items, dtype=np.result_type(matrix.data, values))
     add_columns((people, matrix.indptr, matrix.indices), matrix.data, values, sums)
     return sums
+
+
+def taken_rows(
+    indptr: NDArray[np.int64], people: NDArray[np.int64], items: Places, other: NDArray[Any] | None
+) -> tuple[NDArray[np.int64], Places, NDArray[Any] | None]:
+    """Where the answers of these people begin when they stand one after the other, and two columns in that order."""
+    counts = np.diff(indptr)[people]
+    begins = np.concatenate([[0], np.cumsum(counts)])
+    if _loops is None:
+        where = np.repeat(indptr[:-1][people] - begins[:-1], counts) + np.arange(begins[-1])
+        return begins, items[where], None if other is None else other[where]
+    second = np.asarray(items if other is None else other)
+    out, also = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1], dtype=second.dtype)
+    cells = (indptr.astype(np.int32), np.asarray(items), second)
+    _loops.csr_row_index(len(people), people.astype(np.int32), *cells, out, also)
+    return begins, out, None if other is None else also
 
 
 def fill_scaled(indptr: Places, items: Places, rows: Floats, columns: Floats, out: Floats) -> None:

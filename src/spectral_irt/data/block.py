@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.engine.memory import budget
-from spectral_irt.numerics import add_columns, csr, fixed, shared_ones
+from spectral_irt.numerics import add_columns, csr, fixed, shared_ones, taken_rows
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
@@ -115,33 +115,24 @@ class Block:
         return Block(self.indptr[start : stop + 1] - low, self.split[start:stop] - low, self.items[low:high], options)
 
     def take(self, persons: Ints) -> Block:
-        indptr, where = taken(self.indptr, persons)
-        return Block(indptr, indptr[:-1] + self.scores[persons], self.items[where], self._options(where))
+        indptr, items, options = taken_rows(self.indptr, persons, self.items, self.options)
+        return Block(indptr, indptr[:-1] + self.scores[persons], items, options)
 
     def keep_items(self, new_code: NDArray[np.int32]) -> Block:
         """The block with item `i` renamed `new_code[i]`, and dropped where that is negative."""
         codes = new_code[self.items]
         kept = codes >= 0
         before = np.concatenate([[0], np.cumsum(kept)])
-        return Block(before[self.indptr], before[self.split], codes[kept], self._options(kept))
-
-    def _options(self, chosen: NDArray[Any]) -> NDArray[np.uint8] | None:
-        return None if self.options is None else self.options[chosen]
+        options = None if self.options is None else self.options[kept]
+        return Block(before[self.indptr], before[self.split], codes[kept], options)
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_cache": {}}
 
 
-def taken(indptr: Ints, persons: Ints) -> tuple[Ints, Ints]:
-    """Where the entries of these people begin when they stand one after the other, and where each entry was."""
-    counts = np.diff(indptr)[persons]
-    new = np.concatenate([[0], np.cumsum(counts)])
-    return new, np.repeat(indptr[:-1][persons] - new[:-1], counts) + np.arange(new[-1])
-
-
-def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1) -> Iterator[tuple[int, int]]:
+def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int, int]]:
     """Consecutive runs of whole people with about `size` entries each (one person may exceed it)."""
-    n_persons, size = len(indptr) - 1, max(size // entries, 1)
+    n_persons = len(indptr) - 1
     start = 0
     while start < n_persons:
         stop = int(np.searchsorted(indptr, indptr[start] + size, side="right")) - 1
@@ -273,10 +264,8 @@ class Rows:
         return Rows(self.indptr[start : stop + 1] - low, self.items[low:high], *of_people, category)
 
     def take(self, people: Ints) -> Rows:
-        indptr, where = taken(self.indptr, people)
-        category = None if self.category is None else self.category[where]
-        counts, scores, highest = self.counts[people], self.scores[people], self.max_scores[people]
-        return Rows(indptr, self.items[where], counts, scores, highest, category)
+        indptr, items, category = taken_rows(self.indptr, people, self.items, self.category)
+        return Rows(indptr, items, self.counts[people], self.scores[people], self.max_scores[people], category)
 
     def sums(self, values: NDArray[np.generic]) -> Floats:
         out = np.zeros(len(self.counts))

@@ -93,7 +93,7 @@ def pack_rows(
 ) -> Iterator[Block]:
     """Blocks from pieces of rows in any order; `counts` are the answers of each person. Of repeated answers the first
     is the one that arrived first, or has the lowest `when`."""
-    chunks = list(person_chunks(limits_of(counts), entries=1 if layout.binary else 2))
+    chunks = list(person_chunks(limits_of(counts)))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
     # Rows lie in runs of blocks, which are let go as their blocks are packed.

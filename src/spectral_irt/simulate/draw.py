@@ -223,7 +223,7 @@ def _drawn(
     blocks: list[Block] = []
     for counts, item, category in parts:
         slots, limits = (item << layout.bits) | category.astype(np.int32), limits_of(counts)
-        for start, stop in person_chunks(limits, entries=1 if layout.binary else 2):
+        for start, stop in person_chunks(limits):
             own = limits[start : stop + 1]
             blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], layout))
     labels = (np.arange(n_items), np.arange(n_persons))
