@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import comb, factorial
 from typing import Any
 
@@ -86,13 +87,10 @@ class Tables:
     def apart(self) -> float:
         return float(self.grid[1] - self.grid[0])
 
-    def by_item(self, table: Floats) -> Floats:
-        """Items x levels x abilities."""
-        return table.reshape(self.layout.widest, len(self.grid), -1).transpose(2, 0, 1)
-
-    def pairs(self, left: Floats, right: Floats, weight: Floats) -> Floats:
-        """Items x levels x levels: sums over abilities of left_k right_k' weight; left and right are `by_item`."""
-        return (left * weight.reshape(len(self.grid), -1).T[:, None, :]) @ right.transpose(0, 2, 1)
+    def pairs(self, left: Floats, right: Floats) -> Floats:
+        """Items x levels x levels: sums over abilities of left_k right_k', levels x cells each."""
+        left, right = (one.reshape(self.layout.widest, len(self.grid), -1) for one in (left, right))
+        return left.transpose(2, 0, 1) @ right.transpose(2, 1, 0)
 
     def levels(self, tables: Sequence[Floats], collected: Any) -> Floats:
         """Levels x items: sums over abilities and r of tables_r times what was collected, r x cells."""
@@ -173,54 +171,62 @@ def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
     the second on, order + 1 of them, and `reach` is the farthest shift that the derivatives stand for.
     """
     order = len(cumulants) - 1
-    shift = _shift(missing, cumulants, reach)
-    moved = [_taylor(cumulants[r:], shift) for r in range(order + 1)]
-    inverse = 1 / np.sqrt(np.maximum(moved[0], cumulants[0] / 10))
-    lambdas, power = [], inverse * inverse
-    for r in range(1, order + 1):
-        power = power * inverse
-        lambdas.append(moved[r] * power)
-    centered, density = np.empty((order + 1, len(missing))), _density(lambdas, order - 1)
-    centered[0] = 1.0
-    for r in range(1, order + 1):  # r derivatives count as r orders
-        above, below = (_mean_power(density[: order + 1 - r], power) for power in (r, 0))
-        centered[r] = above / below * inverse**r / factorial(r)
-    return np.stack([_taylor(centered[r::-1], shift) for r in range(order + 1)])
-
-
-def _density(lambdas: list[Floats], order: int) -> list[dict[int, Floats]]:
-    """The Edgeworth polynomial in it, by orders: A_p = 1 / p sum_i i q_i A_{p-i}, q_i that of the cumulant i + 2."""
-    series: list[dict[int, Floats]] = [{0: np.ones(1)}]
-    for p in range(1, order + 1):
-        here: dict[int, Floats] = {}
-        for i in range(1, p + 1):
-            q = lambdas[i - 1] * (i / p / factorial(i + 2))
-            for power, value in series[p - i].items():
-                here[power + i + 2] = here.get(power + i + 2, 0.0) + q * value
-        series.append(here)
-    return series
-
-
-def _mean_power(density: list[dict[int, Floats]], power: int) -> Any:
-    """The mean of (it)^power over the normal distribution times this series, whose even orders have even powers."""
-    terms = ((j + power, value) for order in density[power % 2 :: 2] for j, value in order.items())
-    return sum((-0.5) ** (n // 2) * factorial(n) / factorial(n // 2) * value for n, value in terms)  # E (it)^n, n even
-
-
-def _taylor(derivatives: Floats, shift: Floats) -> Floats:
-    """sum over a of derivatives_a shift^a / a!."""
-    total = derivatives[-1].copy()
-    for a in range(len(derivatives) - 1, 0, -1):
-        total *= shift / a
-        total += derivatives[a - 1]
-    return total
-
-
-def _shift(missing: Floats, cumulants: Floats, reach: float) -> Floats:
-    """Where the mean, as its Taylor series has it, is the score."""
     shift = np.clip(missing / cumulants[0], -reach, reach)
-    mean = np.concatenate([-missing[None], cumulants])
-    for _ in range(SHIFTS - 1):
-        slope = np.maximum(_taylor(cumulants, shift), cumulants[0] / 10)
-        shift = np.clip(shift - _taylor(mean, shift) / slope, -reach, reach)
-    return shift
+    powers = _powers(shift, order + 1)
+    for _ in range(SHIFTS - 1):  # to where the mean, as its Taylor series has it, is the score
+        slope = np.maximum(_taylor(cumulants, powers), cumulants[0] / 10)
+        shift = np.clip(shift - (_taylor(cumulants, powers[1:]) - missing) / slope, -reach, reach)
+        powers = _powers(shift, order + 1)
+    moved = [_taylor(cumulants[r:], powers) for r in range(order + 1)]
+    scale = np.empty((order + 2, len(missing)))  # powers of 1 / sqrt(V)
+    scale[0] = 1 / np.sqrt(np.maximum(moved[0], cumulants[0] / 10))
+    for r in range(order + 1):
+        np.multiply(scale[r], scale[0], out=scale[r + 1])
+    made, above, below = _edgeworth(order)
+    terms = np.ones((len(made), len(missing)))
+    for term, (smaller, k) in enumerate(made[1:], start=1):
+        np.multiply(terms[smaller], moved[k] * scale[k + 1], out=terms[term])
+    centered = np.ones((order + 1, len(missing)))
+    centered[1:] = (above @ terms) / (below @ terms) * scale[:order]
+    return np.stack([_taylor(centered[r::-1], powers) for r in range(order + 1)])
+
+
+@lru_cache(maxsize=4)
+def _edgeworth(order: int) -> tuple[list[tuple[int, int]], Floats, Floats]:
+    """The Edgeworth series up to this order, as products of the standardized cumulants l_1, l_2, ..., from the third.
+
+    It is exp(sum_k l_k z^(k + 2) / (k + 2)!), z = it, where l_k counts as k orders. For every product: the one that it
+    is made of, and the k of the last factor. `above` and `below` have a row for each r = 1, ..., order, with the means
+    of z^r / r! and of 1 over the normal distribution times the series; r derivatives count as r orders.
+    """
+    made = [(0, 0)]
+    found: list[tuple[tuple[int, ...], int, int, float]] = [((), 0, 0, 1.0)]  # factors, orders, power of z, coefficient
+    for place, (factors, orders, power, value) in enumerate(found):
+        for k in range(factors[-1] if factors else 1, order - orders):
+            more = (*factors, k)
+            found.append((more, orders + k, power + k + 2, value / factorial(k + 2) / more.count(k)))
+            made.append((place, k))
+    above, below = np.zeros((2, order, len(found)))
+    for column, (_, orders, power, value) in enumerate(found):
+        for r in range(1, order + 1 - orders):
+            above[r - 1, column] = value * _mean_power(power + r) / factorial(r)
+            below[r - 1, column] = value * _mean_power(power)
+    return made, above, below
+
+
+def _mean_power(n: int) -> float:
+    """The mean of (it)^n over the normal distribution."""
+    return 0.0 if n % 2 else (-0.5) ** (n // 2) * factorial(n) / factorial(n // 2)
+
+
+def _powers(shift: Floats, most: int) -> Floats:
+    """shift^a / a! for a = 0, ..., most."""
+    powers = np.ones((most + 1, len(shift)))
+    for a in range(1, most + 1):
+        np.multiply(powers[a - 1], shift / a, out=powers[a])
+    return powers
+
+
+def _taylor(derivatives: Floats, powers: Floats) -> Floats:
+    """sum over a of derivatives_a shift^a / a!, as far as the derivatives go."""
+    return np.einsum("ap,ap->p", derivatives, powers[: len(derivatives)])
