@@ -28,18 +28,11 @@ MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket n
 def cached_runs(rows: Rows, layout: Thresholds) -> Iterator[tuple[Ints, Rows]]:
     """People with answers, in runs whose numbers fit a core's cache: positions, and their rows."""
     for start, stop in person_chunks(rows.indptr, CACHED // (1 if layout.binary else layout.widest + 1)):
-        persons = start + np.flatnonzero(rows.counts[start:stop])
-        if len(persons):
-            yield persons, with_answers(rows.part(start, stop))
-
-
-def with_answers(rows: Rows) -> Rows:
-    """The people who answered anything, as all functions below want them."""
-    some = np.flatnonzero(rows.counts)
-    if len(some) == rows.n_persons:
-        return rows
-    indptr = np.append(rows.indptr[some], rows.indptr[-1])
-    return Rows(indptr, rows.items, rows.counts[some], rows.scores[some], rows.max_scores[some])
+        run = rows.part(start, stop)
+        some = np.flatnonzero(run.counts)
+        if len(some):
+            indptr = np.append(run.indptr[some], run.indptr[-1])
+            yield start + some, Rows(indptr, run.items, run.counts[some], run.scores[some], run.max_scores[some])
 
 
 def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4) -> Callable[[Floats], Floats]:
@@ -54,7 +47,7 @@ def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4
             moments = central_moments(_chances(np.repeat(theta, rows.counts), passed), order > 2)
             if order > 2:
                 moments = *moments[:3], moments[3] - 3 * moments[1] ** 2
-            return np.stack([np.add.reduceat(each, rows.indptr[:-1]) for each in moments[:order]])
+            return np.stack([np.add.reduceat(each, rows.indptr[:-1]) for each in moments])
 
         return of_categories
     pi, chunks = np.exp(beta), list(person_chunks(rows.indptr, CACHED))
@@ -100,8 +93,8 @@ def _chances(theta: Floats, passed: Floats) -> Floats:
 
 
 def central_moments(p: Floats, all_four: bool = True) -> tuple[Floats, ...]:
-    """Mean, variance, third and fourth central moment (or the first two again) from probabilities with categories
-    first, which are overwritten."""
+    """Mean, variance, third and fourth central moment (or the first two) from probabilities with categories first,
+    which are overwritten."""
     k = np.arange(len(p), dtype=float)
     mean = np.tensordot(k, p, 1)
     away = k.reshape(-1, *(1,) * (p.ndim - 1)) - mean
@@ -109,7 +102,7 @@ def central_moments(p: Floats, all_four: bool = True) -> tuple[Floats, ...]:
     p *= away
     variance = p.sum(axis=0)
     if not all_four:
-        return mean, variance, mean, variance
+        return mean, variance
     p *= away
     third = p.sum(axis=0)
     p *= away
@@ -358,6 +351,17 @@ def every_score(layout: Thresholds) -> Iterator[Rows]:
     size = max(1, SCORE_CELLS // max(layout.n_items * (1 if layout.binary else layout.widest + 1), 1))
     for start in range(0, layout.n_entries + 1, size):
         yield complete_rows(layout, np.arange(start, min(start + size, layout.n_entries + 1)))
+
+
+def form_information(beta: Floats, theta: Floats, layout: Thresholds) -> Floats:
+    """The variance of the total score on all of these items at each ability."""
+    passed, found = layout.cumulated(beta).T, np.empty(len(theta))
+    size = max(1, SCORE_CELLS // passed.size)
+    for start in range(0, len(theta), size):
+        some = theta[start : start + size]
+        chances = _chances(np.repeat(some, layout.n_items), np.tile(passed, len(some)))
+        found[start : start + size] = central_moments(chances, False)[1].reshape(len(some), -1).sum(axis=1)
+    return found
 
 
 def complete_rows(layout: Thresholds, scores: Ints) -> Rows:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.ability import score_abilities
+from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
@@ -209,8 +209,6 @@ class Calibration:
         return self.thresholds_of(place)
 
     def thresholds_of(self, place: Ints) -> tuple[Thresholds, Floats]:
-        if self.layout.binary:
-            return Thresholds.ones(len(place)), self.thresholds[place]
         return Thresholds(self.layout.max_score[place]), self.thresholds[self.layout.of_items(place)]
 
     def replace(self, **changes: Any) -> Self:
@@ -301,10 +299,13 @@ class Calibration:
         items : sequence of labels, optional
             The items of a form; by default all that have a difficulty.
 
-        Examples -------- >>> from spectral_irt import SpectralRasch, datasets >>> calibration =
-        SpectralRasch().fit(datasets.load_lsat()).calibration_ >>>
-        calibration.information([0.0])["information"].round(2).to_list(), calibration.score_table()["score"].to_list()
-        ([1.06], [0, 1, 2, 3, 4, 5])"""
+        Examples
+        --------
+        >>> from spectral_irt import SpectralRasch, datasets
+        >>> calibration = SpectralRasch().fit(datasets.load_lsat()).calibration_
+        >>> calibration.information([0.0])["information"].round(2).to_list()
+        [1.06]
+        """
         layout, beta = self.form(items)
         at = as_abilities(np.linspace(beta.min() - 2, beta.max() + 2, 121) if theta is None else theta)
         found = form_information(beta, at, layout)
@@ -352,24 +353,3 @@ def as_abilities(given: Any) -> Floats:
             "fit.analyse(answers).persons()."
         )
     return theta
-
-
-CELLS = 1_000_000  # abilities x items at a time
-
-
-def form_information(thresholds: Floats, theta: Floats, layout: Thresholds | None = None) -> Floats:
-    """The variance of the total score at each ability; without a `layout` sum_i p_i (1 - p_i), of right and wrong
-    answers."""
-    if layout is not None and not layout.binary:
-        total = np.zeros(len(theta))
-        for row in layout.cumulated(thresholds):
-            p = category_probabilities(theta, np.broadcast_to(row, (len(theta), len(row))))
-            k = np.arange(len(row), dtype=float)
-            total += p @ k**2 - (p @ k) ** 2
-        return total
-    total = np.empty(len(theta))
-    rows = max(1, CELLS // max(len(thresholds), 1))
-    for start in range(0, len(theta), rows):
-        small = np.exp(-np.abs(thresholds - theta[start : start + rows, None]))
-        total[start : start + rows] = (small / (1 + small) ** 2).sum(axis=1)
-    return total

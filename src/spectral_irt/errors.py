@@ -201,5 +201,4 @@ def printable(text: object) -> str:
     two\nlines, a bell \x07 and a color \x1b[31m
     """
     harmless = "\u00a0\u3000\u200d"  # though not printable by Python's count
-    plain = (c.isprintable() or c in harmless for c in str(text))
-    return "".join(c if ok else c.encode("unicode_escape").decode() for c, ok in zip(str(text), plain, strict=True))
+    return "".join(c if c.isprintable() or c in harmless else c.encode("unicode_escape").decode() for c in str(text))

@@ -14,12 +14,18 @@ import re
 import secrets
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spectral_irt.errors import OptionError, OutputError, listed
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full; free some space or choose another place",
@@ -131,24 +137,15 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(stop, handler or signal.SIG_DFL)
 
 
-try:
-    import fcntl
-
-    def lock_file(file: int) -> None:
-        """Lock an open file for this process alone, or fail at once; the lock ends with the file or the process."""
+def lock_file(file: int) -> None:
+    """Lock an open file for this process alone, or fail at once; the lock ends with the file or the process."""
+    if sys.platform == "win32":
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-except ImportError:  # Windows
-    import msvcrt
-
-    def lock_file(file: int) -> None:
-        """Lock an open file for this process alone, or fail at once; the lock ends with the file or the process."""
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
 
 
 BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)  # numbers of an error that means: locked
-
-
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]  # a folder may be shared by several machines
 _DRAFT = re.compile(r"\.([0-9a-f]{6})-(\d+)-[0-9a-f]{12}\.partial")
 

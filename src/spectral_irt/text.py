@@ -63,8 +63,8 @@ def within(record: Mapping[str, Any] | None, *path: str) -> Any:
     return found
 
 
-def percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:z.{digits}f}%" if math.isfinite(share) else NONE
+def percent(share: float) -> str:
+    return f"{100 * share:z.1f}%" if math.isfinite(share) else NONE
 
 
 def p_value(p: float | None) -> str:
@@ -89,6 +89,7 @@ def count_are(n: int, one: str) -> str:
 
 
 def share(part: int, whole: int, noun: str) -> str:
+    """Such as "5 of 30 items"."""
     return f"{part:,} of {count(whole, noun)}"
 
 

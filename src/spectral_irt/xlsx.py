@@ -125,10 +125,8 @@ def _writer(sheet: Any, column: str, kind: Any) -> Callable[[int, int, Any], Non
         sheet.write_string(row, k, cell)
 
     def number(row: int, k: int, cell: Any) -> None:
-        if isinstance(cell, float) and not math.isfinite(cell):
-            if cell == cell:
-                sheet.write_string(row, k, str(cell))  # inf, as in CSV
-        elif isinstance(cell, int) and abs(cell) >= EXACT:
+        rounded = isinstance(cell, int) and abs(cell) >= EXACT
+        if rounded or not math.isfinite(cell):  # inf as in CSV; no cell is NaN
             sheet.write_string(row, k, str(cell))
         else:
             sheet.write_number(row, k, cell)

@@ -14,7 +14,8 @@ import pytest
 from gold import SETS, close, of_items, said, table
 from gold import answers as answers_of
 from spectral_irt import ConditionalRasch, MarginalRasch
-from spectral_irt.calibration import form_information
+from spectral_irt.ability import form_information
+from spectral_irt.data.block import Thresholds
 from spectral_irt.inference.scores.reliability import marginal_reliability, separation
 from spectral_irt.persons import abilities, person_mean_squares, score_abilities
 
@@ -95,7 +96,7 @@ def test_information(case):
     _, answers, others, _ = case
     beta = of_items(others["psychotools_raschmodel"]["difficulty_sum0"], answers.items)
     theirs = others["test_information_at_theta"]
-    close(form_information(beta, np.array(theirs["theta"])), theirs["info"], 1e-12)
+    close(form_information(beta, np.array(theirs["theta"]), Thresholds.ones(len(beta))), theirs["info"], 1e-12)
 
 
 def test_population_of_marginal_likelihood():

@@ -20,6 +20,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Design, Mask, describe_split
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
+from spectral_irt.text import share
 
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgment, not a theorem.
@@ -104,11 +105,6 @@ class Regularization:
         have = "has" if self.alone == 1 else "have"
         alone = f"{self.alone:,} {have} no finite estimate without it"
         return f", of which {alone}" + (f"; of the others {most}" if self.moved else "")
-
-
-def share(part: int, whole: int, noun: str) -> str:
-    """Such as 5 of 30 items."""
-    return f"{part:,} of {whole:,} {noun}{'' if whole == 1 else 's'}"
 
 
 def acted(

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -322,12 +323,7 @@ def dense(block: Block, thresholds: Thresholds) -> Floats:
     return table
 
 
-def n_persons(block: Block) -> int:
-    return block.n_persons
-
-
-def n_responses(block: Block) -> int:
-    return block.n_responses
+n_persons, n_responses = attrgetter("n_persons"), attrgetter("n_responses")
 
 
 def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import BINARY, Block, Ints, Thresholds, person_chunks
-from spectral_irt.engine.memory import Budget, budget
+from spectral_irt.engine.memory import Budget, budget, give_back_freed
 from spectral_irt.errors import NAMED, DuplicateResponseError, ReadError, first_of, listed
 from spectral_irt.numerics import counting_sort
 
@@ -107,6 +107,8 @@ def pack_rows(
         ends.append(limits)
         del piece, rows
     for r, (a, b) in enumerate(pairwise(runs)):
+        if len(chunks) > 1:
+            give_back_freed()
         for k in range(a, b):
             start, stop = chunks[k]
             places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]

@@ -92,12 +92,10 @@ class Responses:
 
         `persons` are arrays with an entry for every person; each block gets its own part of them, or None of a None.
         """
-        self.right_and_wrong_only()
         return self.engine.sum(kernel, self.blocks, *args, each=self._cut(persons))
 
     def map(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Iterator[Any]:
         """`kernel(block, *own, *args)` of every block, in order."""
-        self.right_and_wrong_only()
         return self.engine.map(kernel, self.blocks, *args, each=self._cut(persons))
 
     def gather(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Any:
@@ -106,7 +104,6 @@ class Responses:
 
     def prepare(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Prepared:
         """What the kernel makes of every block, kept where the blocks are."""
-        self.right_and_wrong_only()
         return self.engine.prepare(kernel, self.blocks, *args, each=self._cut(persons))
 
     def transform(
@@ -119,7 +116,6 @@ class Responses:
     ) -> Responses:
         """Responses whose blocks are what the kernel makes of these, with the same people. With a `seed` the kernel
         gets one of its own for every block, after the values of its persons."""
-        self.right_and_wrong_only()
         each: list[Sequence[Any]] = [*self._cut(persons), *([] if seed is None else [seed.spawn(len(self.blocks))])]
         blocks = self.engine.prepare(kernel, self.blocks, *args, each=each).parts
         if items is None:
@@ -156,6 +152,8 @@ class Responses:
         return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
 
     def _cut(self, persons: Sequence[NDArray[Any] | None]) -> list[list[NDArray[Any] | None]]:
+        """Each block's own part of arrays with an entry for every person, for a kernel of right and wrong answers."""
+        self.right_and_wrong_only()
         nothing: list[NDArray[Any] | None] = [None] * len(self.blocks)
         return [nothing if one is None else [one[a:b] for a, b in pairwise(self.ends)] for one in persons]
 

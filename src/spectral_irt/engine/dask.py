@@ -312,23 +312,9 @@ def connect(where: Any) -> DaskEngine:
         return DaskEngine(where)
     if not isinstance(where, str) or not where.strip():
         raise OptionError(f"`dask` is {where!r}; it can be a distributed.Client or 'tcp://HOST:PORT'.")
-    client = _client(where)
     try:
-        engine = DaskEngine(client)
-    except BaseException:
-        client.close()
-        raise
-    engine._own = client
-    return engine
-
-
-def _client(where: str) -> Client:
-    import distributed
-    from distributed.comm import parse_address, parse_host_port
-
-    try:
-        parse_host_port(parse_address(where)[1])  # before a client is half made
-        return distributed.Client(where, timeout=ANSWERS_WITHIN, set_as_default=False)
+        distributed.comm.parse_host_port(distributed.comm.parse_address(where)[1])  # before a client is half made
+        client = distributed.Client(where, timeout=ANSWERS_WITHIN, set_as_default=False)
     except ValueError as error:
         raise OptionError(
             f"`dask` is {where!r}, which is not an address ({_said(error)}); it looks like tcp://HOST:8786."
@@ -338,3 +324,10 @@ def _client(where: str) -> Client:
             f"no Dask scheduler answers at {where} within {ANSWERS_WITHIN:.0f} seconds. Check the address, and that "
             "the scheduler runs and can be reached from here."
         ) from None
+    try:
+        engine = DaskEngine(client)
+    except BaseException:
+        client.close()
+        raise
+    engine._own = client
+    return engine

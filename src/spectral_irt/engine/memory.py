@@ -7,10 +7,12 @@ drop what is needed next.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
 import weakref
+from contextlib import suppress
 from dataclasses import is_dataclass
 from pathlib import Path
 from threading import Lock, RLock
@@ -221,6 +223,12 @@ class Spill:
             self._end += size
             self.written += size
             return np.frombuffer(self._mapped, whole.dtype, whole.size, start).reshape(whole.shape)
+
+
+def give_back_freed() -> None:
+    """Return freed memory to the system: glibc keeps what lies between arrays that stay."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def cannot_spill(folder: Path, error: OSError) -> OutputError:

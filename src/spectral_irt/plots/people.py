@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.calibration import form_information
+from spectral_irt.ability import form_information
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.plots.base import Display, items_of, on_scale
