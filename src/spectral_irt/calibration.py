@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,6 @@ from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
@@ -26,7 +25,12 @@ from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, Table, make_table
 
+if TYPE_CHECKING:
+    from spectral_irt.data.facets import FacetMeasures
+
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
+ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some
+FREE_SHAPE = "takes abilities from a distribution of free shape"
 MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
 SMALL = 25  # items up to which a calibration carries its covariance matrix: 200 bytes per item
 
@@ -187,6 +191,11 @@ class Calibration:
     def anchored(self) -> NDArray[np.bool_]:
         """Items whose difficulty was given, not estimated."""
         return np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool)))
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it was told that items were chosen by the answers."""
+        return ADAPTIVE_DESIGN in [finding.code for finding in self.findings]
 
     def positions(self, items: Sequence[Any] | None) -> Ints:
         """Positions of these items, by label; by default of every item that has a difficulty."""

@@ -5,10 +5,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import spectral_irt
+from spectral_irt import estimators, inference, plots
 
 HEAVY = {"polars", "narwhals", "pandas", "pyarrow", "sklearn", "typer", "rich", "matplotlib", "jinja2", "dask"}
 HEAVY |= {f"scipy.{name}" for name in ("stats", "optimize", "special", "linalg", "sparse.linalg", "sparse.csgraph")}
@@ -36,11 +38,12 @@ def test_nothing_heavy_is_loaded(loaded: list[set[str]], statement: str) -> None
     assert not HEAVY & ours
 
 
-def test_type_checkers_see_the_names_that_there_are() -> None:
-    tree = ast.parse(Path(spectral_irt.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", [spectral_irt, estimators, inference, plots])
+def test_type_checkers_see_the_names_that_there_are(package: Any) -> None:
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     checked = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.asname: f"{one.module}.{alias.name}" for one in checked.body for alias in one.names}  # type: ignore[attr-defined]
-    assert sorted(seen) == spectral_irt.__all__
+    assert sorted(seen) == sorted(package._HOMES)
     for name, path in seen.items():
         module, _, attribute = path.rpartition(".")
-        assert getattr(spectral_irt, name) is getattr(__import__(module, fromlist=[attribute]), attribute)
+        assert getattr(package, name) is getattr(__import__(module, fromlist=[attribute]), attribute)

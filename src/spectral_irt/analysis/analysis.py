@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from spectral_irt import inference
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.analysis.checks import TEST_ITEMS, TEST_RESPONSES, Checks, measured_parameters, run_checks
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
@@ -18,14 +19,11 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.by_name import named
-from spectral_irt.estimators.marginal import is_adaptive
-from spectral_irt.inference.dimensions.q3 import MIN_PAIRED, LocalDependence, local_dependence
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
 from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
-from spectral_irt.inference.groups.dif import MIN_PEOPLE, Differential, differential
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, ability_split, score_split
 from spectral_irt.inference.items.classical import (
@@ -37,13 +35,15 @@ from spectral_irt.inference.items.classical import (
 )
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
-from spectral_irt.inference.ranks.items import ranking_columns
+from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
     from spectral_irt.estimators.linear_fit import Explained
+    from spectral_irt.inference.dimensions.q3 import LocalDependence
+    from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.plots.all import Plots
 
 
@@ -268,7 +268,7 @@ class Analysis(AnalysisOfRatings):
     @once("conditional against marginal likelihood")
     def _quick_hausman(self, groups: Any = None) -> HausmanTest | None:
         """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
-        if is_adaptive(self.calibration):
+        if self.calibration.adaptive:
             return None
         return quick_hausman(self.responses, measured_parameters(self.calibration), groups)
 
@@ -298,7 +298,7 @@ class Analysis(AnalysisOfRatings):
         """
         how: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
         how |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
-        return differential(self.calibration, self.responses, self._labels(groups), **how)
+        return inference.differential(self.calibration, self.responses, self._labels(groups), **how)
 
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
@@ -315,7 +315,7 @@ class Analysis(AnalysisOfRatings):
         The parameters are those of `inference.dimensions.q3.local_dependence`.
         """
         how: dict[str, Any] = {"min_people": min_people, "sample": sample, "seed": seed}
-        return local_dependence(self.calibration, self.responses, **how)
+        return inference.local_dependence(self.calibration, self.responses, **how)
 
     @of_items
     @tabled
@@ -332,7 +332,7 @@ class Analysis(AnalysisOfRatings):
     @once("properties of items")
     def _explained(self, properties: Any) -> Explained:
         rating_scale = named(self.calibration.provenance.estimator)[0] == "rsm"
-        if rating_scale or is_adaptive(self.calibration) or self.weights is not None:
+        if rating_scale or self.calibration.adaptive or self.weights is not None:
             raise OptionError(
                 "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "
                 "weight."
@@ -354,7 +354,7 @@ class Analysis(AnalysisOfRatings):
 
         By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
         """
-        return ranking_columns(self.calibration, self.covariance(), by, top, seed=seed)
+        return inference.ranking_columns(self.calibration, self.covariance(), by, top, seed=seed)
 
     @of_items
     def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:
@@ -390,7 +390,7 @@ class Analysis(AnalysisOfRatings):
 
     def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
         """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
-        return affordable(self.responses, writing=writing, adaptive=is_adaptive(self.calibration), **wanted)
+        return affordable(self.responses, writing=writing, adaptive=self.calibration.adaptive, **wanted)
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""

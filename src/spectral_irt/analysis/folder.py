@@ -16,13 +16,13 @@ from spectral_irt.analysis.people import with_measures
 from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.items.distractors import has_options
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
+    from spectral_irt.inference.groups.dif import Differential
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"

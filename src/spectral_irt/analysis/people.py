@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from spectral_irt import inference
 from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
+from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.inference.groups.grouping import group_columns
-from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ranks.intervals import person_ranks
-from spectral_irt.inference.ranks.items import DENSE_ITEMS
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
-from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
 from spectral_irt.persons.align import align, align_categories
@@ -42,6 +41,7 @@ from spectral_irt.text import QUESTIONNAIRE, TEST, Words
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
     from spectral_irt.estimators.base import RaschEstimator
+    from spectral_irt.inference.scores.equating import Equating
 
 Tell = Callable[[str], None]
 
@@ -240,16 +240,16 @@ class AnalysisOfPeople:
         )
         names = (first if isinstance(first, str) else "A", second if isinstance(second, str) else "B")
         joint = self.covariance() if layout.binary else None
-        errors = known_errors(made.thresholds, made.threshold_se, joint, layout.averaging())[0]
+        errors = inference.known_errors(made.thresholds, made.threshold_se, joint, layout.averaging())[0]
         places, sizes = (layout.of_items(one), layout.of_items(other)), (layout.max_score[one], layout.max_score[other])
-        return equate_forms(made.thresholds, errors, *places, names, self.responses.frame_kind, sizes)
+        return inference.equate_forms(made.thresholds, errors, *places, names, self.responses.frame_kind, sizes)
 
     def covariance(self) -> Floats | None:
         """Covariance of the difficulties where the calibration or its estimator kept it; None otherwise."""
         if self.calibration.covariance is not None:
             return self.calibration.covariance
         form = getattr(self._estimator, "covariance", None) if self._layout.binary else None
-        few = int(np.isfinite(self.calibration.se).sum()) <= DENSE_ITEMS
+        few = int(np.isfinite(self.calibration.se).sum()) <= KEEP_COVARIANCE
         if form is None or not (few or self.calibration.provenance.se_method == "dense"):
             return None
         with suppress(OptionError):  # none was kept

@@ -24,14 +24,13 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import AnswersStayError, for_shell
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
 from spectral_irt.estimators.by_name import named
-from spectral_irt.estimators.marginal import is_adaptive
-from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.folder import Parts
+    from spectral_irt.inference.groups.dif import Differential
 
 SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
@@ -73,7 +72,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "estimator": estimator,
         "settings": dict(made.settings),
         "trait": study.trait,
-        "design": ADAPTIVE if is_adaptive(calibration) else FIXED,
+        "design": ADAPTIVE if calibration.adaptive else FIXED,
         "input": {"source": responses.source},
         "counts": {
             **counts_of(responses),

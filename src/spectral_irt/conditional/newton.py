@@ -18,17 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.prior import Prior
 from spectral_irt.conditional.binary_rows import SharedRows, evaluate
 from spectral_irt.conditional.binary_rows import prepare_people as binary_people
 from spectral_irt.conditional.given_score import padded
 from spectral_irt.conditional.information import Point, balanced, by_blocks, from_levels, passed_counts
-from spectral_irt.conditional.linear import Ridge, unidentified
 from spectral_irt.conditional.pattern_rows import ExactLikelihood, PatternRows, people_of
 from spectral_irt.conditional.series_tables import Tables
 from spectral_irt.conditional.table_rows import SERIES_ERROR, TablePoint
@@ -38,6 +36,10 @@ from spectral_irt.data.design import Mask
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.numerics import conjugate_gradients
+
+if TYPE_CHECKING:
+    from spectral_irt.chain.prior import Prior
+    from spectral_irt.conditional.linear import Ridge
 
 NEWTON = " + newton"  # what the solver's name ends with
 CLOSE = 0.04  # steps end when the next would move no threshold by more than this many standard errors ...
@@ -329,6 +331,8 @@ def newton(
     floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
     if design is not None:
         design = sparse.csr_array(design)
+        from spectral_irt.conditional.linear import unidentified
+
         levels = unidentified(design, floating, fixed) if levels is None else levels
     elif fixed is not None:
         floating = np.where(np.isin(floating, floating[fixed]), -1, floating)

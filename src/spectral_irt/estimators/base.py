@@ -28,7 +28,6 @@ from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask, check_usable
-from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError, listed, stopped
@@ -38,6 +37,7 @@ from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
+    from spectral_irt.data.facets import FacetMeasures
 
 
 Tell = Callable[[str], None]

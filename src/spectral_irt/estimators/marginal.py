@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
@@ -29,8 +29,6 @@ from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.tables import Columns
 
 E = TypeVar("E", bound=RaschEstimator)
-CODE = "adaptive_design"
-FREE_SHAPE = "takes abilities from a distribution of free shape"
 FEW = 30  # people; a mean and a standard deviation from fewer say little
 SHOWN = 12  # groups named in a sentence
 SHARED = ("threads", "threshold", "unused", "groups")  # parameters that a spectral estimator and a marginal one share
@@ -322,11 +320,6 @@ def fit_adaptive(estimator: E, marginal: type[Marginal], data: Any, **options: A
     return estimator
 
 
-def is_adaptive(calibration: Calibration) -> bool:
-    """Whether the calibration was told that items were chosen by the answers."""
-    return any(finding.code == CODE for finding in calibration.findings)
-
-
 def _adaptive_finding(grouped: bool, better: float) -> Finding:
     """What a calibration of an adaptive design says about itself; `better`: AIC of a free distribution below normal."""
     if grouped:
@@ -336,7 +329,7 @@ def _adaptive_finding(grouped: bool, better: float) -> Finding:
     else:
         shape = "takes abilities as normal (a distribution of free shape fits no better, by AIC)"
     return Finding(
-        CODE,
+        ADAPTIVE_DESIGN,
         "note",
         "Items were chosen by the answers, as was said; difficulties come from marginal maximum likelihood, which "
         f"{shape} and allows for any such choice.",

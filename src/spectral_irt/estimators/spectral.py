@@ -9,11 +9,12 @@ findings. Anchored thresholds are fixed throughout.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectral_irt import estimators
 from spectral_irt.chain.operator import weighting_named
 from spectral_irt.chain.regularization import Regularization, check_regularization, met_items, plan_regularization
 from spectral_irt.chain.stationary import Rounds
@@ -33,7 +34,6 @@ from spectral_irt.estimators.base import (
     convergence,
 )
 from spectral_irt.estimators.estimable import Kept, centered, person_weights
-from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.spectral_steps import (
     QUICK_ITEMS,
     SE_METHODS,
@@ -48,6 +48,9 @@ from spectral_irt.estimators.spectral_steps import (
     solve_chain,
     taking_part,
 )
+
+if TYPE_CHECKING:
+    from spectral_irt.estimators import LinearDesign
 
 # Parameters that estimators and `spectral_fit` have by the same name.
 SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "se", "tol")
@@ -236,7 +239,7 @@ class Spectral(RaschEstimator):
             How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
             them, and so do mean, standard deviation and reliability of the people.
         """
-        if isinstance(design, LinearDesign):
+        if not isinstance(design, str):
             return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
         check_option("design", design, DESIGNS)
         if design == ADAPTIVE:
@@ -276,7 +279,7 @@ class Spectral(RaschEstimator):
             raise OptionError(f"a linear design, as of raters, is fitted by conditional likelihood; leave out {names}.")
         scale = {"scale": True, "groups": given["groups"]} if "groups" in given else {}
         options = {name: given[name] for name in ("regularization", "se") if name in given}
-        return linear_fit(responses, design or LinearDesign(), weights=each, tell=tell, **scale, **options)
+        return linear_fit(responses, design or estimators.LinearDesign(), weights=each, tell=tell, **scale, **options)
 
     def _of_thresholds(self, responses: Responses, tell: Tell, anchors: Any, weights: Floats | None) -> Estimate:
         """Without a linear design: each threshold by itself, perhaps beside anchors."""

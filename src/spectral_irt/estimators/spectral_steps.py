@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt.chain.operator import PERSONS, ItemChain
-from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior, fading_of_both
 from spectral_irt.chain.regularization import (
     AMPLE_INFORMATION,
     FEW_ANSWERS,
@@ -35,6 +34,9 @@ from spectral_irt.data.same_items import SharedSets
 from spectral_irt.errors import LARGEST_COMPONENT, first_of, listed
 from spectral_irt.estimators.base import WEAK_LINKS, Estimate, Tell, convergence, with_missing
 from spectral_irt.estimators.estimable import DENSE_ITEMS, centered, weights_finding
+
+if TYPE_CHECKING:
+    from spectral_irt.chain.prior import Prior
 
 SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "information", "none")
 QUICK_ITEMS = 1000  # thresholds below which the dense sandwich costs next to nothing
@@ -196,6 +198,8 @@ def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regul
     parts = np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind == "none":
         return None, parts, plan
+    from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior, fading_of_both
+
     fixed = np.zeros(len(tied), dtype=bool) if fit.known is None else fit.known.fixed[fit.mask]
     tied = tied | fixed
     location, offsets = np.ones(rest.n_items), np.zeros(0) if layout.binary else np.ones(layout.n_entries)

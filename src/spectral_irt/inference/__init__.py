@@ -1,1 +1,32 @@
-"""Does the model hold, how sure are the results, and what follows from them: free functions; see `Analysis`."""
+"""Does the model hold, how sure are the results, and what follows from them: free functions; see `Analysis`.
+
+What most analyses do without is loaded when it is first asked for, as `inference.differential`."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spectral_irt.inference.dimensions.q3 import local_dependence as local_dependence
+    from spectral_irt.inference.groups.dif import Differential as Differential
+    from spectral_irt.inference.groups.dif import differential as differential
+    from spectral_irt.inference.items.slopes import slope_model as slope_model
+    from spectral_irt.inference.joint_errors import JointErrors as JointErrors
+    from spectral_irt.inference.joint_errors import known_errors as known_errors
+    from spectral_irt.inference.ranks.items import ranking_columns as ranking_columns
+    from spectral_irt.inference.scores.equating import equate_forms as equate_forms
+else:
+    _HOMES = {
+        "local_dependence": "dimensions.q3",
+        "Differential": "groups.dif",
+        "differential": "groups.dif",
+        "slope_model": "items.slopes",
+        "JointErrors": "joint_errors",
+        "known_errors": "joint_errors",
+        "ranking_columns": "ranks.items",
+        "equate_forms": "scores.equating",
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -6,25 +6,27 @@ combinations of both, and a level is the sum of its combinations.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt import estimators
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
-from spectral_irt.data.facets import Facets
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.fit.mean_squares import _item_sums
 from spectral_irt.inference.results import holm, two_sided
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from spectral_irt.data.facets import Facets
 
 ERRATIC = 1.5  # infit beyond which a rater is erratic
 FLAT, STEEP = 0.7, 1.3  # slopes beyond which ratings crowd in the middle, or at the ends
@@ -112,7 +114,7 @@ def interactions(
     """
     facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
-    design = LinearDesign().of(responses)
+    design = estimators.LinearDesign().of(responses)
     a = design.matrix
     point = Likelihood(responses, beta, fine=True).at(beta)
     matrix = point.of_parameters(a)

@@ -21,6 +21,9 @@ TOGETHER = 0.05  # chance of any alarm of these when the model holds
 # Misfitting items; items harder for the less able than for the more able; dependent items; a second dimension; people.
 CHECKS = 5
 EACH = TOGETHER / CHECKS  # Bonferroni: the checks are not independent, and this holds whatever ties them
+MIN_PEOPLE = 30  # informative people of a group: with fewer, standard errors of half a logit and more say nothing
+MIN_PAIRED = 30  # who answered both items of a pair: with fewer, a correlation of 0.35 is chance
+EXCESS = 0.2  # Q3 above the average that is usually taken for dependence (Christensen et al. 2017)
 
 
 def first_few(parts: Sequence[str], what: str = "") -> str:

@@ -11,8 +11,8 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.folder import affordable
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.dimensions.q3 import EXCESS, LocalDependence
 from spectral_irt.inference.fit.item_fit import MATERIAL
+from spectral_irt.inference.results import EXCESS
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.labels import NAMED, all_shown, as_is, interval_rows, name_points, shown
 from spectral_irt.plots.style import BLUE, GRAY, GREEN, INK, PALE, RED, SMALL, cloud, dress, note, room_for, rows_height
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.analysis import Analysis
+    from spectral_irt.inference.dimensions.q3 import LocalDependence
 
 LOOKS = {"underfit": (RED, "^", "underfit: noisier than the model"), "overfit": (GREEN, "v", "overfit: steeper")}
 OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.bank.bank import calibration_of
-from spectral_irt.bank.linking import Link, link
 from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import Labels
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.analysis import Analysis
+    from spectral_irt.bank.linking import Link
 
 OUTER = 0.002  # share of the ends of intervals that may lie beyond the picture, on each side
 LINES = 2_000  # intervals that are drawn; of more items, so many at equal distances
@@ -195,6 +194,9 @@ class Agreement(Display):
     @classmethod
     def of(cls, study: Analysis, other: Any, method: str = "robust") -> Agreement:
         second = getattr(other, "calibration", None)
+        from spectral_irt.bank.bank import calibration_of
+        from spectral_irt.bank.linking import link
+
         found = link(study.calibration, calibration_of(other) if second is None else second, method)
         return cls.about(study, link=found)
 

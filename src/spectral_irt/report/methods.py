@@ -11,11 +11,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from spectral_irt.analysis.summary import LIKELIHOOD
+from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE
 from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, METHODS, MODELS, ORDERED, Method, Named
-from spectral_irt.estimators.marginal import CODE as ADAPTIVE_CODE
-from spectral_irt.estimators.marginal import FREE_SHAPE
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
 from spectral_irt.report.fit import groupings
 from spectral_irt.text import TEST, Words, count, number, within
@@ -117,7 +116,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     first += words(f", with {count(anchored, 'item')} anchored at known difficulties") if anchored else ""
     sentences = [first + "."]
     if record.get("design") == "adaptive":
-        said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_CODE)
+        said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_DESIGN)
         shape = "came from a distribution of free shape" if words(FREE_SHAPE) in said else "were taken as normal"
         shape += " in each group" if "in each group" in said else ""
         sentences.append(

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt import inference
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -31,7 +32,6 @@ from spectral_irt.engine import Prepared
 from spectral_irt.engine.base import one_blas_thread
 from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_sums
-from spectral_irt.inference.items.slopes import slope_model
 from spectral_irt.inference.results import EACH, first_few, quantile, upper
 from spectral_irt.text import count, p_value
 
@@ -160,7 +160,7 @@ def dimensionality(calibration: Calibration, responses: Responses) -> Dimensiona
     found = _tested(answers, parts, halves, EACH, sampled)
     if found is None or (found.contrast_p >= EACH and not found.dependent):
         return found
-    model = slope_model(answers)
+    model = inference.slope_model(answers)
     number = int(np.clip(WORK / (answers.n_persons * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
     seeds = np.random.SeedSequence([0, 3]).spawn(number)
     drawn = [pair_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]

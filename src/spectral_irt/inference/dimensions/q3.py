@@ -20,7 +20,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.results import upper
+from spectral_irt.inference.results import EXCESS, MIN_PAIRED, upper
 from spectral_irt.numerics import csr, generator
 from spectral_irt.persons.abilities import abilities, answers_with_difficulty, checked
 from spectral_irt.persons.residuals import CERTAIN, LEAST, answers_at, probabilities
@@ -29,11 +29,9 @@ from spectral_irt.tables import Columns, Table, make_table
 ITEMS = 1_000  # whose pairs are looked at: six matrices of 8 MB on the way; of more, those answered most often
 CELLS = 4_000_000  # of a dense piece on the way
 DENSE = 0.1  # share of answered cells from which dense products are faster
-MIN_PAIRED = 30  # who answered both items of a pair: with fewer, a correlation of 0.35 is chance
 FEWEST = 10  # below, a correlation of 0.6 is chance
 LEVEL = 0.05  # of the column `dependent`
 COMPONENTS = 5  # that are reported
-EXCESS = 0.2  # Q3 above the average that is usually taken for dependence (Christensen et al. 2017)
 CLOSE = 1 - 1e-12  # to 1, where atanh ends
 
 

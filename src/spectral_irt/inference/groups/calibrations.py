@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt import estimators, inference
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.errors import free_inverse
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
@@ -25,12 +26,9 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import components, estimable
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
-from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.estimable import centered, scalable
-from spectral_irt.estimators.linear_design import ITEMS, LinearDesign
 from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
 from spectral_irt.inference.groups.grouping import Split
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.text import count, count_are
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
@@ -38,7 +36,11 @@ NEWTON_STEPS = 100
 EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), by series
 SETTLED = 1e-9  # largest derivative of the exact log-likelihood
 
-Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
+if TYPE_CHECKING:
+    from spectral_irt.estimators import ConditionalRasch
+    from spectral_irt.inference import JointErrors
+
+Comparable: TypeAlias = "ConditionalRasch | SpectralRasch"  # estimators with a covariance matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +91,8 @@ class GroupCalibrations:
     def errors(self, group: int) -> JointErrors:
         """Of the difficulties in one group."""
         if self.covariances:
-            return JointErrors.dense(self.location_covariances[group])
-        return JointErrors.after_centering(self.se[group])
+            return inference.JointErrors.dense(self.location_covariances[group])
+        return inference.JointErrors.after_centering(self.se[group])
 
     def centered_on(self, anchors: NDArray[np.bool_]) -> GroupCalibrations:
         """Difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
@@ -135,7 +137,7 @@ class GroupModel:
     whatever they cost, and the log-likelihood with them.
     """
 
-    estimator: Comparable = field(default_factory=ConditionalRasch)
+    estimator: Comparable = field(default_factory=lambda: estimators.ConditionalRasch())
     scales: Mapping[Any, Any] | None = None
     shape: Floats | None = None
     exact: bool = False
@@ -150,7 +152,7 @@ class GroupModel:
         if layout.binary or (self.scales is None and self.shape is None):
             return None
         if self.scales is not None:
-            made = LinearDesign(ITEMS).of(responses, scale=True, groups=self.scales)
+            made = estimators.LinearDesign("items").of(responses, scale=True, groups=self.scales)
             return np.asarray(made.matrix.toarray())
         return (layout.item[:, None] == np.arange(layout.n_items)).astype(float)
 
@@ -180,9 +182,9 @@ def estimator_like(calibration: Calibration) -> Comparable:
     the spectral estimator."""
     made = calibration.provenance
     if made.estimator == "ConditionalRasch":
-        return ConditionalRasch(**{**made.settings, "se": "information"})
+        return estimators.ConditionalRasch(**{**made.settings, "se": "information"})
     if not calibration.layout.binary or made.estimator.startswith("Conditional"):
-        return ConditionalRasch()
+        return estimators.ConditionalRasch()
     return SpectralRasch(regularization=0)
 
 

@@ -28,7 +28,6 @@ from spectral_irt.data.block import Floats, Ints, Thresholds, n_persons
 from spectral_irt.data.labels import by_label
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
-from spectral_irt.estimators.marginal import is_adaptive
 from spectral_irt.estimators.marginal_fit import free_population, marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Population, marginal_scores, people_by_group
 from spectral_irt.inference.groups.calibrations import location_covariance, model_like
@@ -77,7 +76,7 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
     code, n = np.where(tells, np.searchsorted(occupied, code), 0), len(occupied)
     beta, design = calibration.thresholds[place], model_like(calibration).design(some)
     if calibration.provenance.estimator.startswith("Marginal"):
-        found = _marginal(some, beta, code, groups, is_adaptive(calibration), design)
+        found = _marginal(some, beta, code, groups, calibration.adaptive, design)
     else:
         found = _conditional(some, beta, code, design)
     # Items that rest on the prior take part in the mean that is zero, and what is not known of them shifts the others.

@@ -32,7 +32,7 @@ from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
 from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.items.slopes import slope_shifts
-from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, holm, two_sided
+from spectral_irt.inference.results import MIN_PEOPLE, benjamini_hochberg, chi2_tail, first_few, holm, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, p_value
@@ -40,7 +40,6 @@ from spectral_irt.text import count, p_value
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
 SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
 Z95_ONE_SIDED = 1.6448536269514722
-MIN_PEOPLE = 30  # informative people: with fewer, standard errors of half a logit and more say nothing
 FEWEST_ANCHORS = 0.25  # of the items
 MOST = 0.4  # share of items that may differ, for the others to say where zero is
 APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt import estimators
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
@@ -32,7 +33,6 @@ from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import DesignError, check_option, listed
-from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds
 from spectral_irt.inference.groups.calibrations import (
     EXACT_WORK,
     GroupCalibrations,
@@ -242,9 +242,9 @@ def andersen(
 def _together(data: Responses, model: GroupModel) -> tuple[Floats, float]:
     """The thresholds of all people together, and their conditional log-likelihood."""
     if data.thresholds.binary:
-        fit = ConditionalRasch(se="none").fit(data)
+        fit = estimators.ConditionalRasch(se="none").fit(data)
         return fit.difficulty_, fit.loglik_
-    found = conditional_thresholds(data, model.design(data), se="none")
+    found = estimators.conditional_thresholds(data, model.design(data), se="none")
     return found.thresholds, found.loglik
 
 
