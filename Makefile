@@ -6,8 +6,9 @@ LOWEST := .venv-lowest
 # Nothing is said about an installation that succeeds; one that fails says why, all of it, and ends the target.
 quietly = @log=$$(mktemp) && { $(1) >$$log 2>&1 || { cat $$log >&2; rm -f $$log; exit 1; }; } && rm -f $$log
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
-# Each test worker computes on one core; BLAS threads of several would only wait for each other.
-WORKERS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# Each test worker computes on one core; BLAS threads of several would only wait for each other. The hundreds of commands
+# that tests start find compiled modules, whatever the shell says about writing them.
+WORKERS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := -m pytest -n auto --dist worksteal -q
 
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
