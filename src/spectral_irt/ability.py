@@ -120,36 +120,24 @@ def answer_moments(theta: Floats, items: NDArray[np.generic], cumulated: Floats)
 
 def log_likelihood(rows: Rows, layout: Thresholds, beta: Floats) -> Callable[[Floats], Floats]:
     """Logarithm of the likelihood of each person, but for a constant, as a function of abilities."""
-    first = rows.indptr[:-1]
-    if not layout.binary:
-        passed = np.ascontiguousarray(layout.cumulated(beta)[rows.items].T)
-        k, weight = np.arange(len(passed), dtype=float), np.exp(-passed)
-        reach = float(np.max(np.abs(passed), initial=0.0, where=np.isfinite(passed)))
+    first, passed = rows.indptr[:-1], np.ascontiguousarray(layout.cumulated(beta)[rows.items].T)
+    k, weight = np.arange(len(passed), dtype=float), np.exp(-passed)
+    reach = float(np.max(np.abs(passed), initial=0.0, where=np.isfinite(passed)))
 
-        def of_categories(theta: Floats) -> Floats:
-            if k[-1] * float(np.abs(theta).max(initial=0.0)) + reach < FAR:  # sum_k weight_k e^(k theta), by Horner
-                odds, total = np.repeat(np.exp(theta), rows.counts), weight[-1].copy()
-                for each in weight[-2::-1]:
-                    total *= odds
-                    total += each
-                return rows.scores * theta - np.add.reduceat(np.log(total, out=total), first)
-            x = k[:, None] * np.repeat(theta, rows.counts) - passed
-            top = x.max(axis=0)
-            x -= top
-            np.exp(x, out=x)
-            return rows.scores * theta - np.add.reduceat(top + np.log(x.sum(axis=0)), first)
+    def at(theta: Floats) -> Floats:
+        if k[-1] * float(np.abs(theta).max(initial=0.0)) + reach < FAR:  # sum_k weight_k e^(k theta), by Horner
+            odds, total = np.repeat(np.exp(theta), rows.counts), weight[-1].copy()
+            for each in weight[-2::-1]:
+                total *= odds
+                total += each
+            return rows.scores * theta - np.add.reduceat(np.log(total, out=total), first)
+        x = k[:, None] * np.repeat(theta, rows.counts) - passed
+        top = x.max(axis=0)
+        x -= top
+        np.exp(x, out=x)
+        return rows.scores * theta - np.add.reduceat(top + np.log(x.sum(axis=0)), first)
 
-        return of_categories
-    ease, odds, bounds = np.exp(-beta), np.empty(len(rows.items)), rows.indptr.astype(np.int32)
-
-    def of_two(theta: Floats) -> Floats:
-        with np.errstate(over="ignore"):
-            fill_scaled(bounds, rows.items, np.exp(theta), ease, odds)
-        np.add(odds, 1, out=odds)
-        np.log(odds, out=odds)
-        return rows.scores * theta - np.add.reduceat(odds, first)
-
-    return of_two
+    return at
 
 
 def solve(

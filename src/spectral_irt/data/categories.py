@@ -3,7 +3,7 @@ before they were scored: the options that were chosen with an answer key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import SUSPECTS, Labels, positions, spellings
 from spectral_irt.errors import OptionError, ResponseValueError, listed
+from spectral_irt.text import count, count_are
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,10 +123,11 @@ def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labe
     highest = np.where(answered, width - 1 - used[:, ::-1].argmax(axis=1), 0)
     gaps = answered & ((lowest > 0) | (n_used < highest + 1)) & ~((n_used == 1) & (highest <= 1))
     without = list(dict.fromkeys(names[gaps].tolist()))
+    who = f"{count(len(without), 'item')} {'has' if len(without) == 1 else 'have'}"
     if gaps.any() and scoring.unused == "error":
         k = int(np.flatnonzero(gaps)[0])
         raise ResponseValueError(
-            f"{source}: {_items(without)} categories that nobody used: {listed(without)} (the first was answered "
+            f"{source}: {who} categories that nobody used: {listed(without)} (the first was answered "
             f"{listed(np.flatnonzero(used[k]).tolist())}). Number the categories from 0 without gaps, or say "
             "`unused='collapse'`."
         )
@@ -134,7 +136,7 @@ def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labe
         said, of = f"The lowest category is {low}; it counts as 0, the next as 1, and so on.", dict.fromkeys(names)
         found = (Finding("categories_shifted", "note", said, "Scores are counted from 0.", tuple(of)),)
     elif gaps.any():
-        said = f"{_items(without)} categories that nobody used: {listed(without)}. The others are renumbered."
+        said = f"{who} categories that nobody used: {listed(without)}. The others are renumbered."
         remedy = "A threshold without answers on both sides cannot be estimated; check the categories of these items."
         found = (Finding("categories_collapsed", "warning", said, remedy, tuple(without)),)
     rank = np.cumsum(used, axis=1) - 1
@@ -168,10 +170,6 @@ def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[N
     wide[place] = np.take_along_axis(wide, value, axis=1)[place]
     wide[place, low + high + 1 :] = False
     return wide, value, low + high
-
-
-def _items(chosen: Sequence[Any]) -> str:
-    return f"{len(chosen):,} item{' has' if len(chosen) == 1 else 's have'}"
 
 
 def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
@@ -263,18 +261,17 @@ class OptionCoder:
         found = []
         if alike:
             meant = listed([folded[text.casefold()] for text in alike])
-            number, answers = self._answers(alike)
+            number = self._times(alike)
             how = f"except for upper or lower case: {listed(alike)} instead of {meant}"
-            said = f"{answers} in the key {how}. That counts as wrong."
+            said = f"{count_are(number, 'answer')} in the key {how}. That counts as wrong."
             remedy = "If these are the same options, write them alike, in the answers or in the key."
             found.append(Finding("spelled_unlike_key", "warning", said, remedy, number=number))
         if codes:
-            number, answers = self._answers(codes)
-            said = f"{answers} {listed(codes)}, which is right for no item. That counts as wrong."
+            number = self._times(codes)
+            said = f"{count_are(number, 'answer')} {listed(codes)}, which is right for no item. That counts as wrong."
             remedy = f"If it means 'not answered', say `missing={codes[0] if len(codes) == 1 else codes!r}`."
             found.append(Finding("options_like_codes", "warning", said, remedy, number=number))
         return tuple(found)
 
-    def _answers(self, texts: list[str]) -> tuple[int, str]:
-        n = int(sum(self._counts[self._code[text]] for text in texts))
-        return n, "1 answer is" if n == 1 else f"{n:,} answers are"
+    def _times(self, texts: list[str]) -> int:
+        return int(sum(self._counts[self._code[text]] for text in texts))

@@ -258,9 +258,8 @@ class Scoring:
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
     checked = {}
     for item, given in key.items():
-        answers = given if isinstance(given, Mapping) else dict.fromkeys(str(given).split("|"), 1)
-        if not isinstance(given, Mapping | str):
-            answers = {given: 1}
+        right = given.split("|") if isinstance(given, str) else [given]
+        answers = given if isinstance(given, Mapping) else dict.fromkeys(right, 1)
         options = dict(zip(spellings(answers), answers.values(), strict=True))
         scores = {text: score_of(score, item) for text, score in options.items() if text not in NOT_ANSWERED}
         if scores:

@@ -114,8 +114,7 @@ class ValueCheck:
                 raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
 
     def check_scored(self, responses: Responses) -> None:
-        """`check_key`; and raise when no answer at all agrees with the right ones: they are spelled differently."""
-        self.check_key(responses.items)
+        """Raise when no answer at all agrees with the right ones: they are spelled differently."""
         if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
             return
         if self.scoring.correct is not None:

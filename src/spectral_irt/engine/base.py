@@ -150,11 +150,11 @@ _held = Lock()  # by whoever has set the limit, until it is undone
 
 
 @lru_cache(maxsize=2)
-def _libraries(with_scipy: bool) -> list[Any]:
+def _libraries(with_scipy: bool) -> Any:
     """The matrix libraries of this process; looked up anew once scipy has brought its own."""
     from threadpoolctl import ThreadpoolController  # here, so that importing the package does not pay for it
 
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    return ThreadpoolController().select(user_api="blas")
 
 
 @contextmanager
@@ -164,20 +164,11 @@ def one_blas_thread() -> Iterator[None]:
     if not _held.acquire(blocking=False):
         yield
         return
-    before: list[tuple[Any, int]] = []
     try:
-        before = [(one, one.get_num_threads()) for one in _libraries("scipy.linalg" in sys.modules)]
-        for library, _ in before:
-            library.set_num_threads(1)
-        yield
+        with _libraries("scipy.linalg" in sys.modules).limit(limits=1):
+            yield
     finally:
-        for library, threads in before:
-            library.set_num_threads(threads)
         _held.release()
-
-
-def available_processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalEngine(Engine):
@@ -187,7 +178,8 @@ class LocalEngine(Engine):
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise OptionError(f"`threads` is {threads}; it must be at least 1.")
-        self.threads = threads or available_processors()
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self.threads = threads or available or 1
         self._pool: ThreadPoolExecutor | None = None
 
     def keep(self, part: Any) -> Any:

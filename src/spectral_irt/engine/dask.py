@@ -149,10 +149,7 @@ class DaskEngine(Engine):
     def hold(self, parts: Iterable[Any]) -> Prepared:
         """Parts that were made here, sent to the workers; the scheduler keeps them too, for a worker that dies."""
         parts = tuple(parts)
-        shards = [source for source, _ in self._shards(parts)]
-        if any(isinstance(source, Shard) for source in shards):
-            return self._prepared(self.submit_all(identity, shards), parts)
-        return Prepared(parts, self)
+        return self._prepared(self.submit_all(identity, [shard for shard, _ in self._shards(parts)]), parts)
 
     def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(self.map(identity, parts))

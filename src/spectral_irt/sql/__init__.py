@@ -23,8 +23,7 @@ def responses_in_database(
     """Responses that stay in the database: sums over people are done there, for as long as this lasts."""
     try:
         from spectral_irt.sql.connection import connect
-        from spectral_irt.sql.engine import DatabaseEngine
-        from spectral_irt.sql.table import coded, find_table
+        from spectral_irt.sql.engine import DatabaseEngine, coded, find_table
     except ImportError as error:
         raise needed(error) from error
     tell = progress or (lambda text: None)
