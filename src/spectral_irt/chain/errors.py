@@ -108,18 +108,15 @@ def contributions(part: Part, pi: Floats, thresholds: Thresholds) -> tuple[spars
 
     w_l S_l a_li and -w_l Z_l a_li pi_i, without the item's own threshold in S_l and Z_l.
     """
-    n, m = part.right.shape
+    m = len(pi)
     won, lost = part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(m))
     halves = []
     for half, total, side in ((part.wrong, won, -1), (part.right, lost, 1)):
-        here, value = half.indices, np.repeat(total, np.diff(half.indptr))
+        here, counts = half.indices, np.diff(half.indptr)
+        value = np.repeat(total, counts)
         if not thresholds.binary:
-            person = np.repeat(np.arange(n, dtype=np.int32), np.diff(half.indptr))
-            below = thresholds.below[here] if side < 0 else np.append(thresholds.below, False)[1:][here]
-            beside = np.flatnonzero(below)
-            who, which = person[beside], here[beside] + side
-            own = part.factor(who, which) * part.weight[who]
-            value[beside] -= own * pi[which] if side < 0 else own
+            own = part.beside(half, side, thresholds) * np.repeat(part.weight, counts)
+            value -= own * pi[here - 1] if side < 0 else own
         value *= half.data
         if side > 0:
             value *= -pi.take(here)
@@ -143,9 +140,8 @@ def spread_of_persons(
         squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
         cross += half.T @ common
     if not thresholds.binary:
-        inside, person, here = part.inside(thresholds)  # who failed c next has passed c - 1 last
-        lost = part.weight * (part.wrong @ np.ones(len(pi)))
-        others = lost[person] - part.weight[person] * part.wrong.data[inside]
-        one = -part.factor(person, here - 1) * pi[here - 1] * others
-        beside += np.bincount(here, weights=halves[0].data[inside] * one, minlength=len(pi))
+        wrong, counts = part.wrong, np.diff(part.wrong.indptr)  # who failed c next has passed c - 1 last
+        others = np.repeat(wrong @ np.ones(len(pi)), counts) - wrong.data
+        one = -part.beside(wrong, -1, thresholds) * pi[wrong.indices - 1] * np.repeat(part.weight, counts) * others
+        beside += np.bincount(wrong.indices, weights=halves[0].data * one, minlength=len(pi))
     return squares, cross, np.array(common @ common), beside

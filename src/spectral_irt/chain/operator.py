@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.data import Responses
@@ -252,25 +251,15 @@ class Part:
         weight, inverse_t = weighting.fill(self.block, beta, (self.right, self.wrong), thresholds)
         return replace(self, weight=weight, inverse_t=inverse_t, at=np.exp(beta))
 
-    def factor(self, person: Any, threshold: Any) -> Floats:
-        """a of a threshold for a person, as those of the entries are."""
-        if self.inverse_t is None:
-            return np.ones(len(threshold))
-        odds = self.at.take(threshold)
-        odds *= self.inverse_t.take(person)
-        odds += 1
-        return np.reciprocal(odds, out=odds)
-
-    def inside(self, thresholds: Thresholds) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Entries failed next whose item also has one passed last: where, whose, which threshold. Made once."""
-        key = ("inside", thresholds.n_entries)
-        found: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = self.block._cache.get(key)
-        if found is None:
-            wrong = self.wrong
-            where = np.flatnonzero(thresholds.below[wrong.indices])
-            person = np.repeat(np.arange(wrong.shape[0], dtype=np.int32), np.diff(wrong.indptr))[where]
-            found = self.block.remember(key, (where, person, wrong.indices[where]))
-        return found
+    def beside(self, half: sparse.csr_array, side: int, thresholds: Thresholds) -> Floats:
+        """a of the threshold before each entry (`side` -1) or after it (1), same person; 0 if it is of another item."""
+        same = thresholds.below if side < 0 else np.append(thresholds.below[1:], False)
+        values = same[half.indices].astype(np.float64)
+        if self.inverse_t is not None:
+            odds = np.empty(half.nnz)
+            fill_scaled(half.indptr, half.indices, self.inverse_t, np.roll(self.at, -side), odds)
+            values /= odds + 1
+        return values
 
     @classmethod
     def of_sets(cls, shared: SharedSets) -> Part:
@@ -303,13 +292,12 @@ def pair_rates(part: Part) -> Floats:
 
 
 def same_item(part: Part, thresholds: Thresholds) -> Floats:
-    """Rates from each threshold's lower neighbor of the same item."""
-    where, person, threshold = part.inside(thresholds)
-    values = part.weight.take(person)
-    if part.inverse_t is not None:
-        values *= part.wrong.data.take(where)
-        values *= part.factor(person, threshold - 1)
-    return np.bincount(threshold, weights=values, minlength=thresholds.n_entries).astype(np.float64)
+    """Rates from each threshold's lower neighbor of the same item: who failed c next has passed c - 1 last."""
+    wrong = part.wrong
+    if part.inverse_t is None:
+        return thresholds.below * onto_items(wrong, part.weight)
+    values = part.beside(wrong, -1, thresholds) * wrong.data
+    return onto_items(csr(wrong.indptr, wrong.indices, values, thresholds.n_entries), part.weight)
 
 
 class ItemChain:

@@ -258,15 +258,20 @@ def matched_factors(variance: Floats, counts: Ints) -> Floats:
 
 def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
     """How many people without an extreme score passed each threshold: those at or above its category."""
-    return responses.entries.sum(_passed, responses.thresholds, persons=(weights,))
-
-
-def _passed(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
-    rows = rows_of(block, layout)
-    right, _ = block.halves(layout.n_entries)
-    at = right.T @ (rows.informative * (1.0 if weight is None else weight))  # passed this one last
-    if layout.binary:
-        return at
-    total = np.cumsum(at[::-1])[::-1]
+    layout = responses.thresholds
+    last = responses.entries.sum(_passed_last, layout, persons=(weights,))
+    if weights is None:
+        last = responses.category_counts[layout.item, layout.level] - last
+    total = np.cumsum(last[::-1])[::-1]
     after = np.append(total, 0.0)[layout.first + layout.max_score]  # what belongs to later items
-    return total - after[layout.item]
+    return last if layout.binary else total - after[layout.item]
+
+
+def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
+    """Sums of weights for each threshold that is the last one passed; without weights, of people with extreme scores,
+    who are few."""
+    informative = rows_of(block, layout).informative
+    if weight is not None:
+        return onto_items(block.halves(layout.n_entries)[0], informative * weight)
+    few = block.take(np.flatnonzero(~informative))
+    return np.bincount(few.items[few.right()], minlength=layout.n_entries).astype(np.float64)

@@ -22,7 +22,7 @@ Kolassa (2006), Series Approximation Methods in Statistics, ch. 3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import comb, factorial
@@ -55,7 +55,7 @@ class Tables:
     layout: Thresholds
     grid: Floats
     order: int
-    tails: list[Floats]
+    tails: Floats
     moments: Floats
     factor: Floats
 
@@ -64,7 +64,7 @@ class Tables:
         width, m = layout.widest, layout.n_items
         cumulated = np.ascontiguousarray(layout.cumulated(beta).T)[:, None, :]  # categories x abilities x items
         k = np.arange(width + 1, dtype=float)[:, None, None]
-        tails = [np.empty((width, len(grid) * m)) for _ in range(order + 1)]
+        tails = np.empty((order + 1, width, len(grid) * m))  # in one piece: many small ones cost the system more
         moments = np.empty((order + 3, len(grid) * m), dtype=precision)
         some = max(CACHED // max(m, 1), 1)
         for start in range(0, len(grid), some):
@@ -73,9 +73,7 @@ class Tables:
             np.exp(p, out=p)
             p /= p.sum(axis=0)
             span = slice(start * m, start * m + p.shape[1])
-            found, moments[:, span] = derivatives(p, order)
-            for tail, one in zip(tails, found, strict=True):
-                tail[:, span] = one
+            moments[:, span] = derivatives(p, order, tails[:, :, span])
         return cls(layout, grid, order, tails, moments, tails[min(1, order)])
 
     def scaled(self, by: Floats) -> Tables:
@@ -87,12 +85,11 @@ class Tables:
     def apart(self) -> float:
         return float(self.grid[1] - self.grid[0])
 
-    def pairs(self, left: Floats, right: Floats) -> Floats:
-        """Items x levels x levels: sums over abilities of left_k right_k', levels x cells each."""
-        left, right = (one.reshape(self.layout.widest, len(self.grid), -1) for one in (left, right))
-        return left.transpose(2, 0, 1) @ right.transpose(2, 1, 0)
+    def pairs(self, left: Iterable[Floats], right: Callable[[int], Iterable[Floats]]) -> Floats:
+        """Items x levels x levels: for each k, `levels` of these tables with the cells that `right` has for k."""
+        return np.stack([self.levels(left, right(k)).T for k in range(self.layout.widest)], axis=-1)
 
-    def levels(self, tables: Sequence[Floats], collected: Any) -> Floats:
+    def levels(self, tables: Iterable[Floats], collected: Any) -> Floats:
         """Levels x items: sums over abilities and r of tables_r times what was collected, r x cells."""
         shape = (len(self.grid), self.layout.n_items)
         total = np.zeros((self.layout.widest, shape[1]))
@@ -100,7 +97,7 @@ class Tables:
             total += np.einsum("kgi,gi->ki", table.reshape(-1, *shape), values.reshape(shape))
         return total
 
-    def contract(self, tables: Sequence[Floats], collected: Any) -> Floats:
+    def contract(self, tables: Iterable[Floats], collected: Any) -> Floats:
         """`levels` as a number for each threshold."""
         return self.levels(tables, collected)[self.layout.level - 1, self.layout.item]
 
@@ -120,8 +117,8 @@ class Tables:
         return cells
 
 
-def derivatives(p: Floats, order: int) -> tuple[list[Floats], Floats]:
-    """`tails` and `moments` of `Tables`, from the probabilities of the categories in every cell."""
+def derivatives(p: Floats, order: int, tails: Floats) -> Floats:
+    """`moments` of `Tables`, from the probabilities of the categories in every cell; `tails` are written."""
     k = np.arange(len(p), dtype=float)
     moments = np.empty((order + 3, p.shape[1]))
     moments[0] = k @ p
@@ -135,11 +132,11 @@ def derivatives(p: Floats, order: int) -> tuple[list[Floats], Floats]:
         found.append(new)
         moments[r] = k @ new
     moments[order + 2] = moments[1] ** 2
-    tails = [one[1:].copy() for one in found[: order + 1]]
-    for tail in tails:
-        for level in range(len(tail) - 2, -1, -1):
-            tail[level] += tail[level + 1]
-    return tails, moments
+    for tail, one in zip(tails, found, strict=False):
+        tail[-1] = one[-1]
+        for level in range(len(tail) - 1, 0, -1):
+            np.add(one[level], tail[level], out=tail[level - 1])
+    return moments
 
 
 def passed_by_series(p: Floats, scores: Ints) -> Floats:
@@ -148,7 +145,8 @@ def passed_by_series(p: Floats, scores: Ints) -> Floats:
     For people whose items hardly anybody else met, so that tables would be larger than the answers.
     """
     categories, n, people = p.shape
-    tails, moments = derivatives(p.reshape(categories, -1), ORDER)
+    tails = np.empty((ORDER + 1, categories - 1, n * people))
+    moments = derivatives(p.reshape(categories, -1), ORDER, tails)
     cumulants = moments.reshape(-1, n, people).sum(axis=1)
     u = weights(scores - cumulants[0], cumulants[1:-1], APART)
     total = np.zeros((categories - 1, n, people))

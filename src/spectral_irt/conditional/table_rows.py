@@ -7,6 +7,7 @@ items and total score once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,7 +120,7 @@ class TableRows(PeopleRows):
         own = self._levels([tables.factor], self.factor[None])
         return own.with_more(self.exact.factors()) if self.exact else own
 
-    def _levels(self, tables: list[Floats], by: Floats) -> Levels:
+    def _levels(self, tables: Iterable[Floats], by: Floats) -> Levels:
         """sum over r of by_r tables_r, people x thresholds."""
         total = np.zeros((self.layout.widest, len(self.cells)))
         for table, each in zip(tables, by, strict=True):
@@ -255,7 +256,7 @@ class TablePoint(Point):
         collected = np.ascontiguousarray(collected[: tables.order + 3], dtype=np.float64)
         levels, ones = tables.levels(tables.tails, collected), np.ones(layout.n_entries)
         blocks = levels.T[:, _higher(layout.widest)] - products(tables, collected, collected[-2])
-        pairs = tables.pairs(tables.factor, tables.factor * collected[-1])
+        pairs = tables.pairs([tables.factor], lambda k: [tables.factor[k] * collected[-1]])
         scale = _scale(tables, collected[0], blocks, pairs)
         tables, each = tables.scaled(scale), layout.table(scale, 0.0)
         outer = outer + each[:, :, None] * pairs * each[:, None, :]
@@ -330,7 +331,9 @@ def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floa
     """
     layout, n = tables.layout, len(tables.grid)
     scale = ones = np.ones(layout.n_entries)
-    met = (tables.factor * count).reshape(layout.widest, n, -1).swapaxes(0, 1).reshape(n, -1)
+    met = np.empty((n, layout.widest * layout.n_items))
+    each = tables.factor.reshape(layout.widest, n, -1).swapaxes(0, 1)
+    np.multiply(each, count.reshape(n, 1, -1), out=met.reshape(each.shape))
     target, plain = by_blocks(layout, blocks, ones), met.sum(axis=1)
     for _ in range(SCALING):
         mean = np.divide(met @ to_levels(layout, scale).ravel(), plain, out=np.ones(n), where=plain > 0)
@@ -343,9 +346,12 @@ def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floa
 
 def products(tables: Tables, collected: Any, squared: Floats) -> Floats:
     """Sums over people of P_k P_k' for the levels of every item; from those of u and of u_1^2, as far as these go."""
-    h, w = tables.tails[:2]
-    mixed = h * (collected[0] / 2)
-    for one, u in zip(tables.tails[1:3], collected[1:3], strict=False):
-        mixed += one * u
-    half = tables.pairs(h, mixed) + tables.pairs(w, w * (squared / 2))
+
+    def mixed(k: int) -> list[Floats]:
+        total = tables.tails[0, k] * (collected[0] / 2)
+        for tail, u in zip(tables.tails[1:3, k], collected[1:3], strict=False):
+            total += tail * u
+        return [total, tables.tails[1, k] * (squared / 2)]
+
+    half = tables.pairs(tables.tails[:2], mixed)
     return half + half.transpose(0, 2, 1)
