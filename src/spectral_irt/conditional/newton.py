@@ -35,7 +35,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.numerics import conjugate_gradients
+from spectral_irt.numerics import Anderson, conjugate_gradients
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior
@@ -53,6 +53,7 @@ SOLVED, MAX_ITERATIONS = 1e-3, 1000  # of each linear system
 ROUGHLY = 0.05  # where several steps are taken, and each mends what the last one left
 CERTAIN = 1e12  # information on a threshold that is given
 DENSE_PARAMETERS = 2000  # of a design: up to here its systems are solved directly
+SLOW = 5  # evaluations after which steps are accelerated: few items of many categories, where the matrix is rough
 SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
 FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers
@@ -343,6 +344,7 @@ def newton(
     eta = start if fixed is not None or design is not None else centered_within(start, floating)
     noise = likelihood.noise if prior else 1.0
     step, last_move, accepted = np.zeros(len(eta)), np.inf, None
+    speed, settled = Anderson(), SETTLING if renews else SLOW
     for k in range(1, max_evaluations + 1):
         point = likelihood.at(eta if design is None else design @ eta)
         here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, ridge, noise, k)
@@ -351,6 +353,7 @@ def newton(
         here, full, gain = _aimed(here, likelihood)
         prior, ridge = here.prior, here.ridge
         if accepted is not None and _too_far(here, gain, accepted, step):  # half the way back
+            speed.forget()
             step = step / 2
             eta = eta - step
             if np.abs(step).max() < SHORTEST:
@@ -360,6 +363,8 @@ def newton(
         step = np.clip(full, -LONGEST, LONGEST)
         move = float(np.max(np.abs(step) * np.sqrt(here.diagonal), initial=0.0))
         share = min(max(move / last_move, STEADY), 1.0) if last_move < np.inf else STEADY
+        if k >= settled:
+            step = np.clip(speed.next(eta, eta + full) - eta, -LONGEST, LONGEST)
         eta, last_move = eta + step, move
         if k == 1 and fixed is None and design is None and not likelihood.fine:
             eta = point.far_items(eta, step, prior)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import spectral_irt as si
 from dense_ordered import Enumerated, draw
 from spectral_irt.conditional import given_score, pattern_rows
 from spectral_irt.conditional.given_score import conditional_probabilities, pattern_parts
@@ -232,3 +233,13 @@ def test_the_conditional_estimate_does_not_depend_on_the_information(monkeypatch
     matched = conditional_thresholds(small())
     assert matched.se_method == "matched information"
     np.testing.assert_allclose(matched.thresholds, exact.thresholds, atol=1e-8)
+
+
+@pytest.mark.parametrize("estimator", ["ConditionalPartialCredit", "ConditionalRatingScale", "SpectralPartialCredit"])
+@pytest.mark.parametrize("categories", [3, 5, 7])
+def test_two_items_of_many_categories_converge(estimator, categories, recwarn):
+    """Steps with the matched matrix leave most of the way to the next one; accelerated, they end."""
+    answers = si.simulate.partial_credit(1000, 2, categories=categories, seed=5).responses
+    made = getattr(si, estimator)().fit(answers).calibration_
+    assert made.provenance.iterations < 25
+    assert not recwarn.list
