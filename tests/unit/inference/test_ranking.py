@@ -196,7 +196,7 @@ def test_large_as_small(monkeypatch):
     data = simulate.rasch(3000, 150, design="sampled", p=0.2, seed=5)
     study = SpectralRasch().fit(data.responses).analyse(data.responses)
     small = item_ranks(study.calibration, study.covariance(), top=20)
-    for place, name, value in ((people, "DENSE_ITEMS", 100), (module, "CELLS", 1000), (module, "CHUNK", 40)):
+    for place, name, value in ((people, "KEEP_COVARIANCE", 100), (module, "CELLS", 1000), (module, "CHUNK", 40)):
         monkeypatch.setattr(place, name, value)
     study = SpectralRasch(se="one-pass").fit(data.responses).analyse(data.responses)
     assert study.covariance() is None
