@@ -1,28 +1,24 @@
 """The score of the conditional likelihood of right and wrong answers, person by person: the fast path.
 
 For every answer, P(X = 1 | score) - X, and the c of the matched information. People with much information take the
-series of `series_binary`, at a fixed cost an answer; the others are `exact`. People who share their set of items are a
-row for every set and score (`SharedRows`); with R the right answers of the N people of a row, the products of their
-scores are sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'.
+series of `series_binary`, at a fixed cost an answer; the others are `exact`. People who share their set of items are
+the `SharedRows` of `exact`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.exact import given_every_score
 from spectral_irt.conditional.given_score import Exact, answers_above, by_order, series_limit, spans
-from spectral_irt.conditional.information import Levels, PeopleRows, matched_factors
+from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
-from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Thresholds, person_chunks
-from spectral_irt.data.same_items import SharedSet, SharedSets
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import add_columns, row_sums
 
@@ -131,10 +127,24 @@ class Rows(PeopleRows):
             score[self.silent], factor[self.silent] = block.right()[self.silent], 0.0
         return replace(self, theta=theta, score=score, factor=factor)
 
-    def observed(self) -> Any:
-        """Every answer, 1 or 0, times the person's weight where people have weights."""
-        right = self.block.right()
-        return right if self.weight is None else right * np.repeat(self.weight, self.block.counts)
+    def evaluated(self, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
+        """The rows at other difficulties (their memory is used again), and sums of P - X, c C 1 and c^2 by item."""
+        rows, right = self.filled(beta), self.block.right()
+        probability, factor = rows.score, rows.factor
+        if self.weight is not None:
+            weight = np.repeat(self.weight, self.block.counts)
+            probability *= weight
+            factor *= np.sqrt(weight)
+            probability -= right * weight
+        else:
+            probability -= right
+        score, degree, square = np.zeros((3, self.n_items))
+        for cells, x, c in rows.pieces(rows.score, factor):
+            each = np.ones(cells[0])
+            add_columns(cells, x, each, score)
+            add_columns(cells, c, row_sums(cells, c, np.ones(self.n_items)), degree)
+            add_columns(cells, c * c, each, square)
+        return rows, (score, degree, square)
 
     def scores(self, tables: Any = None) -> Levels:
         return self._levels(self.score)
@@ -162,75 +172,6 @@ class Rows(PeopleRows):
         return squares[:, None, None], twice
 
 
-@dataclass(frozen=True, eq=False)
-class SharedRows(Rows):
-    """A row for each score from 1 to k - 1 of each set: `weight` people, of whom `right` answered each item right."""
-
-    right: Floats = field(default_factory=lambda: np.empty(0))
-    sets: tuple[SharedSet, ...] = ()
-
-    @classmethod
-    def of_sets(cls, shared: SharedSets) -> SharedRows:
-        lengths = np.array([len(one.items) for one in shared.sets])
-        indptr = np.concatenate([[0], np.cumsum(np.repeat(lengths, lengths - 1))]).astype(np.int64)
-        scores = np.concatenate([np.arange(1, k) for k in lengths])
-        items = np.concatenate([np.tile(one.items, len(one.items) - 1) for one in shared.sets]).astype(np.int32)
-        right, people = (
-            np.concatenate([getattr(one, name)[one.mixed].ravel() for one in shared.sets])
-            for name in ("right", "people")
-        )
-        return cls(
-            block=Block(indptr, indptr[:-1] + scores, items),
-            n_long=0,
-            theta=np.zeros(len(scores)),
-            exact=Exact(EMPTY, np.empty(0), slice(0, 0)),
-            score=np.empty(len(items)),
-            factor=np.empty(len(items)),
-            n_items=shared.n_items,
-            precision=DOUBLE,
-            weight=people,
-            right=right,
-            sets=shared.sets,
-        )
-
-    def _each(self, values: Floats) -> Iterator[tuple[SharedSet, Floats]]:
-        """Every set, and its part of what there is for all cells, scores x items."""
-        start = 0
-        for one in self.sets:
-            k = len(one.items)
-            stop = start + k * (k - 1)
-            yield one, values[start:stop].reshape(k - 1, k)
-            start = stop
-
-    def filled(self, beta: Floats) -> SharedRows:
-        for (one, p), (_, c) in zip(self._each(self.score), self._each(self.factor), strict=True):
-            p[:] = given_every_score(beta[None, one.items]).p[0].T
-            c[:] = matched_factors((p * (1 - p)).T, np.full(len(p), len(one.items))).T
-        return self
-
-    def observed(self) -> Floats:
-        return self.right
-
-    def _products(self) -> Iterator[tuple[Ints, Floats]]:
-        """The items of every set, and sum_l (X_l - P) (X_l - P)' over its people."""
-        for one, score in self._each(self.score):
-            right, people = one.right[one.mixed], one.people[one.mixed][:, None]
-            p = np.divide(right + score, people, out=np.zeros_like(score), where=people > 0)
-            across = (right - people * p / 2).T @ p
-            yield one.items, one.together - across - across.T
-
-    def score_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
-        assert design is None  # linear designs look at people one by one
-        total = np.zeros((self.n_items, self.n_items))
-        for items, products in self._products():
-            total[np.ix_(items, items)] += products
-        return total
-
-    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
-        whole = self.score_gram(tables, False, None)
-        return np.diag(whole)[:, None, None].copy(), whole @ v
-
-
 def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
     """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`."""
     people = responses.prepare(People.of, beta, persons=(weights,))
@@ -241,20 +182,3 @@ def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: 
 
 def _by_information(people: People) -> Floats:
     return answers_above(LIMITS, people.information, people.block.counts[people.places])
-
-
-def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
-    """The rows at other difficulties (their memory is used again), and sums of P - X, c C 1 and c^2 for every item."""
-    rows = rows.filled(beta)
-    probability, factor, counts = rows.score, rows.factor, rows.block.counts
-    if rows.weight is not None:
-        probability *= np.repeat(rows.weight, counts)
-        factor *= np.repeat(np.sqrt(rows.weight), counts)
-    probability -= rows.observed()
-    score, degree, square = np.zeros((3, rows.n_items))
-    for cells, x, c in rows.pieces(rows.score, factor):
-        each = np.ones(cells[0])
-        add_columns(cells, x, each, score)
-        add_columns(cells, c, row_sums(cells, c, np.ones(rows.n_items)), degree)
-        add_columns(cells, c * c, each, square)
-    return rows, (score, degree, square)

@@ -30,14 +30,16 @@ Fischer & Molenaar (1995), Rasch Models, ch. 3 and 8; Hong (2013), CSDA 59 (the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.conditional.information import matched_factors
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import SharedSet
 from spectral_irt.model import prox
 
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
@@ -345,3 +347,54 @@ def _descend(tree: tuple[Any, ...], outside: Floats, others: list[Floats]) -> No
     _, left, right = tree
     _descend(left, np.convolve(outside, right[0]), others)
     _descend(right, np.convolve(outside, left[0]), others)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """People who share their set of items, right and wrong answers: what a `Point` asks of its rows, set by set.
+
+    `p` and `c` hold P(X = 1 | s) and the c of the matched information, items x scores from 1 to k - 1. With R the right
+    answers of the N people of a score, sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'.
+    """
+
+    sets: tuple[SharedSet, ...]
+    n_items: int
+    p: tuple[Floats, ...] = ()
+    c: tuple[Floats, ...] = ()
+
+    def evaluated(self, beta: Floats) -> tuple[SharedRows, tuple[Floats, Floats, Floats]]:
+        """The rows at these difficulties, and sums of P - X, c C 1 and c^2 by item."""
+        made, (score, degree, square) = [], np.zeros((3, self.n_items))
+        for one in self.sets:
+            p, people = given_every_score(beta[None, one.items]).p[0], one.people[one.mixed]
+            c = matched_factors(p * (1 - p), np.full(len(people), len(one.items)))
+            score[one.items] += p @ people - one.right[one.mixed].sum(axis=0)
+            degree[one.items] += (c * c.sum(axis=0)) @ people
+            square[one.items] += c**2 @ people
+            made.append((p, c))
+        p_of, c_of = zip(*made, strict=True)
+        return replace(self, p=p_of, c=c_of), (score, degree, square)
+
+    def factor_gram(self, tables: Any, single: bool, design: Any) -> Floats:
+        assert design is None  # linear designs look at people one by one
+        total = np.zeros((self.n_items, self.n_items))
+        for one, c in zip(self.sets, self.c, strict=True):
+            total[np.ix_(one.items, one.items)] += (c * one.people[one.mixed]) @ c.T
+        return total
+
+    def factors_twice(self, tables: Any, v: Floats) -> Floats:
+        total = np.zeros(v.shape)
+        for one, c in zip(self.sets, self.c, strict=True):
+            total[one.items] += (c * one.people[one.mixed]) @ (c.T @ v[one.items])
+        return total
+
+    def score_gram(self, tables: Any, single: bool, design: Any) -> Floats:
+        total = np.zeros((self.n_items, self.n_items))
+        for one, p in zip(self.sets, self.p, strict=True):
+            across = (one.right[one.mixed].T - one.people[one.mixed] * p / 2) @ p.T
+            total[np.ix_(one.items, one.items)] += one.together - across - across.T
+        return total
+
+    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
+        whole = self.score_gram(tables, False, None)
+        return np.diag(whole)[:, None, None].copy(), whole @ v

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.conditional.binary_rows import SharedRows, evaluate
+from spectral_irt.conditional.binary_rows import Rows
 from spectral_irt.conditional.binary_rows import prepare_people as binary_people
+from spectral_irt.conditional.exact import SharedRows
 from spectral_irt.conditional.given_score import padded
 from spectral_irt.conditional.information import Point, balanced, by_blocks, from_levels, passed_counts
 from spectral_irt.conditional.pattern_rows import ExactLikelihood, PatternRows, people_of
@@ -83,7 +84,7 @@ class Likelihood:
         self.fine = self.few or fine
         allowed = FINER if self.fine else ALLOWED
         self.tables: Tables | None = None
-        sets = None if shared is None else responses.engine.hold([SharedRows.of_sets(shared)])
+        sets = None if shared is None else responses.engine.hold([SharedRows(shared.sets, shared.n_items)])
         if single is None:
             assert sets is not None
             self.rows = sets
@@ -101,7 +102,7 @@ class Likelihood:
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
         if self.layout.binary:
-            rows, (gradient, degree, square) = self.rows.map_and_sum(evaluate, beta)
+            rows, (gradient, degree, square) = self.rows.map_and_sum(_evaluated, beta)
             point = Point(beta, self.layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
         elif self.tables is None:
             rows, (_, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(self.layout, beta))
@@ -136,6 +137,10 @@ class Likelihood:
             return 1.0
         sums, squares = self._of_items
         return np.divide(squares, sums, out=np.ones(len(sums)), where=sums > 0)[self.layout.item]
+
+
+def _evaluated(rows: Rows | SharedRows, beta: Floats) -> tuple[Any, tuple[Floats, Floats, Floats]]:
+    return rows.evaluated(beta)
 
 
 def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.conditional import binary_rows, newton
-from spectral_irt.conditional.binary_rows import People, Rows, evaluate
+from spectral_irt.conditional.binary_rows import People, Rows
 from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE
 from spectral_irt.data.block import Block
@@ -63,7 +63,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
         made = Rows.of(people, 3.0, M, precision)
         assert (made.block is block) == (share > 0 and not without)
         for at in (0 * beta, beta):  # the memory of the first is used again
-            made, sums = evaluate(made, at)
+            made, sums = made.evaluated(at)
         assert made.score.dtype == made.factor.dtype == precision
         assert all(each.dtype == np.float64 for each in sums)
         columns = made.factors_twice(None, np.stack([v, 2 * v], axis=1))
@@ -81,7 +81,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
 
 def test_all_are_exact_where_all_are_short() -> None:
     block, beta = block_of([4, 5, 6] * 50)
-    made, (score, *_) = evaluate(Rows.of(People.of(block, None, beta), np.inf, M, DOUBLE), beta)
+    made, (score, *_) = Rows.of(People.of(block, None, beta), np.inf, M, DOUBLE).evaluated(beta)
     assert made.n_long == 0
     assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[0], atol=1e-9)
 
