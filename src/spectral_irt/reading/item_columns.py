@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import compress
 from typing import Any
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.finding import Finding, Severity
+from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, item_label, one_spelling, positions
 from spectral_irt.data.scoring import Scoring
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import NAMED, OptionError, listed
 from spectral_irt.reading.frame import Table
 
 # fmt: off
@@ -103,70 +103,57 @@ def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None
             raise OptionError(f"{what} Give names or patterns such as `items='q*'`.")
 
 
+# What is said of columns by the code of the finding: those left out, and those that perhaps should be.
+SENTENCES = {
+    "attribute_columns": "Left out of the items: {columns}, which {are} named like an attribute of the person.",
+    "total_columns": "Left out of the items: {columns}, which {are} the sum of the other columns, a total score.",
+    "unlike_columns": "Left out of the items, being unlike the others: {values}.",
+    "not_in_key": "Not in the key, and not used as items: {columns}.",
+    "suspect_items": "Treated as items, though named like something else: {columns}.",
+    "doubtful_items": "Treated as items, though unlike the others: {values}.",
+}
+
+
 @dataclass(frozen=True)
 class ItemColumns:
-    """Columns by name: items, and why others are not items or perhaps should not be; `alike` is what items hold."""
+    """The items by name; other columns by the code of their finding, with what each holds; what the items hold."""
 
     items: tuple[Any, ...] = ()
-    attributes: tuple[Any, ...] = ()
-    totals: tuple[Any, ...] = ()
-    not_in_key: tuple[Any, ...] = ()
-    suspects: tuple[Any, ...] = ()
-    unlike: tuple[tuple[Any, str], ...] = ()  # with what each holds
-    doubtful: tuple[tuple[Any, str], ...] = ()  # items, with what each holds
+    others: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
     alike: str = ""
     label: Any = None
 
     def findings(self) -> tuple[Finding, ...]:
         who = "numbered" if self.label is None else f"labeled by {self.label}"
         found = [Finding("items_taken", "note", f"Items: {_columns(self.items)}. People are {who}.", "", self.items)]
-
-        def add(code: str, names: Sequence[Any], sentence: str, remedy: str, severity: Severity = "warning") -> None:
-            if names:
-                found.append(Finding(code, severity, sentence, remedy, tuple(names)))
-
-        for code, names, what in (
-            ("attribute_columns", self.attributes, "named like an attribute of the person"),
-            ("total_columns", self.totals, "the sum of the other columns, a total score"),
-        ):
-            be = "is" if len(names) == 1 else "are"
-            add(code, names, f"Left out of the items: {_columns(names)}, which {be} {what}.", _not_left_out(names))
-        names = tuple(name for name, _ in self.unlike)
-        alike = f", where the {len(self.items):,} others hold {self.alike}" if self.alike else ""
-        sentence = f"Left out of the items, being unlike the others: {_with_values(self.unlike)}{alike}."
-        add("unlike_columns", names, sentence, _not_left_out(names))
-        known = all(map(says_attribute, self.not_in_key))
-        sentence = f"Not in the key, and not used as items: {_columns(self.not_in_key)}."
-        remedy = "" if known else "Add the right answers of those that are items to the key."
-        add("not_in_key", self.not_in_key, sentence, remedy, "note" if known else "warning")
-        remedy = "If that is wrong, say `ignore={!r}`."
-        sentence = f"Treated as items, though named like something else: {_columns(self.suspects)}."
-        add("suspect_items", self.suspects, sentence, remedy.format(",".join(map(str, self.suspects))))
-        names = tuple(name for name, _ in self.doubtful)
-        sentence = f"Treated as items, though unlike the others: {_with_values(self.doubtful)}{alike}."
-        add("doubtful_items", names, sentence, remedy.format(",".join(map(str, names))))
+        for code, held in self.others.items():
+            names, severity = tuple(held), "warning"
+            are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
+            values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
+            values += f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+            values += f", where the {len(self.items):,} others hold {self.alike}" if self.alike else ""
+            remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
+            if code == "not_in_key":
+                known = all(map(says_attribute, names))
+                remedy = "" if known else "Add the right answers of those that are items to the key."
+                severity = "note" if known else "warning"
+            elif code in ("suspect_items", "doubtful_items"):
+                remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
+            sentence = SENTENCES[code].format(columns=_columns(names), are=are, values=values)
+            found.append(Finding(code, severity, sentence, remedy, names))  # type: ignore[arg-type]
         return tuple(found)
-
-
-def _not_left_out(names: Sequence[Any]) -> str:
-    it = "it is an item" if len(names) == 1 else "they are items"
-    return f"If {it}, name all the items, as in `items={f'q*,{names[0]}'!r}`." if names else ""
 
 
 def _columns(names: Sequence[Any]) -> str:
     return f"{'column' if len(names) == 1 else f'{len(names):,} columns'} {listed(names)}"
 
 
-def _with_values(pairs: Sequence[tuple[Any, str]]) -> str:
-    shown = "; ".join(f"{listed([name])} holds {what}" for name, what in pairs[:5])
-    return shown + (f" and {len(pairs) - 5:,} more" if len(pairs) > 5 else "")
-
-
 def together(parts: Sequence[ItemColumns]) -> ItemColumns:
     """What was chosen in several tables; a column that is an item in one of them is an item."""
-    kinds = ("items", "attributes", "totals", "not_in_key", "suspects", "unlike", "doubtful")
-    every = {kind: tuple(dict.fromkeys(name for part in parts for name in getattr(part, kind))) for kind in kinds}
-    return ItemColumns(**every, alike=parts[0].alike, label=parts[0].label)
+    items = dict.fromkeys(name for part in parts for name in part.items)
+    codes = [code for code in SENTENCES if any(code in part.others for part in parts)]
+    others = {code: {k: v for part in parts for k, v in part.others.get(code, {}).items()} for code in codes}
+    return ItemColumns(tuple(items), others, parts[0].alike, parts[0].label)
 
 
 def choose_columns(
@@ -178,8 +165,8 @@ def choose_columns(
         kept: Any = named(items, names)
         return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)))
     if scoring.key and (kept := positions(names, scoring.key) >= 0).any():
-        chosen = ItemColumns(tuple(compress(names, kept)), not_in_key=tuple(compress(names, ~kept)))
-        return list(compress(candidates, kept)), chosen
+        others = {} if kept.all() else {"not_in_key": dict.fromkeys(compress(names, ~kept), "")}
+        return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)), others)
     answers = [not says_attribute(n) or are_answers(table.head(k)) for k, n in zip(candidates, names, strict=True)]
     out, suspects = attributes_among(names, answers)
     rest = [n for n in range(len(names)) if n not in out]
@@ -191,18 +178,17 @@ def choose_columns(
         held = _values(table, places, (*NOT_ANSWERED, *scoring.missing), every_row)
         odd, doubtful, alike = unlike_the_others(held, [n in suspects for n in rest])
         odd |= _other_labels([table.value_labels.get(k, {}) for k in places])
-    unlike = {rest[n]: what for n, what in odd.items()}
-    kept = [n in rest and n not in unlike for n in range(len(names))]
-    chosen = ItemColumns(
-        tuple(compress(names, kept)),
-        tuple(names[n] for n in out),
-        tuple(names[n] for n in sums),
-        suspects=tuple(names[n] for n in suspects if kept[n]),
-        unlike=tuple((names[n], what) for n, what in unlike.items()),
-        doubtful=tuple((names[rest[n]], what) for n, what in doubtful.items() if kept[rest[n]]),
-        alike=alike,
-    )
-    return list(compress(candidates, kept)), chosen
+    left = {*out, *sums, *(rest[n] for n in odd)}
+    kept = [n not in left for n in range(len(names))]
+    found = {
+        "attribute_columns": {names[n]: "" for n in out},
+        "total_columns": {names[n]: "" for n in sums},
+        "unlike_columns": {names[rest[n]]: what for n, what in odd.items()},
+        "suspect_items": {names[n]: "" for n in suspects if kept[n]},
+        "doubtful_items": {names[rest[n]]: what for n, what in doubtful.items() if kept[rest[n]]},
+    }
+    others = {code: held for code, held in found.items() if held}
+    return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)), others, alike)
 
 
 def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> list[Counter[str]]:
