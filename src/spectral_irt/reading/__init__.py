@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from spectral_irt.data.builder import from_array, is_frame, names_files
 from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Blank, Polarity, Scoring, several
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError, check_option
-
-if TYPE_CHECKING:
-    from spectral_irt.reading.formats import File
+from spectral_irt.errors import OptionError, ReadError, check_option
 
 Format = Literal["auto", "wide", "long"]
 Orient = Literal["persons", "items"]
 Progress = Callable[[float, str], None]
 Path = str | os.PathLike[str]
 Key = Path | Mapping[Any, Any]
-
-log = logging.getLogger("spectral_irt")
 
 __all__ = ["read"]
 
@@ -243,36 +235,18 @@ def read(
         what = "`order_by=` says which of several answers is first or last;"
         raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
     options = ReadOptions(how, layout, duplicates, progress=progress)
-    if sql is not None or database is not None:
-        return _read_query(source, sql, database, sheet or encoding, options).using(engine)
-    if source is None:
+    asked = sql is not None or database is not None
+    if source is None and not asked:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
-    if is_frame(source):
-        from spectral_irt.reading.frame import polars_errors_named, table_of_any_frame
-        from spectral_irt.reading.wide_builder import from_tables
-
-        with polars_errors_named("the dataframe"):
-            table, kind = table_of_any_frame(source)
-            return from_tables([table], replace(options, frame_kind=kind)).using(engine)
-    if not names_files(source):
+    if not (asked or is_frame(source) or names_files(source)):
         return _read_array(source, options).using(engine)
-    return _read_files(source, options, sheet, encoding, engine)
+    from spectral_irt.reading import wide_builder as tables
 
-
-def _read_query(path: Any, sql: str | None, database: str | None, of_files: Any, options: ReadOptions) -> Responses:
-    if sql is None or database is None:
-        given, absent = ("sql", "database") if database is None else ("database", "sql")
-        raise OptionError(f"`{given}=` needs `{absent}=` beside it.")
-    if path is not None and path != [] and path != ():
-        raise OptionError("`sql=` is read instead of a file; leave out one of them, or read them separately.")
-    if of_files is not None:
-        raise OptionError("`sheet` and `encoding` are for files; leave them out.")
-    from spectral_irt.reading.frame import polars_errors_named
-    from spectral_irt.reading.sql import NAME, open_query
-    from spectral_irt.reading.wide_builder import from_tables
-
-    with polars_errors_named(NAME):
-        return from_tables([open_query(sql, database)], replace(options, source=NAME))
+    if asked:
+        return tables.read_query(source, sql, database, sheet or encoding, options).using(engine)
+    if is_frame(source):
+        return tables.read_frame(source, options).using(engine)
+    return tables.read_files(source, options, sheet, encoding, engine)
 
 
 def _read_array(table: Any, options: ReadOptions) -> Responses:
@@ -283,52 +257,6 @@ def _read_array(table: Any, options: ReadOptions) -> Responses:
         raise OptionError(f"{said} is about columns with names; this table is an array, without names.")
     items = layout.items or None
     return of_either_kind(lambda how: from_array(table, how, items, layout.orient), options.scoring)
-
-
-def _read_files(path: Any, options: ReadOptions, sheet: Any, encoding: str | None, engine: Any) -> Responses:
-    """Responses from files; with the engine of a cluster, on its workers."""
-    from spectral_irt.reading.formats import ENCODED, find_files, open_table, responses_of_packed, unchanged
-    from spectral_irt.reading.frame import polars_errors_named
-    from spectral_irt.reading.text_pieces import read_as_written
-    from spectral_irt.reading.wide_builder import from_tables
-
-    files = find_files(path, sheet=sheet, encoding=encoding)
-    if files[0].encoding is not None and files[0].family not in ENCODED:
-        raise OptionError(f"`encoding=` is for text files, SPSS and Stata; leave it out for {files[0].name}.")
-    options = replace(options, source=files[0].name if len(files) == 1 else f"{len(files)} files")
-    if files[0].family == "packed":
-        return responses_of_packed(files, options, engine)
-
-    def read(files: list[File], options: ReadOptions = options) -> Responses:
-        return from_tables([open_table(file) for file in files], options)
-
-    with unchanged(files), polars_errors_named(options.source):
-        found = _by_own_key(files, options, read) or read_as_written(files, read)
-        found = found.using(engine)
-    if log.isEnabledFor(logging.INFO):  # to count the answers is a pass over them
-        sizes = (found.n_persons, found.n_items, found.n_responses)
-        log.info("%s: %d people, %d items, %d responses", options.source, *sizes)
-    return found
-
-
-def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Responses]) -> Responses | None:
-    """The answers in a workbook, scored by the sheet in it that is called key; None where there is none, or another
-    scoring was asked for, or the key is not that of these answers."""
-    if files[0].family != "workbook" or len(files) > 1 or files[0].sheet is not None or not options.scoring.undecided:
-        return None
-    from spectral_irt.reading.columns import plain
-    from spectral_irt.reading.excel import KEY_SHEETS, sheet_names
-    from spectral_irt.reading.side_tables import read_key
-
-    sheets = [name for name in sheet_names(files[0]) if plain(name) in KEY_SHEETS]
-    if len(sheets) != 1:
-        return None
-    with suppress(ReadError, OptionError, ResponseValueError):
-        scoring = replace(options.scoring, key=read_key(files[0].path, sheets[0], None), ordered=False, undecided=False)
-        found = read(files, replace(options, scoring=scoring))
-        note = Finding("key_sheet", "note", f"The answers were scored by the key in the sheet {sheets[0]!r}.")
-        return replace(found, notes=(note, *found.notes))
-    return None
 
 
 def scoring_of(

@@ -4,8 +4,10 @@ otherwise the answers are gathered first, because a later row may change or belo
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,15 +26,78 @@ from spectral_irt.data.scoring import Scoring
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.reading import LayoutOptions, ReadOptions
-from spectral_irt.reading.columns import Long, Wide, find_layout, plural_words
+from spectral_irt.reading import frame as tabular
+from spectral_irt.reading.columns import Long, Wide, find_layout, plain, plural_words
+from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, unchanged
 from spectral_irt.reading.frame import LEAST_ROWS, Pieces, Table, check_names, is_whole, labels_of, plain_labels
 from spectral_irt.reading.item_columns import check_named, together
 from spectral_irt.reading.long_builder import LongTables, long_responses
-from spectral_irt.reading.side_tables import PersonColumns
+from spectral_irt.reading.side_tables import PersonColumns, read_key
+from spectral_irt.reading.sql import open_query
+from spectral_irt.reading.text_pieces import read_as_written
 from spectral_irt.text import count
 
+log = logging.getLogger("spectral_irt")
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now
 TOTALS = ("total", "totals", "grand total", "sum", "mean", "average")  # what people call a last row that is no person
+
+
+def read_query(path: Any, sql: str | None, database: str | None, of_files: Any, options: ReadOptions) -> Responses:
+    if sql is None or database is None:
+        given, absent = ("sql", "database") if database is None else ("database", "sql")
+        raise OptionError(f"`{given}=` needs `{absent}=` beside it.")
+    if path is not None and path != [] and path != ():
+        raise OptionError("`sql=` is read instead of a file; leave out one of them, or read them separately.")
+    if of_files is not None:
+        raise OptionError("`sheet` and `encoding` are for files; leave them out.")
+    with tabular.polars_errors_named("the query"):
+        table = open_query(sql, database)
+        return from_tables([table], replace(options, source=table.name))
+
+
+def read_frame(native: Any, options: ReadOptions) -> Responses:
+    with tabular.polars_errors_named("the dataframe"):
+        table, kind = tabular.table_of_any_frame(native)
+        return from_tables([table], replace(options, frame_kind=kind))
+
+
+def read_files(path: Any, options: ReadOptions, sheet: Any, encoding: str | None, engine: Any) -> Responses:
+    """Responses from files; with the engine of a cluster, on its workers."""
+    files = find_files(path, sheet=sheet, encoding=encoding)
+    if files[0].encoding is not None and files[0].family not in ENCODED:
+        raise OptionError(f"`encoding=` is for text files, SPSS and Stata; leave it out for {files[0].name}.")
+    options = replace(options, source=files[0].name if len(files) == 1 else f"{len(files)} files")
+    if files[0].family == "packed":
+        return responses_of_packed(files, options, engine)
+
+    def read(files: list[File], options: ReadOptions = options) -> Responses:
+        return from_tables([open_table(file) for file in files], options)
+
+    with unchanged(files), tabular.polars_errors_named(options.source):
+        found = _by_own_key(files, options, read) or read_as_written(files, read)
+        found = found.using(engine)
+    if log.isEnabledFor(logging.INFO):  # to count the answers is a pass over them
+        sizes = (found.n_persons, found.n_items, found.n_responses)
+        log.info("%s: %d people, %d items, %d responses", options.source, *sizes)
+    return found
+
+
+def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Responses]) -> Responses | None:
+    """The answers in a workbook, scored by the sheet in it that is called key; None where there is none, or another
+    scoring was asked for, or the key is not that of these answers."""
+    if files[0].family != "workbook" or len(files) > 1 or files[0].sheet is not None or not options.scoring.undecided:
+        return None
+    from spectral_irt.reading.excel import KEY_SHEETS, sheet_names
+
+    sheets = [name for name in sheet_names(files[0]) if plain(name) in KEY_SHEETS]
+    if len(sheets) != 1:
+        return None
+    with suppress(ReadError, OptionError, ResponseValueError):
+        scoring = replace(options.scoring, key=read_key(files[0].path, sheets[0], None), ordered=False, undecided=False)
+        found = read(files, replace(options, scoring=scoring))
+        note = Finding("key_sheet", "note", f"The answers were scored by the key in the sheet {sheets[0]!r}.")
+        return replace(found, notes=(note, *found.notes))
+    return None
 
 
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
@@ -50,26 +115,23 @@ def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     found = [(table, find_layout(table, asked, options.scoring)) for table in tables]
     if asked.facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
         return _scored_tables([_with_facets(*one, asked) for one in found], options, options.scoring)
+
+    def by_every_row() -> Laid:  # a column of a wide table may be unlike the others further down
+        look = partial(find_layout, options=asked, scoring=options.scoring, every_row=True)
+        return [(table, look(table) if isinstance(layout, Wide) else layout) for table, layout in found]
+
     try:
         made = of_either_kind(partial(_scored_tables, found, options), options.scoring)
         alike = made.codes is None or len({row.tobytes() for row in made.codes}) == 1
+        if alike or (closer := by_every_row()) == found:
+            return made
     except ResponseValueError:
-        closer = _by_every_row(found, options)
-        if closer == found:
+        if (closer := by_every_row()) == found:
             raise
-        return of_either_kind(partial(_scored_tables, closer, options), options.scoring)
-    if not alike and (closer := _by_every_row(found, options)) != found:
-        return of_either_kind(partial(_scored_tables, closer, options), options.scoring)
-    return made
+    return of_either_kind(partial(_scored_tables, closer, options), options.scoring)
 
 
 Laid = Sequence[tuple[Table, Long | Wide]]
-
-
-def _by_every_row(found: Laid, options: ReadOptions) -> Laid:
-    """What the columns of wide tables are by all their values: a column may be unlike the others further down."""
-    look = partial(find_layout, options=options.layout, scoring=options.scoring, every_row=True)
-    return [(table, look(table) if isinstance(layout, Wide) else layout) for table, layout in found]
 
 
 def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Responses:
