@@ -45,13 +45,10 @@ def find_logs(paths: Iterable[Any]) -> list[File] | None:
     for one in paths:
         place = Path(os.path.expanduser(os.fspath(one)))
         if place.is_dir():
-            every = [Path(folder, name) for folder, _, names in os.walk(place) for name in names]
-            found = sorted(path for path in every if any(map(path.match, PATTERNS)) and path.is_file())
+            found = sorted(path for path in place.rglob("*") if any(map(path.match, PATTERNS)) and path.is_file())
             if not found:
-                raise ReadError(
-                    f"no log of a known harness is in the folder {str(place)!r}: samples_*.jsonl, *_samples.jsonl, "
-                    "*.eval, per_instance_stats.json, details_*.parquet. Name the files, if they are called otherwise."
-                )
+                what = f"no log of a known harness is in the folder {str(place)!r}: {', '.join(PATTERNS)}."
+                raise ReadError(f"{what} Name the files, if they are called otherwise.")
         else:
             found = [each.path for each in expand(one)]
         # Logs of different models are often named alike, in folders that name the model.

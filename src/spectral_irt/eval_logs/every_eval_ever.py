@@ -27,7 +27,6 @@ def is_ours(path: Path, head: bytes) -> bool:
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     """A log for each model and evaluation in the file, as a rule one."""
     found: dict[tuple[str, str], dict[str, Sample]] = {}
-    results: dict[tuple[str, str], dict[str, None]] = {}
     for line, one in objects(file):
         version = str(one.get("schema_version"))
         if not version.startswith(KNOWN):
@@ -42,7 +41,6 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             raise ReadError(f"{file.name}: line {line:,} has no {error}, which {NAME} requires.") from None
         new = Sample(sample, {}, 1, one.get("sample_hash"), mapping(one.get("metadata")))
         scores: Any = found.setdefault(key, {}).setdefault(sample, new).scores
-        results.setdefault(key, {})[result] = None
         if USUAL + VARIANT + result in scores:
             raise ReadError(
                 f"{file.name}: line {line:,} answers {key[1]}/{sample} once more for {key[0]}. A sample that was run "
@@ -52,7 +50,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     logs = []
     for key, samples in found.items():
         log = log_of(file, *key, list(samples.values()), attributes)
-        if len(results[key]) == 1:
+        if len({name.partition(VARIANT)[2] for name in log.scores}) == 1:
             plain = {name.partition(VARIANT)[0]: values for name, values in log.scores.items()}
             log = replace(log, scores=plain, usual=USUAL)
         logs.append(log)

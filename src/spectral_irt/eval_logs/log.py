@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import lzma
 import struct
 import zipfile
@@ -24,7 +23,8 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, listed, printable
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import Table, table_of_frame
-from spectral_irt.reading.text_pieces import end_of_last_line, numbered_lines, raw_pieces
+from spectral_irt.reading.jsonl import numbered_objects
+from spectral_irt.reading.text_pieces import end_of_last_line, raw_pieces
 
 VARIANT = ","  # between a metric and the filter it was computed under, as lm-evaluation-harness has it
 REPEAT = "#"  # between a sample and the number of its second and later runs
@@ -163,18 +163,8 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def objects(file: File) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The object on each line, and the number of the line; where the last one is none, the run was probably stopped."""
-    for lines, done in numbered_lines(file, 1 << 22):
-        for line, text in lines:
-            try:
-                one = json.loads(text)
-            except (ValueError, RecursionError):
-                one = None
-            if not isinstance(one, dict):
-                last = done == 1 and line == lines[-1][0]
-                what = "complete: the file was cut off" if last else "a JSON object"
-                raise ReadError(f"{file.name}: line {line:,} is not {what}. Copy it again, or remove the line.")
-            yield line, one
+    """The number of each line, and the object on it."""
+    return (one for found, _ in numbered_objects(file, 1 << 22, None) for one in found)
 
 
 @contextmanager

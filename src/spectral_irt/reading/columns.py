@@ -197,11 +197,8 @@ def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: boo
         raise OptionError(f"column {str(given)!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
         label = _label_column(table, options, ignored, scoring)
-    if label is None and options.orient == "persons" and _most(_PERSON_WORD, table.columns):
-        raise ReadError(
-            f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
-            "`orient='items'` if a row is an item; if the columns are items, give them other names."
-        )
+        if options.orient == "persons":
+            _check_orientation(table, label)
     columns = [k for k in range(len(table.columns) - table.n_added) if k != label and k not in ignored]
     if not columns and ignored:
         raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(options.ignore)}.")
@@ -225,8 +222,6 @@ def _label_column(table: Table, options: LayoutOptions, ignored: set[int | None]
         if k in ignored:
             continue
         if not meant[k] and str(name) not in items_of_key and _labels_rows(table, k):
-            if options.orient == "persons":
-                _check_orientation(table, k)
             return k
         passed = not meant[k] if options.items else says_attribute(name) and str(name) not in items_of_key
         if options.orient == "items" or not passed:
@@ -256,17 +251,19 @@ def _labels_rows(table: Table, position: int) -> bool:
     return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
 
 
-def _check_orientation(table: Table, position: int) -> None:
-    """Refuse a table whose header names people and whose first column names items."""
-    first = table.columns[position]
-    rows = table.head(position).drop_nulls().to_list()
-    header = [name for k, name in enumerate(table.columns) if k != position]
-    items_down = plain(first) in ITEM_NAMES or _most(_ITEM_LABEL, rows)
-    people_across = plain(first) in ITEM_NAMES or _most(_PERSON_LABEL, header)
-    if items_down and people_across and rows and header and not _most(_ITEM_LABEL, header):
-        what = f"a row for each item ({listed(rows[:3])}, ...) and a column for each person ({listed(header[:3])}, ...)"
-        remedy = f"Say `orient='items'` if so; if each row is a person, say `person={str(first)!r}`."
-        raise ReadError(f"{table.name} seems to have {what}. {remedy}")
+def _check_orientation(table: Table, label: int | None) -> None:
+    """Refuse a table whose header names people, and whose column of labels, if there is one, names items."""
+    header = [name for k, name in enumerate(table.columns) if k != label]
+    what, remedy = f"a column for each person ({listed(header[:3])}, ...)", "if the columns are items, rename them."
+    turned = label is None and _most(_PERSON_WORD, header)
+    if label is not None:
+        rows, first = table.head(label).drop_nulls().to_list(), table.columns[label]
+        known = plain(first) in ITEM_NAMES or (_most(_ITEM_LABEL, rows) and _most(_PERSON_LABEL, header))
+        turned = known and bool(rows and header) and not _most(_ITEM_LABEL, header)
+        what = f"a row for each item ({listed(rows[:3])}, ...) and {what}"
+        remedy = f"if each row is a person, say `person={str(first)!r}`."
+    if turned:
+        raise ReadError(f"{table.name} seems to have {what}. Say `orient='items'` if so; {remedy}")
 
 
 def _most(pattern: re.Pattern[str], labels: Sequence[Any]) -> bool:

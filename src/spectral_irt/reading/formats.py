@@ -264,7 +264,7 @@ def _spooled(stream: IO[bytes], suffixes: Iterable[str]) -> tuple[Path, int]:
 
 
 def ending_of(start: bytes) -> str:
-    """How a file that begins like this is called; Parquet and other kinds are known by their own first bytes.
+    """How a file that begins like this is called; Parquet and the like are known by these bytes, whatever it is called.
 
     >>> ending_of(b'{"person": 1}'), ending_of(b"person,item")
     ('.jsonl', '.csv')
@@ -276,10 +276,8 @@ def ending_of(start: bytes) -> str:
             start = zlib.decompressobj(wbits=31).decompress(start, 4096)
     elif start[:4] == b"\x28\xb5\x2f\xfd":
         return ".csv.zst"
-    if start[:4] == b"PAR1":
-        return ".parquet"
-    if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
-        return ".arrow"
+    if start[:4] == b"\xff\xff\xff\xff":
+        return ".arrow"  # the stream format
     return (".jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else ".csv") + packed
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -37,21 +37,24 @@ def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _objects(file: File, size: int | None = None) -> Iterator[tuple[Numbered, float]]:
-    """The objects in pieces, and the share of the file read by now."""
+def numbered_objects(
+    file: File, size: int | None = None, hook: Callable[..., Any] | None = _unlike
+) -> Iterator[tuple[Numbered, float]]:
+    """The objects in pieces, each with the number of its line, and the share of the file read by now."""
     for lines, done in numbered_lines(file, size or PIECE_BYTES):
-        yield [(number, _parsed(f"{file.name}: line {number:,}", text)) for number, text in lines], done
+        yield [(k, _parsed(f"{file.name}: line {k:,}", text, hook)) for k, text in lines], done
 
 
-def _parsed(where: str, text: str) -> dict[str, Any]:
-    hint = "Put each person's object on a line of its own"
+def _parsed(where: str, text: str, hook: Callable[..., Any] | None) -> dict[str, Any]:
+    hint = "Put each object on a line of its own"
     try:
-        value = json.loads(text, object_pairs_hook=_unlike)
+        value = json.loads(text, object_pairs_hook=hook)
     except ReadError as twice:
         raise ReadError(f"{where} {twice}") from None
     except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", str(error))
-        raise ReadError(f"{where} is not a JSON object ({reason}). {hint}, without commas or brackets.") from None
+        what = f"{where} is not a JSON object ({getattr(error, 'msg', error)})."
+        remedy = f"{hint}, without commas or brackets; if the file was cut off, copy it again."
+        raise ReadError(f"{what} {remedy}") from None
     if not isinstance(value, dict):
         example = '{"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}'
         raise ReadError(f"{where} is not a JSON object but {_kind(value)}. {hint}, as in {example}.")
@@ -86,7 +89,7 @@ def _apart(file: File, field: str, objects: Numbered, number: int, start: Number
 
 def open_table(file: File) -> Table:
     """Fields as columns; two more where answers are in an object: the number of the person, and the item."""
-    start = next((found for found, _ in _objects(file, HEAD_BYTES) if found), None)
+    start = next((found for found, _ in numbered_objects(file, HEAD_BYTES) if found), None)
     if start is None:
         raise ReadError(f"{file.name} holds nothing but blank lines.")
     first = start[0][1]
@@ -97,7 +100,8 @@ def open_table(file: File) -> Table:
         fields += [NUMBER, ITEM]
     elif not all(names & known for known in (PERSON_NAMES | ID_NAMES, ITEM_NAMES, RESPONSE_NAMES)):
         # A row for each person, and a later one may have answered more items than the first.
-        fields = list(dict.fromkeys(name for objects, _ in _objects(file) for _, one in objects for name in one))
+        every = (one for objects, _ in numbered_objects(file) for _, one in objects)
+        fields = list(dict.fromkeys(name for one in every for name in one))
 
     def rows(objects: Numbered, chosen: Sequence[int], number: int = 1) -> pl.DataFrame:
         answers = next((fields[k] for k in chosen if fields[k] in nested), None)
@@ -117,7 +121,7 @@ def open_table(file: File) -> Table:
 
     def pieces(chosen: Sequence[int]) -> Pieces:
         number = 1
-        for objects, done in _objects(file):
+        for objects, done in numbered_objects(file):
             yield rows(objects, chosen, number), done
             number += len(objects)
 

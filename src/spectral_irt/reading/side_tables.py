@@ -84,11 +84,10 @@ def read_people(path: str, columns: Sequence[str] = (), *, person: str | None = 
         if not columns and len(names) != 1:
             raise OptionError(f"say which column of {table.name} is meant; it has {listed(table.columns)}.")
         about = PersonColumns(names, table.name)
-        places = about.positions(table)
-        if label in places:
-            name = names[places.index(label)]
+        if label in about.positions(table):
+            name = str(table.columns[label])
             raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
-        return _rows_about(table, label, places, about)
+        return _rows_about(table, label, about)
 
     return read_one(path, "a table of people", read, sheet_option="group_sheet", **how)
 
@@ -98,19 +97,18 @@ def read_item_properties(path: str) -> People:
 
     def read(table: Table) -> People:
         names = [str(name) for name in table.columns]
-        label = names.index("item") if "item" in names else 0
-        places = [k for k in range(len(names)) if k != label]
-        if not places:
-            raise OptionError(f"{table.name} has no column beside {names[0]!r}; each property of items is a column.")
-        about = PersonColumns([names[k] for k in places], table.name, ("item", "items"))
-        return _rows_about(table, label, places, about)
+        label = names.pop(names.index("item") if "item" in names else 0)
+        if not names:
+            raise OptionError(f"{table.name} has no column beside {label!r}; each property of items is a column.")
+        about = PersonColumns(names, table.name, ("item", "items"))
+        return _rows_about(table, table.columns.index(label), about)
 
     return read_one(path, "a table of items", read, sheet_option="item_covariates")
 
 
-def _rows_about(table: Table, label: int, places: list[int], about: PersonColumns) -> People:
+def _rows_about(table: Table, label: int, about: PersonColumns) -> People:
     labels: dict[str, None] = {}
-    for piece, _ in table.pieces([label, *places]):
+    for piece, _ in table.pieces([label, *about.positions(table)]):
         own, *values = piece.get_columns()
         about.add(own, values, table)
         labels |= dict.fromkeys(own.cast(pl.String).drop_nulls())

@@ -46,13 +46,8 @@ def open_table(file: File) -> Table:
 
 
 def _plain(column: pl.Series) -> pl.Series:
-    """Text without the blanks that fill it up, and nothing where it is blank; no NaN; whole numbers as such."""
+    """Text without the blanks that fill it up, and nothing where it is blank; no NaN."""
     if column.dtype == pl.String:
         text = column.str.strip_chars_end()
         return text.set((text == "").fill_null(False), None)
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-        whole = column.cast(pl.Int64, strict=False)
-        same = (whole.cast(column.dtype) == column).fill_null(True) & (whole.is_null() == column.is_null())
-        return whole if same.all() else column
-    return column
+    return column.fill_nan(None) if column.dtype.is_float() else column
