@@ -85,6 +85,7 @@ def test_forms_and_what_their_scores_say():
         assert np.allclose(two.abilities(method, (0.1, 1.3)), binary.abilities(method, (0.1, 1.3)), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_highest_of_the_weighted_likelihoods_whatever_the_order_of_thresholds():
     rng = np.random.default_rng(11)
     grid = np.arange(-40, 40, 0.01)
@@ -109,6 +110,7 @@ def test_the_highest_of_the_weighted_likelihoods_whatever_the_order_of_threshold
     assert several > 20
 
 
+@pytest.mark.slow
 def test_posterior_is_right_on_a_long_test_of_ordered_answers():
     rng = np.random.default_rng(5)
     items, people = 150, 20
@@ -134,6 +136,7 @@ def test_posterior_is_right_on_a_long_test_of_ordered_answers():
         assert found.se[each] == pytest.approx(sd, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_narrow_population_is_found_and_too_few_people_are_refused():
     answers = np.random.default_rng(1).integers(0, 2, (1_000, 4)).astype(float)  # all of the same ability
     beta = np.zeros(4)

@@ -59,6 +59,7 @@ def test_on_this_processor():
     assert digests() == list(DRAWN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [{"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3 X86_V4"}, {"OPENBLAS_CORETYPE": "Prescott"}],

@@ -74,6 +74,7 @@ def only_sentences(log):
         si.read(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LOGS)
 def test_flipped_and_missing_bytes(tmp_path, kind):
     rng = random.Random(1)
@@ -87,6 +88,7 @@ def test_flipped_and_missing_bytes(tmp_path, kind):
         only_sentences(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "inspect json", "inspect eval", "helm", "helm spec"])
 def test_values_of_other_types(tmp_path, kind):
     """Every place of a log in turn holds something else: another type, NaN, a number too large."""

@@ -190,6 +190,7 @@ def test_forms_of_unlike_difficulty_turn_nothing_round():
     assert not study._item_findings()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("turned", "noise"), [((0, 3, 4, 7, 9, 11), 0.0), ((1, 2, 5, 8, 9, 10), 0.4), ((4, 6, 7), 0.2)]
 )

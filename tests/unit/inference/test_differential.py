@@ -264,6 +264,7 @@ def test_a_row_that_is_flagged_is_named():
         assert rows <= set(said.items if said else ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [False, True])
 def test_slopes_are_not_differences_between_groups_of_unlike_ability(ordered):
     """Steep and flat items, the second group abler by a logit, no DIF: named as slopes; one that differs is found."""

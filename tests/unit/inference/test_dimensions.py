@@ -22,6 +22,7 @@ def look(x, ordered=False):
     return dimensionality(estimator(se="none").fit(responses).calibration_, responses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "seen", "severity"), [(30, 1.0, "warning"), (30, 0.5, "warning"), (12, 1.0, "note")])
 def test_two_abilities_are_two_sides_of_a_contrast_whose_size_decides(m, seen, severity):
     rng = np.random.default_rng(1)
@@ -102,6 +103,7 @@ def test_p_values_keep_their_level(design):
     assert np.all(np.mean(p < 0.05, axis=0) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 80))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [False, True])
 def test_unequal_slopes_are_no_second_dimension(ordered):
     rng = np.random.default_rng(12)
