@@ -13,22 +13,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Thresholds
+from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.categories import BLANK, OptionCoder, RawAnswers, Used, settle, used_by_group
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of, stored
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Keys, Scoring
-from spectral_irt.data.value_check import BlankCounter, Place, ValueCheck
+from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
+from spectral_irt.text import count_are
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from spectral_irt.data.scoring import Values
 
 Codes = NDArray[np.integer[Any]]
@@ -40,6 +38,7 @@ Report = Callable[[float], None]
 # A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
 # ratings is not always their exact multiple, and the order of summation must not decide.
 SLACK = 1e-9
+FORMS = 0.5  # a larger share of blanks among an item's cells is more likely another form of the test than omission
 DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
 
 
@@ -233,6 +232,74 @@ class ResponsesBuilder:
         return raw, found
 
 
+def _counted(answered: Ints, width: int) -> Ints:
+    """Cells, omitted and not reached of every column, from the positions of the answers alone: rows that go on beyond a
+    column and have no answer in it, and rows that end before it."""
+    row, column = np.divmod(answered, width)
+    last = column[np.flatnonzero(np.diff(row, append=-1))]  # of every row that has an answer
+    ends = np.bincount(last, minlength=width)
+    before = np.cumsum(ends) - ends
+    return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
+
+
+class BlankCounter:
+    """Counts blank cells of whole rows, by item, and finds those that count as wrong: before a later answer of the same
+    person they were *omitted*, after the last one *not reached*. Of a row without any answer no cell is either."""
+
+    def __init__(self, omitted: str, not_reached: str) -> None:
+        self._wrong = (omitted == "wrong", not_reached == "wrong")
+        self._sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
+
+    def wrong(self, items: NDArray[Any], width: int, answered: Ints | None, presented: Mask | None) -> Ints | None:
+        """Positions of the blank cells that count as wrong, of rows with so many cells each; None for none."""
+        n_items = int(items.max()) + 1 if len(items) else 0
+        if self._sums.shape[1] < n_items:
+            self._sums = np.pad(self._sums, ((0, 0), (0, n_items - self._sums.shape[1])))
+        if answered is None:
+            self._sums[0, :n_items] += np.bincount(items, minlength=n_items)
+            return None
+        if presented is None and not any(self._wrong):
+            self._sums[:, items[:width]] += _counted(answered, width)
+            return None
+        given = np.zeros(len(items), dtype=bool)
+        given[answered] = True
+        rows = given.reshape(-1, width)
+        last = width - 1 - rows[:, ::-1].argmax(axis=1)
+        before = np.arange(width) < last[:, None]
+        there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
+        shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
+        blank, cells = ~rows & there & shown, there & (shown | rows)
+        kinds = [(blank & before).ravel(), (blank & ~before).ravel()]
+        for sums, mask in zip(self._sums, [cells.ravel(), *kinds], strict=True):
+            sums[:n_items] += np.bincount(items[mask], minlength=n_items)
+        chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
+        return chosen if len(chosen) else None
+
+    def counts(self, labels: Iterable[Any]) -> dict[Any, tuple[int, int]]:
+        return {label: (int(a), int(b)) for label, a, b in zip(labels, *self._sums[1:], strict=False)}
+
+    def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:
+        """How many blanks count as wrong, and whether that looks like a mistake."""
+        cells, *kinds = self._sums
+        counted = np.array([n if as_wrong else 0 * n for n, as_wrong in zip(kinds, self._wrong, strict=True)])
+        omitted, unreached = counted.sum(axis=1).tolist()
+        if not omitted + unreached:
+            return ()
+        parts = [f"{n:,} {what}" for n, what in ((omitted, "omitted"), (unreached, "not-reached")) if n]
+        wrong = counted.sum(axis=0)
+        mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
+        share = (omitted + unreached) / cells.sum()
+        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
+        found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
+        if mostly:
+            blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
+            said = f"{blank}, and that counts as wrong: {listed(mostly)}."
+            remedy = "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
+            remedy += '"" for the empty cell, or give a file for each form.'
+            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
+        return tuple(found)
+
+
 def refuse_blanks(scoring: Scoring, where: str) -> None:
     if "wrong" in (scoring.omitted, scoring.not_reached):
         name = "omitted" if scoring.omitted == "wrong" else "not_reached"
@@ -298,7 +365,7 @@ def from_array(table: Any, scoring: Scoring, items: Sequence[Any] | None = None,
     matrix: Any = table
     if not sparse.issparse(table):
         try:
-            matrix = _filled(table)
+            matrix = filled(table)
         except ValueError as error:
             raise ReadError(f"expected a 2-D table, people x items, with rows of one length ({error}).") from None
         if matrix.dtype.kind == "c":
@@ -322,16 +389,6 @@ def from_array(table: Any, scoring: Scoring, items: Sequence[Any] | None = None,
     return builder.responses(np.arange(matrix.shape[0]), labels)
 
 
-def long_frame(*columns: ArrayLike) -> pl.DataFrame:
-    import polars as pl
-
-    arrays = [_column(column) for column in columns]
-    if len({len(array) for array in arrays}) > 1:
-        raise OptionError(f"persons, items and responses differ in length: {[len(array) for array in arrays]}.")
-    names = ("person", "item", "response")
-    return pl.DataFrame({name: _plain_values(array) for name, array in zip(names, arrays, strict=True)})
-
-
 def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, range]]:
     n_persons, n_items = matrix.shape
     rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
@@ -344,7 +401,7 @@ def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, ran
         persons = range(start, start + len(part))
         person = np.repeat(np.array(persons, dtype=np.int32), n_items)
         item = np.tile(np.arange(n_items, dtype=np.int32), len(part))
-        yield Piece(person, item, _plain_values(part.ravel()), place, n_items), persons
+        yield Piece(person, item, plain_values(part.ravel()), place, n_items), persons
 
 
 def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[Piece, range]]:
@@ -356,11 +413,11 @@ def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[
             "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "
             "Store them explicitly (for instance with Responses.from_long), or pass a dense array."
         )
-    values = _plain_values(stored.data)
+    values = plain_values(stored.data)
     yield (Piece(row, column, values, lambda k: Place(SOURCE, labels[column[k]], int(row[k]))), range(stored.shape[0]))
 
 
-def _plain_values(values: NDArray[Any]) -> Any:
+def plain_values(values: NDArray[Any]) -> Any:
     """Numbers as an array, and anything else as a polars Series."""
     if values.dtype.kind in "biuf":
         return values
@@ -369,22 +426,10 @@ def _plain_values(values: NDArray[Any]) -> Any:
     return series_of(values.tolist())
 
 
-def _filled(values: Any) -> NDArray[Any]:
+def filled(values: Any) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
     return np.asarray(values)
-
-
-def _column(values: ArrayLike) -> NDArray[Any]:
-    """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
-    array = _filled(values)
-    if array.dtype.kind in "US":
-        plain = array.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
-        array = np.empty(array.shape, dtype=object)
-        array[...] = plain
-    if array.ndim != 1:
-        raise OptionError(f"persons, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
-    return array
 
 
 def turned(responses: Responses) -> Responses:

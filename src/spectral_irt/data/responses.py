@@ -189,8 +189,8 @@ class Responses:
         >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
         ['q1', 'q2']
         """
-        from spectral_irt.data.builder import long_frame
         from spectral_irt.reading import read
+        from spectral_irt.reading.frame import long_frame
 
         table = long_frame(persons, items, responses)
         found = read(table, format="long", person="person", item="item", response="response", **options)

@@ -1,26 +1,17 @@
-"""Odd values among raw answers, named with their place; whether scoring them made sense; and cells left blank."""
+"""Odd values among raw answers: the sentence that names them with their place, and what to do about them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spectral_irt.data.block import Ints, Mask
-from spectral_irt.data.finding import Finding
-from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling, positions
-from spectral_irt.data.scoring import Answers, Scoring
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, first_of, listed
-from spectral_irt.text import count_are
+from spectral_irt.data.labels import SUSPECTS
+from spectral_irt.errors import first_of, listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.responses import Responses
-    from spectral_irt.data.scoring import Values
+    from spectral_irt.data.scoring import ValueCheck
 
-FORMS = 0.5  # a larger share of blanks among an item's cells is more likely another form of the test than omission
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
 MOST_LABELS = 10  # of ordered categories
@@ -43,117 +34,36 @@ SCALES = (  # labels in order, for the advice
 # fmt: on
 
 
-class Place(NamedTuple):
-    """Where a value stands, in the person's words."""
-
-    name: str
-    column: Any
-    row: int
-
-
-@dataclass
-class ValueCheck:
-    """What was met among the raw values: the odd ones, and the range. `check` complains when all were seen."""
-
-    scoring: Scoring
-    low: float = np.inf
-    high: float = -np.inf
-    n_odd: int = 0
-    odd: dict[str, None] = field(default_factory=dict)
-    first: tuple[Place, str] | None = None
-    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
-    columns: set[Any] = field(default_factory=set)  # of the first odd values
-    examples: list[str] = field(default_factory=list)
-    wide: bool = False  # columns are items, so that an odd value may mean that one is not
-    n_columns: int = 0  # how many there are
-
-    def answers(self, values: Values, place: Callable[[int], Place]) -> Answers:
-        """The answers among the values of one piece, taking note of them; `place` says where its k-th value stands."""
-        found = self.scoring.clean(values)
-        if found.odd is not None:
-            where = np.flatnonzero(found.odd)
-            texts = one_spelling(as_series(values[where]))
-            if self.first is None:
-                self.first = (place(int(where[0])), texts[0])
-            kinds = texts.unique(maintain_order=True)
-            if self.fraction is None and self.scoring.expects_01:
-                broken = next(filter(_is_fraction, kinds), None)
-                if broken is not None:
-                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
-            strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
-            self.columns |= {place(k).column for k in strange[:20].tolist()}
-            self.n_odd += len(texts)
-            self.odd |= dict.fromkeys(kinds.head(1000).to_list())
-        elif self.scoring.threshold is not None and len(found.values):
-            self.low = min(self.low, float(found.values.min()))  # type: ignore[arg-type]
-            self.high = max(self.high, float(found.values.max()))  # type: ignore[arg-type]
-        elif self.scoring.compares_text and not self.examples:
-            self.examples = as_series(found.values).unique(maintain_order=True).head(NAMED + 1).to_list()
-        return found
-
-    def check(self, name: str) -> None:
-        """Raise when some value was odd, or when the threshold leaves nothing to compare."""
-        if self.first is not None:
-            raise ResponseValueError(self._odd_sentence())
-        threshold = self.scoring.threshold
-        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
-            effect = "none is" if threshold >= self.high else "all are"
-            raise OptionError(
-                f"`threshold` is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, "
-                f"so {effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
-            )
-
-    def check_key(self, items: Iterable[Any]) -> None:
-        """Raise when an item has no right answer in the key; items of the key that nobody saw do no harm."""
-        if self.scoring.key is not None:
-            items = list(items)
-            place = positions(items, self.scoring.key)
-            absent = [item for item, k in zip(items, place, strict=True) if k < 0]
-            if absent:
-                what = f"the key has no answer for {len(absent):,} of the items: {listed(absent)}."
-                raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
-
-    def check_scored(self, responses: Responses) -> None:
-        """Raise when no answer at all agrees with the right ones: they are spelled differently."""
-        if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
-            return
-        if self.scoring.correct is not None:
-            said: str = f"`correct` is {listed(self.scoring.correct)}"
-        else:
-            options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
-            said = f"the key holds {listed(options)}"
-        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
-        raise OptionError(f"{what} Check the spelling, capitals included.")
-
-    def _odd_sentence(self) -> str:
-        assert self.first is not None
-        place, text = self.fraction or self.first
-        kinds = sorted(self.odd, key=lambda kind: not _is_fraction(kind)) if self.fraction else list(self.odd)
-        values, what = "value" if self.n_odd == 1 else "values", ", a fraction" if self.fraction else ""
-        where = f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}"
-        every = f"{self.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
-        sentence = f"{where}, which is {self.scoring.expected} ({every})."
-        codes = [kind for kind in kinds if kind in SUSPECTS]
-        if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
-            codes = [code for code in codes if not _is_number(code)]
-        if codes:
-            mean = "means" if len(codes) == 1 else "mean"
-            said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
-            sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
-        if len(codes) < len(kinds):
-            few = self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns)
-            how_to = _of_fractions(kinds) if self.fraction else self.scoring.how_to
-            if self.scoring.expects_01 and all(kind in POINTS for kind in kinds):
-                how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
-            sentence += _of_words(kinds, how_to) if self.scoring.expects_01 and not few else how_to
-            names = sorted(map(str, self.columns))
-            if few and len(names) == 1:
-                person = f"or name it with `person={names[0]!r}` if it labels the people"
-                sentence += f" If the column is not an item, say `ignore={names[0]!r}`, {person};"
-                sentence += " if a row is one answer, say `item=` and `response=`."
-            elif few:
-                sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
-        return sentence
+def odd_sentence(found: ValueCheck) -> str:
+    """Which values are odd, where the first stands, and what to do about them."""
+    assert found.first is not None
+    place, text = found.fraction or found.first
+    kinds = sorted(found.odd, key=lambda kind: not is_fraction(kind)) if found.fraction else list(found.odd)
+    values, what = "value" if found.n_odd == 1 else "values", ", a fraction" if found.fraction else ""
+    where = f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}"
+    every = f"{found.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
+    sentence = f"{where}, which is {found.scoring.expected} ({every})."
+    codes = [kind for kind in kinds if kind in SUSPECTS]
+    if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
+        codes = [code for code in codes if not _is_number(code)]
+    if codes:
+        mean = "means" if len(codes) == 1 else "mean"
+        said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
+        sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
+    if len(codes) < len(kinds):
+        few = found.wide and found.columns and (len(found.columns) == 1 or 2 * len(found.columns) < found.n_columns)
+        how_to = _of_fractions(kinds) if found.fraction else found.scoring.how_to
+        if found.scoring.expects_01 and all(kind in POINTS for kind in kinds):
+            how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
+        sentence += _of_words(kinds, how_to) if found.scoring.expects_01 and not few else how_to
+        names = sorted(map(str, found.columns))
+        if few and len(names) == 1:
+            person = f"or name it with `person={names[0]!r}` if it labels the people"
+            sentence += f" If the column is not an item, say `ignore={names[0]!r}`, {person};"
+            sentence += " if a row is one answer, say `item=` and `response=`."
+        elif few:
+            sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
+    return sentence
 
 
 def _of_fractions(kinds: list[str]) -> str:
@@ -179,7 +89,7 @@ def _of_words(kinds: list[str], how_to: str) -> str:
     return f"{how} ({order}); if one answer is right, say `correct` or `key`."
 
 
-def _is_fraction(text: str) -> bool:
+def is_fraction(text: str) -> bool:
     return _is_number(text) and np.isfinite(float(text)) and not float(text).is_integer()
 
 
@@ -196,71 +106,3 @@ def _shown(text: str) -> str:
     except ValueError:
         return repr(text)
     return text
-
-
-def _counted(answered: Ints, width: int) -> Ints:
-    """Cells, omitted and not reached of every column, from the positions of the answers alone: rows that go on beyond a
-    column and have no answer in it, and rows that end before it."""
-    row, column = np.divmod(answered, width)
-    last = column[np.flatnonzero(np.diff(row, append=-1))]  # of every row that has an answer
-    ends = np.bincount(last, minlength=width)
-    before = np.cumsum(ends) - ends
-    return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
-
-
-class BlankCounter:
-    """Counts blank cells of whole rows, by item, and finds those that count as wrong: before a later answer of the same
-    person they were *omitted*, after the last one *not reached*. Of a row without any answer no cell is either."""
-
-    def __init__(self, omitted: str, not_reached: str) -> None:
-        self._wrong = (omitted == "wrong", not_reached == "wrong")
-        self._sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
-
-    def wrong(self, items: NDArray[Any], width: int, answered: Ints | None, presented: Mask | None) -> Ints | None:
-        """Positions of the blank cells that count as wrong, of rows with so many cells each; None for none."""
-        n_items = int(items.max()) + 1 if len(items) else 0
-        if self._sums.shape[1] < n_items:
-            self._sums = np.pad(self._sums, ((0, 0), (0, n_items - self._sums.shape[1])))
-        if answered is None:
-            self._sums[0, :n_items] += np.bincount(items, minlength=n_items)
-            return None
-        if presented is None and not any(self._wrong):
-            self._sums[:, items[:width]] += _counted(answered, width)
-            return None
-        given = np.zeros(len(items), dtype=bool)
-        given[answered] = True
-        rows = given.reshape(-1, width)
-        last = width - 1 - rows[:, ::-1].argmax(axis=1)
-        before = np.arange(width) < last[:, None]
-        there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
-        shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
-        blank, cells = ~rows & there & shown, there & (shown | rows)
-        kinds = [(blank & before).ravel(), (blank & ~before).ravel()]
-        for sums, mask in zip(self._sums, [cells.ravel(), *kinds], strict=True):
-            sums[:n_items] += np.bincount(items[mask], minlength=n_items)
-        chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
-        return chosen if len(chosen) else None
-
-    def counts(self, labels: Iterable[Any]) -> dict[Any, tuple[int, int]]:
-        return {label: (int(a), int(b)) for label, a, b in zip(labels, *self._sums[1:], strict=False)}
-
-    def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:
-        """How many blanks count as wrong, and whether that looks like a mistake."""
-        cells, *kinds = self._sums
-        counted = np.array([n if as_wrong else 0 * n for n, as_wrong in zip(kinds, self._wrong, strict=True)])
-        omitted, unreached = counted.sum(axis=1).tolist()
-        if not omitted + unreached:
-            return ()
-        parts = [f"{n:,} {what}" for n, what in ((omitted, "omitted"), (unreached, "not-reached")) if n]
-        wrong = counted.sum(axis=0)
-        mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
-        share = (omitted + unreached) / cells.sum()
-        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
-        found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
-        if mostly:
-            blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
-            said = f"{blank}, and that counts as wrong: {listed(mostly)}."
-            remedy = "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
-            remedy += '"" for the empty cell, or give a file for each form.'
-            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
-        return tuple(found)

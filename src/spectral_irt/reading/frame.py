@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from spectral_irt.data.builder import filled, plain_values
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
@@ -276,3 +278,23 @@ def labels_of(labels: pl.Series, *, loose: bool) -> Labels:
     """Labels as `Responses` holds them."""
     labels = settled(labels, loose=loose)
     return label_array(labels.to_numpy() if labels.dtype == pl.Int64 else labels.to_list())
+
+
+def long_frame(*columns: ArrayLike) -> pl.DataFrame:
+    arrays = [_column(column) for column in columns]
+    if len({len(array) for array in arrays}) > 1:
+        raise OptionError(f"persons, items and responses differ in length: {[len(array) for array in arrays]}.")
+    names = ("person", "item", "response")
+    return pl.DataFrame({name: plain_values(array) for name, array in zip(names, arrays, strict=True)})
+
+
+def _column(values: ArrayLike) -> NDArray[Any]:
+    """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
+    array = filled(values)
+    if array.dtype.kind in "US":
+        plain = array.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
+        array = np.empty(array.shape, dtype=object)
+        array[...] = plain
+    if array.ndim != 1:
+        raise OptionError(f"persons, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
+    return array
