@@ -25,14 +25,21 @@ FAR = 600.0  # exponents up to here neither overflow nor vanish
 MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket needs more
 
 
-def cached_runs(rows: Rows, layout: Thresholds) -> Iterator[tuple[Ints, Rows]]:
-    """People with answers, in runs whose numbers fit a core's cache: positions, and their rows."""
+def cached_runs(rows: Rows, layout: Thresholds, beta: Floats) -> Iterator[tuple[Ints, tuple[Rows, Thresholds, Floats]]]:
+    """People with answers, in runs whose numbers fit a core's cache: positions; and their rows, layout and thresholds.
+
+    Where items are more than the answers of a run, as combinations with raters are, these are of the items they met."""
     for start, stop in person_chunks(rows.indptr, CACHED // (1 if layout.binary else layout.widest + 1)):
         run = rows.part(start, stop)
         some = np.flatnonzero(run.counts)
-        if len(some):
-            indptr = np.append(run.indptr[some], run.indptr[-1])
-            yield start + some, Rows(indptr, run.items, run.counts[some], run.scores[some], run.max_scores[some])
+        if not len(some):
+            continue
+        indptr, items = np.append(run.indptr[some], run.indptr[-1]), run.items
+        met, few = beta, layout
+        if not layout.binary and layout.n_items > len(items):
+            used, place = np.unique(items.astype(np.int64), return_inverse=True)
+            met, few, items = beta[layout.of_items(used)], Thresholds(layout.max_score[used]), place.astype(np.int32)
+        yield start + some, (Rows(indptr, items, run.counts[some], run.scores[some], run.max_scores[some]), few, met)
 
 
 def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4) -> Callable[[Floats], Floats]:

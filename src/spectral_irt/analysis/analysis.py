@@ -109,7 +109,7 @@ class Analysis(AnalysisOfRatings):
             eap=self._marginal(),
             weights=self.weights,
             person_infit=self._person_fit(method).infit,
-            item_infit=self._item_statistics()["infit"],
+            item_infit=(self._rated_items() if self.facets else self._item_statistics())["infit"],
         )
 
     @of_items
@@ -239,6 +239,7 @@ class Analysis(AnalysisOfRatings):
         explained = {item for finding in found for item in finding.items}
         return found + reversed_findings(self.calibration, self.responses, self._classical(), explained)
 
+    @of_items
     @once()
     def model_test(self, split: Any = "ability") -> WaldTest:
         """Are items as hard for the less able as for the more able? See `inference.groups.model_tests.score_split`.
@@ -253,13 +254,14 @@ class Analysis(AnalysisOfRatings):
     @once()
     def quick_model_test(self) -> RaoTest | None:
         """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
-        if self.responses.n_items > TEST_ITEMS or self.responses.n_responses > TEST_RESPONSES:
+        if self.facets or self.responses.n_items > TEST_ITEMS or self.responses.n_responses > TEST_RESPONSES:
             return None
         self._tell("less able against more able half")
         with suppress(DesignError):
             return ability_split(self.calibration, self.responses)
         return None
 
+    @of_items
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
         abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
@@ -268,7 +270,7 @@ class Analysis(AnalysisOfRatings):
     @once("conditional against marginal likelihood")
     def _quick_hausman(self, groups: Any = None) -> HausmanTest | None:
         """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
-        if self.calibration.adaptive:
+        if self.facets or self.calibration.adaptive:
             return None
         return quick_hausman(self.responses, measured_parameters(self.calibration), groups)
 

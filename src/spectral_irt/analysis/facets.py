@@ -154,8 +154,8 @@ def of_items(method: Callable[P, R]) -> Callable[P, R]:
     def asked(*args: P.args, **options: P.kwargs) -> R:
         if args[0].facets:  # type: ignore[attr-defined]
             raise OptionError(
-                f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, "
-                "`study.interactions()` and `study.persons()`."
+                f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, and "
+                "`study.interactions()` by item or, with `groups=`, by group of people."
             )
         return method(*args, **options)
 

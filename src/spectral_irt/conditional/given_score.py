@@ -71,7 +71,7 @@ class PatternPart:
     """
 
     which: Ints
-    items: NDArray[np.int64]
+    items: NDArray[np.int32]
     counts: Ints
     scores: Ints
     max_scores: Ints
@@ -115,7 +115,7 @@ def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternP
 
 def _part(rows: Rows, which: Ints, people: Ints, layout: Thresholds, one_set: bool) -> PatternPart:
     mine = rows.take(which)
-    items = np.full((len(which), int(mine.counts.max())), layout.n_items)
+    items = np.full((len(which), int(mine.counts.max())), layout.n_items, dtype=np.int32)
     if one_set:  # the same items, in any order
         items[:] = mine.items[: mine.counts[0]]
     else:

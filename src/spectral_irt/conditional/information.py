@@ -36,6 +36,11 @@ class Levels:
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
+        """Kept, for products that follow each other."""
+        return self.once()
+
+    def once(self) -> sparse.csr_array:
+        """The matrix for a single use: it is larger than the values."""
         layout, items = self.layout, self.items
         if layout.binary:
             return csr(self.indptr, items, self.values[0], layout.n_items)
@@ -92,14 +97,14 @@ class PeopleRows(ABC):
         """c, times the root of the weight."""
 
     def score_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
-        return gram_of(self.scores(tables).matrix, design, single=single)
+        return gram_of(self.scores(tables).once(), design, single=single)
 
     def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
         scores = self.scores(tables)
         return scores.squares(), scores.twice(v)
 
     def factor_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
-        return gram_of(self.factors(tables).matrix, design, single=single)
+        return gram_of(self.factors(tables).once(), design, single=single)
 
     def factors_twice(self, tables: Any, v: Floats) -> Floats:
         return self.factors(tables).twice(v)
@@ -110,15 +115,22 @@ def _asked(rows: PeopleRows, what: str, *args: Any) -> Any:
 
 
 def _cross(
-    rows: PeopleRows, tables: Any, columns: sparse.csr_array, design: sparse.csr_array
-) -> tuple[Floats, sparse.csr_array]:
-    factors = rows.factors(tables).matrix
+    rows: PeopleRows, tables: Any, columns: sparse.csr_array, sums: sparse.csr_array, design: sparse.csr_array
+) -> tuple[Floats, Floats, sparse.csr_array]:
+    factors = rows.factors(tables).once()
     own = sparse.csr_array(factors @ columns)
-    return own.multiply(own).sum(axis=0), sparse.csr_array(own.T @ sparse.csr_array(factors @ design))
+    whole = sparse.csr_array(own @ sums) @ sums.T
+    cross = sparse.csr_array(own.T @ sparse.csr_array(factors @ design))
+    return own.multiply(own).sum(axis=0), own.multiply(whole).sum(axis=0), cross
+
+
+def _squares(rows: PeopleRows, tables: Any, design: sparse.csr_array) -> Floats:
+    scores = sparse.csr_array(rows.scores(tables).once() @ design)
+    return scores.multiply(scores).sum(axis=0)
 
 
 def _signed(rows: PeopleRows, seed: np.random.SeedSequence, tables: Any, columns: int, design: Any) -> Floats:
-    return signed(rows.scores(tables).matrix, seed, columns, design)
+    return signed(rows.scores(tables).once(), seed, columns, design)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +183,16 @@ class Point:
         own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
         return sparse.csr_array(own - self.rows.sum(_asked, "factor_gram", self.tables, False, design))
 
-    def of_columns(self, columns: sparse.csr_array, design: sparse.csr_array) -> tuple[Floats, sparse.csr_array]:
-        """For further columns B: the diagonal of B' H B, and B' H A."""
-        square, cross = self.rows.sum(_cross, self.tables, columns, design)
+    def of_columns(
+        self, columns: sparse.csr_array, sums: sparse.csr_array, design: sparse.csr_array
+    ) -> tuple[Floats, Floats, sparse.csr_array]:
+        """For further columns B, no two of the same answers: the diagonals of B' H B and of B' H B S S', and B' H A.
+
+        S are `sums` of the columns: those of a rater."""
+        square, whole, cross = self.rows.sum(_cross, self.tables, columns, sums, design)
         inner = sparse.csr_array(columns.T @ block_diagonal(self.layout, self.inner))
-        return (inner @ columns).diagonal() - square, sparse.csr_array(inner @ design - cross)
+        within = (inner @ columns).diagonal()
+        return within - square, within - whole, sparse.csr_array(inner @ design - cross)
 
     @property
     def scored(self) -> Prepared:
@@ -185,6 +202,10 @@ class Point:
     def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
         """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
         return self.scored.sum(_asked, "score_gram", self.tables, single, design)
+
+    def score_squares(self, design: sparse.csr_array) -> Floats:
+        """The diagonal of that."""
+        return self.scored.sum(_squares, self.tables, design)
 
     def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
         """Of that, the part of each item, levels x levels; and all of it times v."""

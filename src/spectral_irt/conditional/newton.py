@@ -58,6 +58,7 @@ SLOW = 5  # evaluations after which steps are accelerated: few items of many cat
 SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
 FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers
+MANY_COMBINATIONS = 20_000  # of items and raters, whose tables would take a gigabyte
 FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
 ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
 
@@ -91,13 +92,18 @@ class Likelihood:
         elif self.layout.binary:
             rows = binary_people(single, beta, allowed, weights)
             self.rows = rows if sets is None else sets.with_more(rows)
-        elif self.few or single.n_responses > FEW_PEOPLE * self.layout.n_items:
+        elif self._has_tables(single):
             self.rows, self.tables = table_people(responses, beta, allowed, weights)
         else:
             facets = responses.facets
             n = responses.n_responses / (self.layout.n_items if facets is None else len(facets.items))
             least = float((np.sqrt(n / 0.18) * SERIES_ERROR / allowed) ** (1 / 3))
             self.rows = responses.entries.prepare(people_of, self.layout, least, persons=(weights,))
+
+    def _has_tables(self, single: Responses) -> bool:
+        """Whether people with much information share tables of the items, or else have a series of their own."""
+        n = self.layout.n_items
+        return self.few or (single.n_responses > FEW_PEOPLE * n and (single.facets is None or n <= MANY_COMBINATIONS))
 
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
@@ -323,6 +329,7 @@ def newton(
     levels: Floats | None = None,
     ridge: Ridge | None = None,
     tol: float | None = None,
+    first: tuple[Point, sparse.csr_array] | None = None,
     max_evaluations: int = MAX_EVALUATIONS,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Newton:
@@ -330,7 +337,8 @@ def newton(
 
     `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds, `fixed` are
     parameters that keep their value and give the scale, `parts` says which thresholds are linked (default: all), and
-    `levels` are the design's `unidentified` directions, where they are known. `tol` is the largest derivative by a
+    `levels` are the design's `unidentified` directions, where they are known, as `first` is, the likelihood at the
+    start with its information of the parameters. `tol` is the largest derivative by a
     parameter at which to stop, instead of the next step in standard errors.
     """
     layout = likelihood.layout
@@ -351,8 +359,11 @@ def newton(
     step, last_move, accepted = np.zeros(len(eta)), np.inf, None
     speed, settled = Anderson(), SETTLING if renews else SLOW
     for k in range(1, max_evaluations + 1):
-        point = likelihood.at(eta if design is None else design @ eta)
+        known, first = first, None
+        point = known[0] if known else likelihood.at(eta if design is None else design @ eta)
         here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, ridge, noise, k)
+        if known:
+            here.__dict__["matrix"] = known[1]
         if tol is not None and np.abs(here.leveled(here.pull())).max() <= tol:
             return here
         here, full, gain = _aimed(here, likelihood)

@@ -96,13 +96,13 @@ class PatternRows(PeopleRows):
         each = np.repeat(people, np.diff(self.indptr))
         c *= np.sqrt(each)
         expected, factor = (Levels(self.indptr, self.items, values, layout) for values in (passed, c))
-        log_gamma, around = float(sum(piece[2] for piece in pieces)), factor.twice(np.ones(layout.n_entries))
+        matrix = factor.once()
         sums = (
-            log_gamma,
-            onto_items(expected.matrix, people),
+            float(sum(piece[2] for piece in pieces)),
+            onto_items(expected.once(), people),
             expected.squares(each * (1 - passed)),
             factor.squares(),
-            around,
+            onto_items(matrix, matrix @ np.ones(layout.n_entries)),
         )
         return replace(self, expected=expected, factor=factor), sums
 

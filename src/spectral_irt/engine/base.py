@@ -171,6 +171,12 @@ def one_blas_thread() -> Iterator[None]:
         _held.release()
 
 
+def _applied(kernel: Kernel, *args: Any) -> Any:
+    found = kernel(*args)
+    budget().spill.release()
+    return found
+
+
 class LocalEngine(Engine):
     """Threads of this process, by default as many as it may use; numpy and scipy release Python's lock in their loops.
     Results are added in the order of the parts, so they have the same bits for any number of threads."""
@@ -192,7 +198,7 @@ class LocalEngine(Engine):
         """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
         with one_blas_thread():  # the engine's threads are all there are
             if self.threads == 1 or len(parts) < 2:
-                yield from (kernel(*own, *args) for own in zip(parts, *each, strict=True))
+                yield from (_applied(kernel, *own, *args) for own in zip(parts, *each, strict=True))
                 return
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads)
@@ -201,7 +207,7 @@ class LocalEngine(Engine):
                 if len(waiting) > self.threads:
                     yield waiting.popleft().result()
                 # In the context of the caller, which says how much a file may unpack to.
-                waiting.append(self._pool.submit(copy_context().run, kernel, *own, *args))
+                waiting.append(self._pool.submit(copy_context().run, _applied, kernel, *own, *args))
             while waiting:
                 yield waiting.popleft().result()
 

@@ -200,7 +200,16 @@ class Spill:
         self._lock = Lock()
         self._file: IO[bytes] | None = None
         self._mapped: mmap.mmap | None = None
+        self._segments: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
         self._end = 0
+
+    def release(self) -> None:
+        """What was read leaves the memory of this process; the system keeps it for as long as it has room."""
+        if self.written and hasattr(mmap, "MADV_DONTNEED"):
+            with self._lock:
+                segments = list(self._segments)
+            for one in segments:
+                one.madvise(mmap.MADV_DONTNEED)
 
     def put(self, array: Array) -> Array:
         whole = np.ascontiguousarray(array)
@@ -213,6 +222,7 @@ class Spill:
                     self._file, self._end = tempfile.TemporaryFile(dir=self.folder, buffering=0), 0  # noqa: SIM115
                     self._file.truncate(max(size, SEGMENT))  # room for the mapping; what is written takes space
                     self._mapped = mmap.mmap(self._file.fileno(), max(size, SEGMENT))
+                    self._segments.add(self._mapped)
                 self._file.seek(start := self._end)
                 left = memoryview(whole.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
                 while len(left):

@@ -17,6 +17,7 @@ from scipy import sparse
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
+from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import (
     CLOSE,
@@ -38,6 +39,7 @@ from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, Groups, LinearDesign
+from spectral_irt.tables import Columns
 from spectral_irt.text import p_value
 
 SURE = 0.05  # of a test
@@ -82,9 +84,9 @@ def design_fit(
         likelihood = ExactLikelihood(responses)
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
-    ridge, tied = _ridge(responses, made, regularization, likelihood, start)
+    ridge, tied, first = _ridge(responses, made, regularization, likelihood, start)
     how: dict[str, Any] = {"fixed": made.fixed if made.fixed.any() else None, "levels": levels, "ridge": ridge}
-    how |= {"parts": parts[layout.item], "max_evaluations": max_iter, "tell": tell}
+    how |= {"parts": parts[layout.item], "first": first, "max_evaluations": max_iter, "tell": tell}
     found = newton(likelihood, start, design=a, **how)
     tell("standard errors")
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
@@ -214,8 +216,9 @@ def _beside(responses: Responses, made: DesignMatrix) -> tuple[Floats, Floats]:
 
 def _ridge(
     responses: Responses, made: DesignMatrix, regularization: str | float, likelihood: Any, start: Floats
-) -> tuple[Ridge | None, Mask]:
-    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others."""
+) -> tuple[Ridge | None, Mask, tuple[Point, sparse.csr_array] | None]:
+    """The prior, where a parameter has few answers or all alike; which parameters the answers tie to the others; and
+    the likelihood at the start, if it was looked at."""
     a, layout = made.matrix, responses.thresholds
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
     passed, most = a.T @ likelihood.passed, a.T @ met[layout.item]
@@ -233,14 +236,15 @@ def _ridge(
                 f"are the highest, or beside a category that nobody used: {listed(dict.fromkeys(names.tolist()))}. "
                 "Leave out `regularization=0`, or drop them."
             )
-        return None, tied
+        return None, tied, None
     alpha = None if isinstance(regularization, str) else float(regularization)
     ridge = Ridge.of(np.where(made.fixed, -1, made.of_columns(lambda term: term.group)), tied, alpha)
-    if alpha is None:
-        told = likelihood.at(a @ start).of_parameters(a).diagonal()
-        if not np.any((ridge.group >= 0) & ((told < AMPLE_INFORMATION) | ~tied)):
-            return None, tied
-    return ridge, tied
+    if alpha is not None:
+        return ridge, tied, None
+    point = likelihood.at(a @ start)
+    first = point, point.of_parameters(a)
+    needed = np.any((ridge.group >= 0) & ((first[1].diagonal() < AMPLE_INFORMATION) | ~tied))
+    return ridge if needed else None, tied, first
 
 
 def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[Floats, Floats]:
@@ -248,7 +252,7 @@ def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[
     layout, a = responses.thresholds, sparse.csr_array(made.matrix)
     meets = sparse.csr_array((np.abs(a[layout.first]) > 0).astype(np.float64))
     people = responses.entries.sum(_people, layout, meets)
-    squares = found.point.score_gram(design=a).diagonal()
+    squares = found.point.score_squares(a)
     group = made.of_columns(lambda term: -1 if term.weight is None else made.terms.index(term))
     return squares, steadied(found.matrix.diagonal(), squares, people, group)
 
@@ -320,6 +324,17 @@ class DesignResult:
             frame_kind=responses.frame_kind,
         )
 
+    def effects(self) -> Columns:
+        """All parameters as columns `term, level, threshold, effect, se`; a threshold of items alone has a number."""
+        of_columns = self.design.of_columns
+        return {
+            "term": of_columns(lambda term: term.name),
+            "level": of_columns(lambda term: term.labels),
+            "threshold": of_columns(lambda term: 0 if term.level is None else term.level),
+            "effect": self.eta,
+            "se": self.se,
+        }
+
     def findings(self) -> list[Finding]:
         """Which levels of a facet cannot be compared, and whether the steps ended."""
         said = []
@@ -361,5 +376,5 @@ class DesignResult:
             se_method="dense" if self.covariance is not None else "multiplier",
             solver="linear design" + NEWTON,
             facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread),
-            extra={"design": self},
+            extra={"effects": self.effects()},
         )

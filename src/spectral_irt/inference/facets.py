@@ -18,10 +18,12 @@ from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
+from spectral_irt.data.design import Mask
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.fit.mean_squares import _item_sums
 from spectral_irt.inference.results import holm, two_sided
 from spectral_irt.model import category_probabilities
+from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns
 
@@ -115,22 +117,27 @@ def interactions(
     facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     design = estimators.LinearDesign().of(responses)
-    a = design.matrix
-    point = Likelihood(responses, beta, fine=True).at(beta)
-    matrix = point.of_parameters(a)
+    a, point = design.matrix, Likelihood(responses, beta).at(beta)
+    matrix = against = point.of_parameters(a)
+    few = np.ones(a.shape[1], dtype=bool)
+    few[design.largest(DENSE_PARAMETERS) or slice(0)] = False
     if groups is None:
         pairs, cell = np.unique(np.stack([code, facets.item], axis=1), axis=0, return_inverse=True)
-        score, own, cross = _beside(point, a, cell.ravel())
-        first, second, other = labels[pairs[:, 0]], facets.items[pairs[:, 1]], "item"
+        against, main = (sparse.csr_array(one @ sparse.diags_array(few.astype(float))) for one in (matrix, a))
+        parts = [_beside(point, main, cell.ravel(), pairs[:, 0])]
+        level, first, second, other = pairs[:, 0], labels[pairs[:, 0]], facets.items[pairs[:, 1]], "item"
     else:
         known = [label for label in dict.fromkeys(groups.tolist()) if label is not None]
         some = [responses.take_persons(groups == label) for label in known]
-        parts = [_beside(Likelihood(one, beta, fine=True).at(beta), a, code) for one in some]
-        score, own = (np.concatenate([part[k] for part in parts]) for k in range(2))
-        cross = sparse.csr_array(sparse.vstack([part[2] for part in parts]))
+        each = np.arange(len(labels))
+        parts = [_beside(Likelihood(one, beta).at(beta), a, code, each) for one in some]
         second, other = np.repeat(np.array(known, dtype=object), len(labels)), "group"
-        first = np.tile(labels, len(known))
-    left = own - _taken_up(matrix, cross, design.largest(DENSE_PARAMETERS))
+        level, first = np.tile(each, len(known)), np.tile(labels, len(known))
+    score, own, whole = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    cross = sparse.csr_array(sparse.vstack([part[3] for part in parts]))
+    column = design.term(name).columns.start + level
+    share = whole / np.maximum(matrix.diagonal()[column], 1e-12)
+    left = own - share * whole - _taken_up(matrix, few, cross - sparse.diags_array(share) @ against[column])
     good = left > 1e-6 * np.maximum(own, 1e-12)
     with np.errstate(divide="ignore", invalid="ignore"):
         bias, se = np.where(good, score / left, np.nan), np.where(good, 1 / np.sqrt(left), np.nan)
@@ -141,40 +148,37 @@ def interactions(
     return {key: values[order] for key, values in columns.items()}
 
 
-def _beside(point: Point, a: sparse.csr_array, code: Ints) -> tuple[Floats, Floats, sparse.csr_array]:
-    """The score of a column for each code of the virtual items, its information, and that with the parameters."""
-    layout = point.layout
+def _beside(
+    point: Point, a: sparse.csr_array, code: Ints, level: Ints
+) -> tuple[Floats, Floats, Floats, sparse.csr_array]:
+    """The score of a column for each code of the virtual items, its information, that with the column of its level,
+    and that with these parameters."""
+    layout, n = point.layout, len(level)
     where = (np.arange(layout.n_entries), code[layout.item])
-    c = sparse.csr_array((np.ones(layout.n_entries), where), shape=(layout.n_entries, int(code.max()) + 1))
-    return c.T @ point.gradient, *point.of_columns(c, a)
+    c = sparse.csr_array((np.ones(layout.n_entries), where), shape=(layout.n_entries, n))
+    sums = sparse.csr_array((np.ones(n), (np.arange(n), level)))
+    return c.T @ point.gradient, *point.of_columns(c, sums, a)
 
 
-def _taken_up(matrix: sparse.csr_array, cross: sparse.csr_array, many: slice | None) -> Floats:
-    """The information on each row of `cross` that the parameters take up: the diagonal of X M^-1 X'.
+def _taken_up(matrix: sparse.csr_array, few: Mask, rows: sparse.csr_array) -> Floats:
+    """The diagonal of E M^-1 E', the information of further columns that parameters beside their own level take up.
 
-    `many` are levels of a facet beside which the other parameters are few. Any two of them share few people, so that
-    their part D - N of M, D its diagonal, has about the inverse D^-1 + D^-1 N D^-1 + D^-1 N D^-1 N D^-1.
+    X, what further columns have in common with the parameters, is a share of the rows of M that belong to their own
+    level, where X M^-1 X' is exact, and a rest E. `few` are all parameters but the levels of the largest facet. Any two
+    of those share few people, so that their part of M^-1 is about diagonal in E; where the rows leave them out, they
+    are taken for zero.
     """
-    some = np.zeros(matrix.shape[0], dtype=bool)
-    some[many or slice(0)] = True
-    levels, rest = np.flatnonzero(some), np.flatnonzero(~some)
-    part, between = matrix[levels][:, levels], matrix[levels][:, rest].toarray()
-    size = part.diagonal()
-    scale = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
-    near = sparse.csr_array(sparse.diags_array(size) - part)
-    solved = scale[:, None] * between
-    for _ in range(2):
-        solved = scale[:, None] * (between + near @ solved)
+    rest, levels = np.flatnonzero(few), np.flatnonzero(~few)
+    part, between = sparse.csr_array(matrix[levels][:, levels]), matrix[levels][:, rest].toarray()
+    solved = conjugate_gradients(part.__matmul__, part.diagonal(), between, tol=1e-6)[0] if len(levels) else between
     inverse = np.linalg.pinv(matrix[rest][:, rest].toarray() - between.T @ solved, rcond=1e-10, hermitian=True)
-    taken = []
-    for start in range(0, cross.shape[0], ROWS):
-        rows = cross[start : start + ROWS]
-        own = rows[:, levels]
-        scaled = own.multiply(scale)
-        onward = sparse.csr_array(scaled @ near)
-        x = rows[:, rest].toarray() - own @ solved
-        by_levels = scaled.multiply(own + onward).sum(axis=1) + onward.multiply(onward) @ scale
-        taken.append(by_levels + np.einsum("ij,ij->i", x @ inverse, x))
+    scale = np.divide(1.0, part.diagonal(), out=np.zeros(len(levels)), where=part.diagonal() > 0)
+    taken, rows = [], sparse.csr_array(rows)
+    for start in range(0, rows.shape[0], ROWS):
+        some = rows[start : start + ROWS]
+        beyond = some[:, levels]
+        x = some[:, rest].toarray() - beyond @ solved
+        taken.append(beyond.multiply(beyond) @ scale + np.einsum("ij,ij->i", x @ inverse, x))
     return np.concatenate(taken)
 
 

@@ -165,11 +165,11 @@ def _solved(
     rows = known_rows(block, beta, layout)
     some, who = _distinct(rows, beta, layout)
     ability, se = (np.full(some.n_persons, float(value)) for value in prior or (np.nan, np.nan))
-    for persons, run in cached_runs(some, layout):
+    for persons, run in cached_runs(some, layout, beta):
         if prior is not None:
-            ability[persons], se[persons] = posterior_moments(run, layout, beta, *prior)
+            ability[persons], se[persons] = posterior_moments(*run, *prior)
             continue
-        ability[persons], information = solve(run, layout, beta, warm=warm)
+        ability[persons], information = solve(*run, warm=warm)
         with np.errstate(divide="ignore"):
             se[persons] = 1 / np.sqrt(information)
     extreme = ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0)

@@ -108,8 +108,8 @@ def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, layout: Thre
 
     # Of people about whom nothing is known but their population.
     values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
-    for persons, rows in cached_runs(known_rows(block, beta, layout), layout):
-        values[persons] = posterior_draws(rows, layout, beta, mean[persons], sd, chance[persons])
+    for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
+        values[persons] = posterior_draws(*run, mean[persons], sd, chance[persons])
     return values
 
 
@@ -184,8 +184,8 @@ def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Fl
 
 def _moments(block: Block, mean: Floats, beta: Floats, layout: Thresholds, sd: float) -> tuple[Floats, Floats]:
     ability, error = mean.copy(), np.full(block.n_persons, sd)
-    for persons, rows in cached_runs(known_rows(block, beta, layout), layout):
-        ability[persons], error[persons] = posterior_moments(rows, layout, beta, mean[persons], sd)
+    for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
+        ability[persons], error[persons] = posterior_moments(*run, mean[persons], sd)
     return ability, error
 
 

@@ -16,12 +16,12 @@ from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.estimators.linear_fit import explain_items, linear_fit
+from spectral_irt.estimators.linear_fit import design_fit, explain_items
 
 
 def fitted(responses, design=None, **options):
-    estimate = linear_fit(responses, design or LinearDesign(), **options)
-    return estimate, estimate.extra["design"]
+    found = design_fit(responses, (design or LinearDesign()).of(responses), **options)
+    return found.estimate(responses), found
 
 
 @pytest.mark.parametrize("name", ["facets_complete", "facets_sparse"])
@@ -158,9 +158,9 @@ def test_a_known_severity_gives_the_scale():
 def test_interactions_are_zero_in_sum_and_leave_main_effects_as_they_are_compared():
     meets = [[0, 1], [1, 2], [0, 2]] * 60
     responses, *_ = simulated(meets, 3, 2, seed=3)
-    _, found = fitted(responses, LinearDesign("items + rater + items:rater"), regularization=0)
-    own = found.design.term("items:rater")
-    table = found.eta[own.columns].reshape(3, 3)
+    estimate, found = fitted(responses, LinearDesign("items + rater + items:rater"), regularization=0)
+    effects = estimate.extra["effects"]
+    table = effects["effect"][effects["term"] == "items:rater"].reshape(3, 3)
     np.testing.assert_allclose(table.sum(axis=0), 0, atol=1e-8)
     np.testing.assert_allclose(table.sum(axis=1), 0, atol=1e-8)
     assert found.subset["rater"].max() == 0
