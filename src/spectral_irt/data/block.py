@@ -79,17 +79,14 @@ class Block:
         """The 0/1 matrix with two rows per person (right, wrong) and a column per item; the items are not copied."""
         found = self._cache.get(("pattern", n_items))
         if found is None:
-            found = self.remember(("pattern", n_items), self.matrix(shared_ones(self.n_responses), n_items))
+            bounds, ones = self.bounds.astype(np.int32), shared_ones(self.n_responses)
+            found = self.remember(("pattern", n_items), csr(bounds, np.asarray(self.items), ones, n_items))
         return found
 
     def remember(self, key: tuple[str, int], made: Any) -> Any:
         """What was made of this block, for the next who asks: in memory while the budget has room, else on disk."""
         self._cache[key] = kept = budget().keep(made)
         return kept
-
-    def matrix(self, values: Floats, n_items: int) -> sparse.csr_array:
-        """`pattern` with a value for every response instead of one."""
-        return csr(self.bounds.astype(np.int32), np.asarray(self.items), values, n_items)
 
     def halves(self, n_items: int) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Two 0/1 matrices, people x items: right answers, and wrong answers. Made once, four bytes a response."""

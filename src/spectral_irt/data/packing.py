@@ -21,6 +21,7 @@ from spectral_irt.numerics import counting_sort
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
 PIECE_ROWS = 1_000_000
+Codes = NDArray[np.int32]
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 
 
@@ -151,47 +152,50 @@ def _packed(
     """One block: by person, then right before wrong, then item."""
     bits, n_persons, with_options = thresholds.bits, len(persons), rows.options is not None
     key, slot_bits, low = _keys(rows, n_persons, bits)
-    if not np.all((key[1:] >> (bits + low)) > (key[:-1] >> (bits + low))):
+    pair = key >> (bits + low)  # person and item
+    if np.any(pair[1:] <= pair[:-1]):
         key.sort()
-        again = key[1:][(key[1:] >> (bits + low)) == (key[:-1] >> (bits + low))] >> (bits + low)
+        np.right_shift(key, bits + low, out=pair)
+        again = pair[1:][pair[1:] == pair[:-1]]
         if len(again):
             person, item = again >> (slot_bits - bits), again & ((1 << (slot_bits - bits)) - 1)
             repeats.add(person.astype(np.int64) + persons.start, item.astype(np.int64))
             if duplicates != "error":
                 kept = rows.at(_settle(rows, bits, keep_first=duplicates == "first"))
                 key, slot_bits, low = _keys(kept, n_persons, bits)
-    del rows
+    del rows, pair
     chosen: NDArray[Any] = (key & 0xFF).astype(np.uint8) if with_options else np.empty(len(key), dtype=np.int8)
     key >>= low
     slots = (key & ((1 << slot_bits) - 1)).astype(np.int32)
     key >>= slot_bits
-    half = key.astype(np.int32)  # of a person: right, then wrong
+    person = key.astype(np.int32)
     del key
-    half <<= 1
-    if thresholds.binary:
-        half |= ~slots & 1
-        slots >>= 1
-    else:
-        half, slots, chosen = _entries(half, slots, chosen, thresholds)
-    ends, items, chosen = counting_sort(half, 2 * n_persons, slots, chosen)
+    if not thresholds.binary:
+        return _graded(person, slots, chosen if with_options else None, thresholds, n_persons)
+    half = person << 1  # of a person: right, then wrong
+    half |= ~slots & 1
+    ends, items, chosen = counting_sort(half, 2 * n_persons, slots >> 1, chosen)
     bounds = ends.astype(np.int64)
     return Block(bounds[::2].copy(), bounds[1::2].copy(), items, chosen if with_options else None)
 
 
-def _entries(
-    half: NDArray[np.int32], slots: NDArray[np.int32], chosen: NDArray[Any], thresholds: Thresholds
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any]]:
+def _graded(person: Codes, slots: Codes, chosen: Column, thresholds: Thresholds, n_persons: int) -> Block:
     """The threshold that each answer passed last, and the one that it failed next, where there are."""
     item = slots >> thresholds.bits
     slots &= (1 << thresholds.bits) - 1
     passed, failed = slots > 0, slots < thresholds.max_score.astype(np.int32)[item]
     slots += thresholds.first.astype(np.int32)[item]
     del item
-    return (
-        np.concatenate([half[passed], half[failed] | 1]),
-        np.concatenate([slots[passed] - 1, slots[failed]]),
-        np.concatenate([chosen[passed], chosen[failed]]),
-    )
+    n_right, n_wrong = (np.bincount(person[mask], minlength=n_persons) for mask in (passed, failed))
+    indptr = limits_of(n_right + n_wrong)
+    options = None if chosen is None else np.empty(indptr[-1], dtype=np.uint8)
+    block = Block(indptr, indptr[:-1] + n_right, np.empty(indptr[-1], dtype=np.int32), options)
+    right = block.right()
+    block.items[right] = slots[passed] - 1
+    block.items[~right] = slots[failed]
+    if options is not None and chosen is not None:
+        options[right], options[~right] = chosen[passed], chosen[failed]
+    return block
 
 
 def _keys(rows: AnswerRows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
@@ -201,7 +205,7 @@ def _keys(rows: AnswerRows, n_persons: int, bits: int) -> tuple[NDArray[np.unsig
     dtype = np.dtype(np.uint32 if n_persons.bit_length() + slot_bits + low <= 32 else np.uint64)
     key: NDArray[Any] = rows.person.astype(dtype)
     key <<= slot_bits
-    key |= rows.slots.astype(dtype)
+    key |= rows.slots.view(f"u{rows.slots.itemsize}")
     if rows.options is not None:
         key <<= low
         key |= rows.options

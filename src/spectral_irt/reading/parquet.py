@@ -19,7 +19,7 @@ ELSEWHERE = (
 
 # polars decodes far ahead of what is used, and no further than the end of a window. To begin one takes time, so that
 # there are few, and none in a long file, where what is decoded ahead is small beside the rest; as is a piece.
-WINDOWS, WINDOW_ROWS, LONG = 8, 1 << 18, 1 << 22
+WINDOWS, WINDOW_ROWS, LONG = 16, 1 << 18, 1 << 22
 PIECES, LEAST_ROWS = 32, 75_000
 
 
