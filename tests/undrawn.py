@@ -17,5 +17,5 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in ("items", "people", "fit", "facets"):
         monkeypatch.setattr(f"spectral_irt.report.{module}.picture", undrawn)
-    for sheet in ("report.items.curve_sheet", "report.items.category_sheet", "plots.distractors.distractor_sheet"):
-        monkeypatch.setattr(f"spectral_irt.{sheet}", lambda study: None)
+    for sheet in ("curve_sheet", "category_sheet", "distractor_sheet"):
+        monkeypatch.setattr(f"spectral_irt.report.items.{sheet}", lambda study: None)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt import inference, plots
+from spectral_irt import inference
 from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.inference.fit.strata import STRATA
@@ -16,6 +16,7 @@ from spectral_irt.inference.items.distractors import STRATA as CURVE
 from spectral_irt.inference.items.distractors import has_options
 from spectral_irt.plots.base import PROGRAM, Display, items_of, write_figure
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
+from spectral_irt.plots.distractors import DistractorCurves, distractor_curves, distractor_sheet
 from spectral_irt.plots.fit import FitMap, ResidualCorrelations
 from spectral_irt.plots.items import Agreement, ItemIntervals, RankIntervals
 from spectral_irt.plots.people import ScoreDistribution, TestInformation
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from spectral_irt.inference.dimensions.q3 import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.plots.dif import DifferentialPlot
-    from spectral_irt.plots.distractors import DistractorCurves
 
 EVERY = ("wright", "items", "fit", "information", "scores")  # what every analysis has
 COMPARED = 4  # comparisons of groups, and facets, that are drawn
@@ -80,7 +80,7 @@ class Plots:
 
     def distractors(self, item: Any, *, strata: int = CURVE) -> DistractorCurves:
         """Which option of one item people of each ability choose; for answers that were scored with a key."""
-        return plots.distractor_curves(self.study, [item], strata)[0]
+        return distractor_curves(self.study, [item], strata)[0]
 
     def fit(self) -> FitMap:
         """Infit against outfit of every item, and which items misfit."""
@@ -105,8 +105,10 @@ class Plots:
         **options
             Of `study.dif`.
         """
+        from spectral_irt.plots.dif import DifferentialPlot
+
         found = groups if isinstance(groups, inference.Differential) else self.study.dif(groups, **options)
-        return plots.DifferentialPlot.of(found, group, self.study._words)
+        return DifferentialPlot.of(found, group, self.study._words)
 
     def against(self, other: Any, *, method: str = "robust") -> Agreement:
         """The difficulties of another calibration (or bank, fit, analysis) against these, over the common items.
@@ -155,12 +157,10 @@ class Pictures:
         if not study.calibration.layout.binary:
             displays["categories"] = lambda: category_sheet(study)
         elif has_options(study.responses):
-            displays["distractors"] = lambda: plots.distractor_sheet(study)
+            displays["distractors"] = lambda: distractor_sheet(study)
         if parts is not None:
-            displays |= {
-                name: partial(plots.DifferentialPlot.of, *pair, study._words)
-                for name, pair in zip(DIF, compared(study, parts), strict=False)
-            }
+            pairs = zip(DIF, compared(study, parts), strict=False)
+            displays |= {name: partial(plot.dif, *pair) for name, pair in pairs}
         displays |= {name: partial(plot.facet, facet) for name, facet in zip(FACETS, study.facets, strict=False)}
         figures: dict[str, Any] = {}
         left_out: dict[str, str] = {}

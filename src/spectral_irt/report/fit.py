@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spectral_irt import plots
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.fit import FitMap
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
 from spectral_irt.text import TEST, Words, count, number, p_value, short, within
+
+if TYPE_CHECKING:
+    from spectral_irt.plots.dif import DifferentialPlot
 
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
 CONTRASTS = (
@@ -124,7 +126,7 @@ def differential(data: ReportData) -> Section:
     pairs = compared(data.study, data.parts)
     for found, group in pairs[:COMPARED]:
         with suppress(OptionError):  # no item has a finite contrast
-            blocks.append(_contrasts(plots.DifferentialPlot.of(found, group, data.words)))
+            blocks.append(_contrasts(data.study.plot.dif(found, group)))
     if len(pairs) > COMPARED:
         blocks.append(Text(f"The first {COMPARED} of {len(pairs)} comparisons are drawn; the appendix has all."))
     tables = []
@@ -157,7 +159,7 @@ def _sentence(one: Mapping[str, Any]) -> str:
     )
 
 
-def _contrasts(display: plots.DifferentialPlot) -> Any:
+def _contrasts(display: DifferentialPlot) -> Any:
     labels, contrast = display.table["item"], display.table["contrast"]
     first = ", ".join(
         f"{short(item, 40)} {number(value)}" for item, value in zip(labels[:3], contrast[:3], strict=True)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt import plots
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.plots.all import category_sheet, curve_sheet
 from spectral_irt.plots.curves import where_expected
+from spectral_irt.plots.distractors import distractor_sheet
 from spectral_irt.report.blocks import MOST, Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number, rounded, short
@@ -224,7 +224,7 @@ def curves(data: ReportData) -> Section:
             named = ", ".join(f"{code:g} = {text}" for code, text in labels[0].items())
             sheets[category_sheet] += f" The answers: {named}."
     elif "distractors" in data.tables:
-        sheets[plots.distractor_sheet] = (
+        sheets[distractor_sheet] = (
             "The share of people who choose each option, by ability on the other items: the curve of the key, which is "
             "thick, should rise."
         )
