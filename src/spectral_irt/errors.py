@@ -1,4 +1,4 @@
-"""Errors that say what is wrong, where, and what to do about it.
+"""Errors and findings: what is wrong or odd, where, and what to do about it.
 
 The command line turns a `SpectralIrtError` into one sentence and exit code 2. A message names an option in backticks,
 in the words of Python. Labels and values stand in quotes, and nothing inside quotes is taken for an option."""
@@ -10,7 +10,9 @@ import re
 import shlex
 from ast import literal_eval
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from itertools import islice
+from typing import Any, Literal
 
 NAMED = 5  # how many offenders an error names before it only counts the rest
 QUOTES = "'\""
@@ -87,6 +89,42 @@ def _flag(found: re.Match[str]) -> str:
 def _typed(value: str) -> str:
     text = shlex.quote(value)
     return text if text[-1].isalnum() or text[-1] == "'" else f"'{text}'"  # so that a full stop after it stays apart
+
+
+Severity = Literal["note", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is odd, and what to do.
+
+    Attributes
+    ----------
+    code : str
+        A stable short name ("extreme_items"), for programs.
+    severity : "note", "warning" or "error"
+        A note needs no action; a warning changes how results may be read; an error forbids an estimate.
+    sentence, remedy : str
+        For people.
+    items, number : tuple, int
+        Labels of all items it is about; how many answers, where these were left out or counted as wrong.
+
+    >>> print(Finding("extreme_items", "warning", "Everybody answered q1 right.", "Leave it out."))
+    Everybody answered q1 right. Leave it out.
+    """
+
+    code: str
+    severity: Severity
+    sentence: str
+    remedy: str = ""
+    items: tuple[Any, ...] = field(default=(), repr=False)
+    number: int = field(default=0, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.remedy}".strip()
 
 
 class SpectralIrtError(Exception):

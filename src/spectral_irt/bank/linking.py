@@ -29,10 +29,9 @@ from spectral_irt.bank.covariance import KINDS, LINKED, Side, errors_of_bank, th
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.finding import Severity
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Labels
-from spectral_irt.errors import BankError, OptionError, check_option, listed
+from spectral_irt.errors import BankError, OptionError, Severity, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter

@@ -18,12 +18,11 @@ from scipy import sparse
 
 from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.categories import BLANK, OptionCoder, RawAnswers, Used, settle, used_by_group
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of, stored
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
+from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
 from spectral_irt.text import count_are
 
 if TYPE_CHECKING:

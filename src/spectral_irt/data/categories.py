@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import SUSPECTS, Labels, positions, spellings
-from spectral_irt.errors import OptionError, ResponseValueError, listed
+from spectral_irt.errors import Finding, OptionError, ResponseValueError, listed
 from spectral_irt.text import count, count_are
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from scipy import sparse
 from spectral_irt import errors
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.block import Mask as Mask
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.responses import Labels, Responses
-from spectral_irt.errors import AnswersStayError, DesignError, DisconnectedDesignError, first_of, listed
+from spectral_irt.errors import AnswersStayError, DesignError, DisconnectedDesignError, Finding, first_of, listed
 from spectral_irt.numerics import onto_items
 from spectral_irt.text import count_are
 

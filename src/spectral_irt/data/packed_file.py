@@ -25,12 +25,11 @@ from scipy import sparse
 from spectral_irt import __version__
 from spectral_irt.data.block import Block, Ints, Thresholds
 from spectral_irt.data.categories import RawAnswers
-from spectral_irt.data.finding import Finding, Severity
 from spectral_irt.data.labels import Labels, People, label_array, plain_label
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine.base import identity
 from spectral_irt.engine.dask import Shard
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import Finding, OptionError, ReadError, Severity, listed
 
 MAGIC = b"SIRTPACK"
 VERSION = 2

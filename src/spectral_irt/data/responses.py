@@ -25,9 +25,9 @@ from spectral_irt.numerics import chosen_positions, fixed
 if TYPE_CHECKING:
     from spectral_irt.data.categories import RawAnswers
     from spectral_irt.data.facets import Facets
-    from spectral_irt.data.finding import Finding
     from spectral_irt.data.labels import People
     from spectral_irt.data.same_items import SharedSets
+    from spectral_irt.errors import Finding
 
 
 @dataclass(frozen=True, eq=False)

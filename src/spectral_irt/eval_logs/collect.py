@@ -14,11 +14,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Ints
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, check_option, listed
+from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, check_option, listed
 from spectral_irt.eval_logs.log import Log, chosen_metric, count_scores, read_logs, right, score_notes, written_by
 from spectral_irt.reading.formats import File, expand, recognize
 from spectral_irt.reading.long_builder import LabelCodes

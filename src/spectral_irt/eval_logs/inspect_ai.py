@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.data.finding import Finding
-from spectral_irt.errors import ReadError
+from spectral_irt.errors import Finding, ReadError
 from spectral_irt.eval_logs.log import Log, Sample, laid_out, log_of, mapping, no_samples, number
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.text_pieces import ZstdStream, whole

@@ -19,8 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, listed, printable
+from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, listed, printable
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import Table, table_of_frame
 from spectral_irt.reading.jsonl import numbered_objects

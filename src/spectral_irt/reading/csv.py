@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.data.finding import Finding
-from spectral_irt.errors import ReadError, listed
+from spectral_irt.errors import Finding, ReadError, listed
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
 from spectral_irt.reading.text_pieces import RawPiece, check_utf8, end_of_last_record, notes_on_encoding, raw_pieces

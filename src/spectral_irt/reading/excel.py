@@ -20,8 +20,16 @@ import polars as pl
 from numpy.typing import NDArray
 from xlsxwriter.utility import xl_col_to_name
 
-from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, first_of, listed, reason_of
+from spectral_irt.errors import (
+    Finding,
+    OptionError,
+    ReadError,
+    SpectralIrtError,
+    did_you_mean,
+    first_of,
+    listed,
+    reason_of,
+)
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_header, table_of_frame

@@ -16,9 +16,17 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.builder import filled, plain_values
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, did_you_mean, listed, printable, reason_of
+from spectral_irt.errors import (
+    Finding,
+    OptionError,
+    ReadError,
+    SpectralIrtError,
+    did_you_mean,
+    listed,
+    printable,
+    reason_of,
+)
 
 PIECE_CELLS = 500_000  # values in a piece: a few MB as text, which caches hold, and enough to cost little by itself
 PIECE_ROWS = 1_000_000

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, item_label, one_spelling, positions
 from spectral_irt.data.scoring import Scoring
-from spectral_irt.errors import NAMED, OptionError, listed
+from spectral_irt.errors import NAMED, Finding, OptionError, listed
 from spectral_irt.reading.frame import Table
 
 # fmt: off

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, did_you_mean
+from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean
 
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import item_label, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place, Scoring
-from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError, listed
+from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.reading import LayoutOptions, ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Long, Wide, find_layout, plain, plural_words
