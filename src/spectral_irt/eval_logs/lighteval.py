@@ -15,7 +15,6 @@ import polars as pl
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.eval_logs.log import Log, no_samples
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.frame import polars_errors_named
 
 NAME = "lighteval"
 DATE = r"\d{4}-\d\d-\d\dT[\d.:_-]+"
@@ -29,27 +28,26 @@ def is_ours(path: Path, head: bytes) -> bool:
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     match = FILE_NAME.fullmatch(file.path.name)
     assert match is not None
-    with polars_errors_named(file.name):
-        lazy = pl.scan_parquet(file.path, glob=False)
-        schema = lazy.collect_schema()
-        column = next((name for name in ("metric", "metrics") if isinstance(schema.get(name), pl.Struct)), None)
-        if column is None:
-            raise ReadError(f"{file.name} has no nested column 'metric' or 'metrics'; it has {listed(schema)}.")
-        doc: dict[str, Any] = _fields(schema.get("doc"))
-        names = [name for name, kind in _fields(schema[column]).items() if kind.is_numeric() or kind == pl.Boolean]
-        if not names:
-            raise no_samples(file.path, f"no metric has a number for each sample: {listed(_fields(schema[column]))}.")
-        if missing := [name for name in attributes if name not in doc and name not in schema]:
-            raise OptionError(f"{file.name} has no {listed(missing)}; it has {listed([*doc, *schema])}.")
-        fields = {f"metric.{name}": pl.col(column).struct.field(name).cast(pl.Float64) for name in names}
-        inner = {name: pl.col("doc").struct.field(name).cast(pl.String) for name in doc}
-        texts = {name: pl.col(name).cast(pl.String) for name in schema} | inner
-        fields |= {f"attribute.{name}": texts[name] for name in attributes}
-        if "id" in doc:
-            fields["sample"] = texts["id"]
-        if (question := inner.get("query", texts.get("example"))) is not None:
-            fields["hash"] = question.hash(0)
-        frame = lazy.select(**fields).collect()
+    lazy = pl.scan_parquet(file.path, glob=False)
+    schema = lazy.collect_schema()
+    column = next((name for name in ("metric", "metrics") if isinstance(schema.get(name), pl.Struct)), None)
+    if column is None:
+        raise ReadError(f"{file.name} has no nested column 'metric' or 'metrics'; it has {listed(schema)}.")
+    doc: dict[str, Any] = _fields(schema.get("doc"))
+    names = [name for name, kind in _fields(schema[column]).items() if kind.is_numeric() or kind == pl.Boolean]
+    if not names:
+        raise no_samples(file.path, f"no metric has a number for each sample: {listed(_fields(schema[column]))}.")
+    if missing := [name for name in attributes if name not in doc and name not in schema]:
+        raise OptionError(f"{file.name} has no {listed(missing)}; it has {listed([*doc, *schema])}.")
+    fields = {f"metric.{name}": pl.col(column).struct.field(name).cast(pl.Float64) for name in names}
+    inner = {name: pl.col("doc").struct.field(name).cast(pl.String) for name in doc}
+    texts = {name: pl.col(name).cast(pl.String) for name in schema} | inner
+    fields |= {f"attribute.{name}": texts[name] for name in attributes}
+    if "id" in doc:
+        fields["sample"] = texts["id"]
+    if (question := inner.get("query", texts.get("example"))) is not None:
+        fields["hash"] = question.hash(0)
+    frame = lazy.select(**fields).collect()
     if not frame.height:
         raise no_samples(file.path, "the table is empty.")
     sample = frame["sample"] if "id" in doc else None

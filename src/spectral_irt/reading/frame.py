@@ -35,8 +35,7 @@ HEAD_ROWS = 200  # rows and columns looked at to tell what a table is
 HEAD_COLUMNS = 20
 ENOUGH_ROWS = 3  # below a second header, to tell it from answers
 
-_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
-
+WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # types of integer labels
 DAMAGED = "It is probably damaged or cut short; write or fetch it again."
 NOT_PLAIN = (
     "It may be sound, with columns of a kind that is not read here, or several of one name; write it with plain "
@@ -72,7 +71,7 @@ class Table:
     def is_loose(self, column: int) -> bool:
         """Whether labels in this column that are all whole numbers (1.0, or text of CSV) become integers."""
         dtype = self.dtypes[column]
-        return column in self.untyped or (bool(dtype.is_numeric()) and not is_whole(dtype))
+        return column in self.untyped or (bool(dtype.is_numeric()) and dtype not in WHOLE)
 
     def whole(self) -> pl.DataFrame:
         """All of it in memory, columns by position."""
@@ -240,15 +239,10 @@ def _series(column: Any) -> pl.Series:
     return series_of([None if absent else v for v, absent in zip(column.to_list(), missing, strict=True)])
 
 
-def is_whole(dtype: Any) -> bool:
-    """Whether a column of this type holds integer labels; any other type gives text."""
-    return dtype in _WHOLE
-
-
 def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
     """The labels as Int64, or as text when `text` says so or the type demands it."""
     dtype = column.dtype
-    if is_whole(dtype):
+    if dtype in WHOLE:
         return column.cast(pl.String if text else pl.Int64)
     if dtype == pl.String:
         return column

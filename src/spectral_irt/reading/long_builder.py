@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ from spectral_irt.data.scoring import Place
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long
-from spectral_irt.reading.frame import RowNumbers, Table, check_names, is_whole, labels_of, plain_labels, settled
+from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.side_tables import PersonColumns
 
 LabelKeys = tuple[NDArray[np.uint64], ...]
@@ -46,19 +46,19 @@ class LabelCodes:
         self._table = np.full(1 << 16, -1, dtype=np.int32)  # codes, each at the place of its key or soon after
 
     def codes(self, labels: pl.Series) -> tuple[Codes, pl.Series]:
-        """The code of every label, and the labels that are new."""
-        keys = _keys_of(labels)
-        runs = _starts_of_runs(keys)
-        if runs is None:
-            return self._codes(keys, labels)
-        codes, new = self._codes(tuple(key[runs] for key in keys), labels.gather(runs))
-        return np.repeat(codes, np.diff(runs, append=len(labels))), new
+        """The code of every label, and the labels that are new. Rows of a person often stand together."""
+        runs = labels.ne_missing(labels.shift()).arg_true()
+        if FEW * len(runs) >= len(labels):
+            return self._codes(labels)
+        codes, new = self._codes(labels.gather(runs))
+        return np.repeat(codes, np.diff(runs.to_numpy().astype(np.int64), append=len(labels))), new
 
     def labels(self) -> pl.Series:
         """All labels, by code."""
         return pl.concat(self._labels) if self._labels else pl.Series([], dtype=pl.Int64)
 
-    def _codes(self, keys: LabelKeys, labels: pl.Series) -> tuple[Codes, pl.Series]:
+    def _codes(self, labels: pl.Series) -> tuple[Codes, pl.Series]:
+        keys = _keys_of(labels)
         codes = self._found(keys)
         absent = np.flatnonzero(codes < 0)
         new = labels.gather(absent).unique(maintain_order=True)
@@ -116,16 +116,6 @@ def _keys_of(labels: pl.Series) -> LabelKeys:
     return tuple(labels.hash(seed=seed).to_numpy() for seed in _SEEDS)
 
 
-def _starts_of_runs(keys: LabelKeys) -> NDArray[np.int64] | None:
-    """Where runs of equal labels begin, if they are long: rows of a person stand together."""
-    changes = keys[0][1:] != keys[0][:-1]
-    for key in keys[1:]:
-        changes |= key[1:] != key[:-1]
-    if FEW * np.count_nonzero(changes) >= len(changes):
-        return None
-    return np.concatenate([[0], np.flatnonzero(changes) + 1])
-
-
 class OrderColumn:
     """Reads a column, piece by piece, as numbers that order its rows; all pieces hold the same kind of thing."""
 
@@ -175,7 +165,7 @@ class LongTables:
     def _kinds(self, role: str) -> tuple[bool, bool]:
         """Whether labels are text in some table, and then in all; and whether whole numbers become integers."""
         columns = [(table, getattr(layout, role)) for table, layout in self.tables]
-        is_text = not all(is_whole(table.dtypes[k]) for table, k in columns)
+        is_text = not all(table.dtypes[k] in WHOLE for table, k in columns)
         return is_text, not is_text or all(table.is_loose(k) for table, k in columns)
 
     def pieces(self) -> Iterator[tuple[Piece, float]]:
@@ -268,17 +258,14 @@ def _place(name: str, column: Any, rows: RowNumbers, k: int) -> Place:
     return Place(name, column[k] if isinstance(column, pl.Series) else column, int(rows[k]))
 
 
-T = TypeVar("T")
-
-
-def one_ahead(things: Iterable[T]) -> Iterator[T]:
+def one_ahead(things: Iterable[Any]) -> Iterator[Any]:
     """The same things; while one is used, a thread makes the next."""
     source, end = iter(things), object()
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, source, end)
         while (thing := coming.result()) is not end:
             coming = thread.submit(next, source, end)
-            yield thing  # type: ignore[misc]
+            yield thing
 
 
 READ = 0.8  # the share of the work that is reading; the rest is packing

@@ -27,7 +27,7 @@ from spectral_irt.reading import LayoutOptions, ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Long, Wide, find_layout, plain, plural_words
 from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, unchanged
-from spectral_irt.reading.frame import LEAST_ROWS, Pieces, Table, check_names, is_whole, labels_of, plain_labels
+from spectral_irt.reading.frame import LEAST_ROWS, WHOLE, Pieces, Table, check_names, labels_of, plain_labels
 from spectral_irt.reading.item_columns import check_named, together
 from spectral_irt.reading.long_builder import LongTables, long_responses
 from spectral_irt.reading.side_tables import PersonColumns, read_key
@@ -269,7 +269,7 @@ class WideBuilder:
             if layout.label is not None:
                 where = f"{table.name}: column {str(table.columns[layout.label])!r}"
                 others, values, rows = self._without_empty_rows(others, values, rows, where)
-                labels = plain_labels(others[0], text=not is_whole(table.dtypes[layout.label]), name=where)
+                labels = plain_labels(others[0], text=table.dtypes[layout.label] not in WHOLE, name=where)
                 if self._people_down:
                     check_names(labels, where, rows)
             elif table.row_labels is not None:
