@@ -47,18 +47,19 @@ class LabelCodes:
 
     def codes(self, labels: pl.Series) -> tuple[Codes, pl.Series]:
         """The code of every label, and the labels that are new. Rows of a person often stand together."""
-        runs = labels.ne_missing(labels.shift()).arg_true()
-        if FEW * len(runs) >= len(labels):
-            return self._codes(labels)
-        codes, new = self._codes(labels.gather(runs))
-        return np.repeat(codes, np.diff(runs.to_numpy().astype(np.int64), append=len(labels))), new
+        keys = _keys_of(labels)
+        changes = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+        if FEW * np.count_nonzero(changes) >= len(changes):
+            return self._codes(keys, labels)
+        runs = np.concatenate([[0], np.flatnonzero(changes) + 1])
+        codes, new = self._codes(tuple(key[runs] for key in keys), labels.gather(runs))
+        return np.repeat(codes, np.diff(runs, append=len(labels))), new
 
     def labels(self) -> pl.Series:
         """All labels, by code."""
         return pl.concat(self._labels) if self._labels else pl.Series([], dtype=pl.Int64)
 
-    def _codes(self, labels: pl.Series) -> tuple[Codes, pl.Series]:
-        keys = _keys_of(labels)
+    def _codes(self, keys: LabelKeys, labels: pl.Series) -> tuple[Codes, pl.Series]:
         codes = self._found(keys)
         absent = np.flatnonzero(codes < 0)
         new = labels.gather(absent).unique(maintain_order=True)
