@@ -107,8 +107,9 @@ def _show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> 
         if row.problem:
             say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))
     say(out)
-    text = "AUC and mean log-likelihood of held-out people; 'from CML': root mean square difference, in logits."
-    say(out, Text(text))
+    say(
+        out, Text("AUC and mean log-likelihood of held-out people; 'from CML': root mean square difference, in logits.")
+    )
     if notes:
         say(out)
         show_findings(out, notes)

@@ -114,20 +114,18 @@ def _read_results(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any
 def _of_tables(record: Any, tables: Any) -> Calibration:
     """The calibration that results tell of."""
     items, steps = tables["items"], tables.get("thresholds")
-    ordered = steps is not None
     said = record.get("scale") or {}
     known = {one.name for one in fields(Scale)}
-    more: dict[str, Any] = {}
-    if ordered:
+    more: dict[str, Any] = {"thresholds": items["difficulty"], "threshold_se": items["se"]}
+    if steps is not None:
         layout = Thresholds(np.asarray(items["max_score"], dtype=np.int64))
-        more = {"layout": layout, "location_se": items["se"]}
+        more = {"thresholds": steps["threshold"], "threshold_se": steps["se"]}
+        more |= {"layout": layout, "location_se": items["se"]}
     return Calibration(
         labels=items["item"],
-        thresholds=steps["threshold"] if ordered else items["difficulty"],
-        threshold_se=steps["se"] if ordered else items["se"],
         status=items["status"],
         n=items["n"],
-        score=items["score" if ordered else "n_correct"],
+        score=items["n_correct" if steps is None else "score"],
         item_information=np.zeros(len(items["item"])),
         scale=Scale(**{name: value for name, value in said.items() if name in known}),
         further={"anchored": items["status"] == "anchored"},

@@ -14,12 +14,13 @@ from spectral_irt.cli.data import groups_of, in_database
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
 from spectral_irt.cli.help import with_options
-from spectral_irt.cli.options import Call, Categories, Files, Reading, is_database, without_password
+from spectral_irt.cli.options import Call, Categories, Files, Reading, is_database
 from spectral_irt.cli.terminal import Mode, Progress, and_list
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import printable
 from spectral_irt.estimators.spectral import spectral_fit
 from spectral_irt.inference.groups.hausman import quick_hausman
+from spectral_irt.reading.sql import without_password
 from spectral_irt.terminal import console, say, show_findings
 
 if TYPE_CHECKING:

@@ -108,42 +108,28 @@ class FitJob:
         unwanted = "--skip persons" if no_persons else "--skip fit"
         endings = (".html", ".htm", ".csv", ".json", ".parquet")
         in_rows = self._columns() and results.group_file is None and self.reading.layout == "items-in-rows"
+        untitled = (results.title or results.author) and report is None
+        unlisted = results.list_persons and (report is None or no_persons)
+        a_file = output is not None and output.suffix.lower() in endings
+        no_errors = by == "lower" and method.settings().get("se") == "none"
+        unscaled = results.scale and not (output or report or results.bank or results.cut)
+        no_ability = results.draws()[0] != "wle" and no_persons and results.scale is None
+        in_workbook = results.parquet and output is not None and is_workbook(output)
         return [
             (facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
             (facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
             (results.cuts() and no_persons, "--cut is about people; leave out --skip persons."),
             (results.plots and (no_persons or no_fit), f"--plots shows people and item fit; leave out {unwanted}."),
-            (
-                results.list_persons and (report is None or no_persons),
-                f"--list-persons lists people in a report; {listing}.",
-            ),
+            (unlisted, f"--list-persons lists people in a report; {listing}."),
             (sets and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
-            (
-                (results.title or results.author) and report is None,
-                "--title and --author are for a report; say where with --report FILE.",
-            ),
-            (
-                output is not None and output.suffix.lower() in endings,
-                f"-o names a folder, or a workbook that ends in .xlsx, and is {str(output)!r}.",
-            ),
+            (untitled, "--title and --author are for a report; say where with --report FILE."),
+            (a_file, f"-o names a folder, or a workbook that ends in .xlsx, and is {str(output)!r}."),
             (top and output is None, "--rank writes a table beside items.csv; say where with -o DIR."),
-            (
-                by == "lower" and method.settings().get("se") == "none",
-                "--rank K:lower needs standard errors; leave out --set se=none.",
-            ),
-            (
-                results.scale and not (output or report or results.bank or results.cut),
-                "--scale is for what is written: -o DIR, --report or --bank.",
-            ),
-            (
-                results.draws()[0] != "wle" and no_persons and results.scale is None,
-                "--ability is about people; leave it out, or leave out --skip persons.",
-            ),
+            (no_errors, "--rank K:lower needs standard errors; leave out --set se=none."),
+            (unscaled, "--scale is for what is written: -o DIR, --report or --bank."),
+            (no_ability, "--ability is about people; leave it out, or leave out --skip persons."),
             (results.parquet and output is None, "--parquet is about the tables that -o DIR writes; say where."),
-            (
-                results.parquet and output is not None and is_workbook(output),
-                "--parquet writes files to a folder, and -o names a workbook; say -o DIR instead.",
-            ),
+            (in_workbook, "--parquet writes files to a folder, and -o names a workbook; say -o DIR instead."),
             (in_rows, "with --layout items-in-rows a column is a person, and no group; use --group-file."),
         ]
 
@@ -385,11 +371,8 @@ class FitJob:
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
         from spectral_irt.bank.build import merged, to_bank
 
-        calibration = study.calibration.replace(findings=study.findings(parts))
-        bank = to_bank(calibration, study.responses)
-        if self._enlarged is None:
-            return bank
-        return merged(self._enlarged, bank, study.responses)
+        bank = to_bank(study.calibration.replace(findings=study.findings(parts)), study.responses)
+        return bank if self._enlarged is None else merged(self._enlarged, bank, study.responses)
 
     @functools.cached_property
     def _enlarged(self) -> Bank | None:

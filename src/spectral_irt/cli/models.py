@@ -91,11 +91,10 @@ def leaderboard(
       spectral-irt leaderboard *.eval --clustered-by subject --report board.html
       spectral-irt leaderboard answers.csv --person model --response correct
     """
-    named = {"person": person, "item": item, "response": response}
-    of_tables = {name: value for name, value in named.items() if value is not None}
+    columns = {"person": person, "item": item, "response": response}
+    how = {**logs.how(), **{name: value for name, value in columns.items() if value is not None}, "seed": seed}
     inputs = [*files, *([logs.prompts] if logs.prompts else [])]
     with Progress() as progress:
-        how = {**logs.how(), **of_tables, "seed": seed}
         board = Leaderboard.read(files, clustered_by=clustered_by, by=logs.subject, progress=progress.reading, **how)
         board.tell = progress.say
         written = write_board(board, output, report, inputs=inputs)
@@ -123,8 +122,8 @@ def _show_board(board: Leaderboard, written: list[Path]) -> None:
     }
     _show_models(models, cells)
     say(out)
-    told = "Rank intervals hold for all models at once (95%). No model of a tier is significantly worse than its best."
-    say(out, Text(told))
+    tiers = "No model of a tier is significantly worse than its best."
+    say(out, Text(f"Rank intervals hold for all models at once (95%). {tiers}"))
     if board.findings:
         say(out)
         show_findings(out, list(board.findings))
@@ -165,9 +164,9 @@ def shortlist(
     targets = [] if output is None else [output / "shortlist.csv", output / SHORTLIST]
     with all_or_nothing(targets, inputs=files) as drafts:
         with Progress() as progress:
-            by = logs.subject
-            source = read_source(files, wanted=[by] if by else [], progress=progress.reading, **logs.how())
-            found = ShortList.choose(source, size, by=by, seed=seed, progress=progress.say)
+            wanted = [logs.subject] if logs.subject else []
+            source = read_source(files, wanted=wanted, progress=progress.reading, **logs.how())
+            found = ShortList.choose(source, size, by=logs.subject, seed=seed, progress=progress.say)
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix == ".csv":

@@ -155,6 +155,7 @@ class Reading:
     def _read(self, files: Sequence[str], progress: Progress, machine: Machine, **how: Any) -> Responses:
         from spectral_irt.engine import set_memory
         from spectral_irt.reading import read
+        from spectral_irt.reading.sql import without_password
 
         allowed = set_memory(machine.memory, machine.spill)
         databases = [file for file in files if is_database(file)]
@@ -197,6 +198,8 @@ class Reading:
 
     def said(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """`given`, and the query, for a record: without a password."""
+        from spectral_irt.reading.sql import without_password
+
         asked = {} if self.sql is None else {"sql": self.sql, "database": without_password(files[0])}
         return {**self.given(), **asked}
 
@@ -241,13 +244,6 @@ def is_database(file: str) -> bool:
     from spectral_irt.reading.sql import kind_of
 
     return kind_of(file.partition("#")[0])[0] in ("sqlite", "duckdb", "postgresql")
-
-
-def without_password(uri: str) -> str:
-    """The address as it may be shown."""
-    from spectral_irt.reading import sql
-
-    return sql.without_password(uri)
 
 
 def with_sheet(text: str | None) -> tuple[str | None, str | None]:
