@@ -80,7 +80,7 @@ def jmle(responses: Responses) -> Found:
     def fit(rest: Responses) -> Floats:
         kept = keep_estimable(rest)
         start = start_thresholds(kept.responses)
-        return kept.spread(joint_difficulty(kept.responses, start=start).difficulty)
+        return kept.spread(joint_difficulty(kept.responses, start=start)[0])
 
     return _on_largest(responses, fit)
 
@@ -95,7 +95,7 @@ def pmle(responses: Responses) -> Found:
         if many:
             return kept.spread(pairwise_without_pairs(kept.responses, start=start))
         counts = pair_counts(kept.responses)
-        return kept.spread(pairwise_difficulty(counts, start=start, tol=1e-6).difficulty)
+        return kept.spread(pairwise_difficulty(counts, start=start, tol=1e-6)[0])
 
     found = _on_largest(responses, fit)
     return replace(found, note="without the matrix of pairs") if many and not found.note else found

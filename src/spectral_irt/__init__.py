@@ -21,10 +21,9 @@ _NAMES = {
     "engine": "set_memory",
     "estimators.conditional": "ConditionalPartialCredit ConditionalRasch ConditionalRatingScale",
     "estimators.joint": "JointRasch VariationalRasch",
-    "estimators.linear_design": "LinearDesign",
+    "estimators.linear_design": "LinearDesign SpectralRatingScale",
     "estimators.marginal": "MarginalPartialCredit MarginalRasch MarginalRatingScale",
     "estimators.pairwise": "ChoppinRasch EigenvectorRasch PairwiseRasch",
-    "estimators.rating_scale": "SpectralRatingScale",
     "estimators.spectral": "SpectralPartialCredit SpectralRasch spectral_fit",
     "inference.groups.martin_loef": "martin_loef",
     "inference.groups.model_tests": "andersen",
@@ -65,13 +64,13 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.joint import JointRasch as JointRasch
     from spectral_irt.estimators.joint import VariationalRasch as VariationalRasch
     from spectral_irt.estimators.linear_design import LinearDesign as LinearDesign
+    from spectral_irt.estimators.linear_design import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.marginal import MarginalPartialCredit as MarginalPartialCredit
     from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch
     from spectral_irt.estimators.marginal import MarginalRatingScale as MarginalRatingScale
     from spectral_irt.estimators.pairwise import ChoppinRasch as ChoppinRasch
     from spectral_irt.estimators.pairwise import EigenvectorRasch as EigenvectorRasch
     from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch
-    from spectral_irt.estimators.rating_scale import SpectralRatingScale as SpectralRatingScale
     from spectral_irt.estimators.spectral import SpectralPartialCredit as SpectralPartialCredit
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
     from spectral_irt.estimators.spectral import spectral_fit as spectral_fit

@@ -54,7 +54,7 @@ ORDERED = {
         "mml": Method("marginal:MarginalPartialCredit", RIVAL),
     },
     "rsm": {
-        "spectral": Method("rating_scale:SpectralRatingScale", RIVAL),
+        "spectral": Method("linear_design:SpectralRatingScale", RIVAL),
         "cml": Method("conditional:ConditionalRatingScale", RIVAL),
         "mml": Method("marginal:MarginalRatingScale", RIVAL),
     },

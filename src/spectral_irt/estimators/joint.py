@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -92,19 +91,11 @@ def dense_information(part: JointPart, n_items: int) -> Floats:
     return total
 
 
-class JointFit(NamedTuple):
-    """What `joint_difficulty` found, before any correction."""
-
-    difficulty: Floats
-    parts: Prepared
-    diagonal: Floats
-    loglik: float
-    n_iter: int
-    residual: float
-
-
-def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, max_iter: int = 100) -> JointFit:
-    """Difficulties that maximize the likelihood of all answers over difficulties and abilities together.
+def joint_difficulty(
+    responses: Responses, *, start: Floats, tol: float = 1e-8, max_iter: int = 100
+) -> tuple[Floats, Prepared, Floats, float, int, float]:
+    """Difficulties that maximize the likelihood of all answers over difficulties and abilities together; `JointPart`s,
+    the information of each difficulty and the log-likelihood there; steps, and the last one.
 
     People with all answers right or all wrong have no finite ability and are left out; every item must have right and
     wrong answers of the others. Abilities are solved exactly for given difficulties; these then take a Newton step, its
@@ -126,7 +117,7 @@ def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, 
                 break
             direction = direction / 2
         step = float(np.abs(direction).max())
-    return JointFit(beta, parts, own, loglik, n_iter, step)
+    return beta, parts, own, loglik, n_iter, step
 
 
 def _lost_information(part: JointPart) -> tuple[float, float]:
@@ -182,16 +173,17 @@ class JointRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept = keep_estimable(responses)
         rest = kept.responses
-        fit = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        found = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        beta, parts, own, loglik, n_iter, step = found
         if rest.n_items <= DENSE_ITEMS:
-            se = np.sqrt(np.diag(centered_inverse(fit.parts.sum(dense_information, rest.n_items))))
+            se = np.sqrt(np.diag(centered_inverse(parts.sum(dense_information, rest.n_items))))
         else:
-            se = 1 / np.sqrt(fit.diagonal)
+            se = 1 / np.sqrt(own)
         factor = 1.0
         if self.correction:  # (n - 1) / n, averaged over people by their information
-            total, lost = fit.parts.sum(_lost_information)
+            total, lost = parts.sum(_lost_information)
             factor = 1 - lost / total
-        findings = convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.residual, self.tol)
+        findings = convergence("the joint likelihood", n_iter, "steps", "a last step of", step, self.tol)
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
         if not self.correction and n < 30:
             sentence = (
@@ -200,8 +192,7 @@ class JointRasch(RaschEstimator):
             )
             remedy = "Use a consistent method: `SpectralRasch` or `ConditionalRasch`."
             findings.append(Finding("joint_bias", "warning", sentence, remedy))
-        found = factor * fit.difficulty, factor * se, fit.n_iter, fit.residual
-        return kept.estimate(*found, loglik=fit.loglik, findings=findings)
+        return kept.estimate(factor * beta, factor * se, n_iter, step, loglik=loglik, findings=findings)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ Y_ij is the number of people who answered i right and j wrong, and D_ij = Y_ji /
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +16,7 @@ from spectral_irt.chain.stationary import stationary
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
-from spectral_irt.errors import NAMED, DesignError, OptionError
+from spectral_irt.errors import DesignError, OptionError, first_of
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, by_item, keep_estimable
 from spectral_irt.estimators.spectral import start_thresholds
@@ -28,19 +27,11 @@ PAIRS = 2_000_000  # pairs of answers laid out at a time
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
 
 
-class PairwiseFit(NamedTuple):
-    """What `pairwise_difficulty` found."""
-
-    difficulty: Floats
-    loglik: float
-    n_iter: int
-    residual: float
-
-
 def pairwise_difficulty(
     counts: Floats | sparse.csr_array, *, start: Floats | None = None, tol: float = 1e-9, max_iter: int = 10_000
-) -> PairwiseFit:
-    """Difficulties that maximize the pairwise likelihood of counts, which must be strongly connected.
+) -> tuple[Floats, float, int, float]:
+    """Difficulties that maximize the pairwise likelihood of counts, which must be strongly connected; that likelihood,
+    iterations, and the last move.
 
     By Markov chains with rates Y_ij / (pi_i + pi_j), each at the pi of the last; at the fixed point, balance is the
     score equation (Luce spectral ranking).
@@ -58,7 +49,7 @@ def pairwise_difficulty(
         move = float(np.abs(new - beta).max())
         beta = new
         n_iter += 1
-    return PairwiseFit(beta, float(-(y.data @ np.logaddexp(0, beta[right] - beta[wrong]))), n_iter, move)
+    return beta, float(-(y.data @ np.logaddexp(0, beta[right] - beta[wrong]))), n_iter, move
 
 
 def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
@@ -166,15 +157,16 @@ class PairwiseRasch(RaschEstimator):
         kept = keep_estimable(responses)
         rest = kept.responses
         counts = pair_counts(rest, weighting=self.weighting)
-        fit = pairwise_difficulty(counts, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        found = pairwise_difficulty(counts, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        beta, loglik, n_iter, move = found
         what = "the pairwise likelihood"
-        findings = convergence(what, fit.n_iter, "iterations", "a last step of", fit.residual, self.tol)
+        findings = convergence(what, n_iter, "iterations", "a last step of", move, self.tol)
         if rest.n_items > DENSE_ITEMS:
             sentence = f"With more than {DENSE_ITEMS:,} items standard errors use the diagonal of the information."
             remedy = "They are too small where groups of items are weakly linked."
             findings.append(Finding("approximate_se", "note", sentence, remedy))
-        se = pairwise_errors(rest, counts, fit.difficulty, self.weighting)
-        return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, loglik=fit.loglik, findings=findings)
+        se = pairwise_errors(rest, counts, beta, self.weighting)
+        return kept.estimate(beta, se, n_iter, move, loglik=loglik, findings=findings)
 
 
 def reciprocal_matrix(counts: Floats) -> Floats:
@@ -195,11 +187,10 @@ def _complete_counts(responses: Responses) -> Floats:
     missing = np.argwhere(np.triu((counts == 0) | (counts == 0).T, 1))
     if len(missing):
         names = responses.items.tolist()
-        shown = ", ".join(f"({names[i]!r}, {names[j]!r})" for i, j in missing[:NAMED])
-        more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
+        shown = first_of(f"({names[i]!r}, {names[j]!r})" for i, j in missing)
         raise DesignError(
             f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a person who answered "
-            f"the first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
+            f"the first right and the second wrong, or the other way round: {shown}. The reciprocal matrix is "
             "defined only when none is missing. Use `SpectralRasch` or `PairwiseRasch`, which need no complete pairs, "
             "or drop the items."
         )
