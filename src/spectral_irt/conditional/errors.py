@@ -152,6 +152,22 @@ def too_regular(found: Newton, omega: Floats) -> Floats:
     return found.prior.counts * np.maximum(lacking, 0) * found.noise
 
 
+def centered(
+    layout: Thresholds, thresholds: Floats, covariance: Floats | None, parts: Ints | None = None
+) -> tuple[Floats, Floats | None]:
+    """Thresholds whose items have the mean location zero, within each part if there are any, and their covariance."""
+    parts = np.zeros(layout.n_items, dtype=np.int64) if parts is None else parts
+    weight = 1 / (np.bincount(parts)[parts] * layout.max_score)[layout.item]
+    own = parts[layout.item]
+    beta = thresholds - np.bincount(own, weights=weight * thresholds)[own]
+    if covariance is None:
+        return beta, None
+    mean = np.zeros((int(parts.max()) + 1, layout.n_entries))
+    mean[own, np.arange(layout.n_entries)] = weight
+    cross = (mean @ covariance)[own]
+    return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
+
+
 def location_variance(layout: Thresholds, covariance: Floats) -> Floats:
     """Variance of the mean of each item's thresholds."""
     if layout.binary:

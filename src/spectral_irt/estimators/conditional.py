@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.conditional.errors import free_inverse, standard_errors
+from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
 from spectral_irt.conditional.newton import Newton, newton, parameters
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import ConvergenceWarning, check_option, stopped
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, centered, keep_estimable
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_estimable
 from spectral_irt.estimators.linear_design import Groups, RatingScale
 from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.numerics import symmetric

@@ -23,22 +23,6 @@ DENSE_ITEMS = 5000
 REPLACED = ("empty_categories", "disconnected", "extreme_items", "uninformed_items")  # findings with a prior in mind
 
 
-def centered(
-    layout: Thresholds, thresholds: Floats, covariance: Floats | None, parts: Ints | None = None
-) -> tuple[Floats, Floats | None]:
-    """Thresholds whose items have the mean location zero, within each part if there are any, and their covariance."""
-    parts = np.zeros(layout.n_items, dtype=np.int64) if parts is None else parts
-    weight = 1 / (np.bincount(parts)[parts] * layout.max_score)[layout.item]
-    own = parts[layout.item]
-    beta = thresholds - np.bincount(own, weights=weight * thresholds)[own]
-    if covariance is None:
-        return beta, None
-    mean = np.zeros((int(parts.max()) + 1, layout.n_entries))
-    mean[own, np.arange(layout.n_entries)] = weight
-    cross = (mean @ covariance)[own]
-    return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
-
-
 @dataclass(frozen=True, eq=False)
 class Kept:
     """The items a method can estimate, and what to say about the others."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.conditional.errors import centered
 from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
@@ -24,7 +25,7 @@ from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, centered, keep_scalable, weights_finding
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_scalable, weights_finding
 from spectral_irt.estimators.spectral import Spectral
 from spectral_irt.tables import Columns
 

@@ -18,6 +18,7 @@ from spectral_irt import estimators
 from spectral_irt.chain.operator import weighting_named
 from spectral_irt.chain.regularization import Regularization, check_regularization, met_items, plan_regularization
 from spectral_irt.chain.stationary import Rounds
+from spectral_irt.conditional.errors import centered
 from spectral_irt.conditional.newton import Likelihood, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
@@ -33,7 +34,7 @@ from spectral_irt.estimators.base import (
     Tell,
     convergence,
 )
-from spectral_irt.estimators.estimable import Kept, centered, person_weights
+from spectral_irt.estimators.estimable import Kept, person_weights
 from spectral_irt.estimators.spectral_steps import (
     QUICK_ITEMS,
     SE_METHODS,

@@ -21,6 +21,7 @@ from spectral_irt.chain.regularization import (
 from spectral_irt.chain.stationary import Rounds, Stationary, weak_links
 from spectral_irt.conditional.errors import (
     Matrices,
+    centered,
     displacements,
     location_variance,
     standard_errors,
@@ -33,7 +34,7 @@ from spectral_irt.data.design import Design, Mask, estimable, tied_to
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.errors import LARGEST_COMPONENT, first_of, listed
 from spectral_irt.estimators.base import WEAK_LINKS, Estimate, Tell, convergence, with_missing
-from spectral_irt.estimators.estimable import DENSE_ITEMS, centered, weights_finding
+from spectral_irt.estimators.estimable import DENSE_ITEMS, weights_finding
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior

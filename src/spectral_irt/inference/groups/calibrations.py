@@ -18,7 +18,7 @@ from scipy import sparse
 
 from spectral_irt import estimators, inference
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.errors import free_inverse
+from spectral_irt.conditional.errors import centered, free_inverse
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
@@ -26,7 +26,7 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import components, estimable
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
-from spectral_irt.estimators.estimable import centered, scalable
+from spectral_irt.estimators.estimable import scalable
 from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.text import count, count_are
