@@ -301,7 +301,7 @@ def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
 
     They must be connected, directly or through others; if not, the error says how they fall apart.
     """
-    responses = design.responses
+    responses = design.answers.entries
     groups, met = linked_items(responses, mixed=rule == "differed")
     if groups[met].any():
         raise DesignError(

@@ -49,10 +49,6 @@ class Design:
     uninformed: Mask
 
     @property
-    def responses(self) -> Responses:
-        return self.answers.entries
-
-    @property
     def layout(self) -> Thresholds:
         return self.answers.thresholds
 
@@ -68,11 +64,6 @@ class Design:
     def extreme(self) -> Mask:
         """Items without a finite difficulty of their own: all right, all wrong, unanswered or uninformed."""
         return self.all_right | self.all_wrong | self.unanswered | self.uninformed
-
-    @property
-    def split(self) -> bool:
-        """Whether the items that are not extreme fall into several components."""
-        return len(np.unique(self.component[~self.extreme])) > 1
 
     def status(self) -> NDArray[Any]:
         """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "unlinked"; or
@@ -302,9 +293,9 @@ def _findings(design: Design) -> list[Finding]:
                 remedy = f"{they} no estimate and come{'s' if len(names) == 1 else ''} last in every ranking."
             sentence = f"{count_are(len(names), 'item')} {what}: {listed(names)}."
             found.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
-    if design.split:
-        groups = np.full(len(design.component), -1)
-        groups[~design.extreme] = np.unique(design.component[~design.extreme], return_inverse=True)[1]
+    groups = np.full(len(design.component), -1)
+    groups[~design.extreme] = np.unique(design.component[~design.extreme], return_inverse=True)[1]
+    if groups.max() > 0:
         apart = answers.items[np.unique(design.layout.item[groups > 0])]
         said, of = (answers, groups) if not binary else (answers.take_items(~design.extreme), groups[~design.extreme])
         sentence = describe_split(said, of)
