@@ -30,20 +30,16 @@ LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information be
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The informative people of one block, with rough abilities and the information of their answers."""
+    """The people of one block, with rough abilities and the information of their answers; 0 for extreme scores."""
 
-    places: Ints  # in the block
-    block: Block  # with everybody
+    block: Block
     theta: Floats
     information: Floats
     weight: Floats | None = None
 
     @classmethod
     def of(cls, block: Block, weight: Floats | None, beta: Floats) -> People:
-        places = np.flatnonzero(block.informative)
-        weight = None if weight is None else weight[places]
-        theta, information = prox_ability(block, beta)
-        return cls(places, block, theta[places], information[places], weight)
+        return cls(block, *prox_ability(block, beta), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,27 +66,23 @@ class Rows(PeopleRows):
     @classmethod
     def of(cls, people: People, exact_below: float, n_items: int, precision: Precision) -> Rows:
         """People with information below `exact_below` are to be exact."""
-        block, theta, weight = people.block, np.full(people.block.n_persons, np.nan), None
-        few = people.information < exact_below
-        long, short = people.places[~few], people.places[few]
+        block, theta, weight, few = people.block, people.theta, people.weight, people.information < exact_below
+        long, short = np.flatnonzero(block.informative & ~few), np.flatnonzero(block.informative & few)
         n = block.counts[short]
         short = short[by_order(n, block.scores[short], n)]
-        theta[people.places] = people.theta
-        if people.weight is not None:
-            weight = np.zeros(block.n_persons)
-            weight[people.places] = people.weight
         score, factor = np.empty(0, dtype=precision), np.empty(0, dtype=precision)
         end = int(block.counts[long].sum())
         if end < (1 - IN_PLACE) * block.n_responses or not block.counts.all():
             order = np.concatenate([long, short])
             ours, theta = block.take(order), theta[order]
             weight = None if weight is None else weight[order]
-            exact = Exact(ours.span(len(long), ours.n_persons), theta[len(long) :], slice(end, None))
+            where = np.arange(end, ours.n_responses, dtype=np.int32)
+            exact = Exact(ours.span(len(long), ours.n_persons), theta[len(long) :], where)
             return cls(ours, len(long), theta, exact, n_items, precision, score, factor, weight)
-        exact = Exact(block.take(short), theta[short], spans(block.indptr[:-1][short], block.counts[short]))
-        theta[short] = np.nan
+        where = spans(block.indptr[:-1][short], block.counts[short]).astype(np.int32)
+        exact = Exact(block.take(short), theta[short], where)
         mute = np.flatnonzero(~block.informative)
-        silent = spans(block.indptr[:-1][mute], block.counts[mute])
+        silent, theta = spans(block.indptr[:-1][mute], block.counts[mute]), np.where(few, np.nan, theta)
         return cls(block, block.n_persons, theta, exact, n_items, precision, score, factor, weight, silent)
 
     @property
@@ -181,4 +173,4 @@ def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: 
 
 
 def _by_information(people: People) -> Floats:
-    return answers_above(LIMITS, people.information, people.block.counts[people.places])
+    return answers_above(LIMITS, people.information, people.block.counts)

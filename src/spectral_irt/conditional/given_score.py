@@ -8,6 +8,7 @@ laid out in tiles that fit the cache of a core, by the patterns alone: results d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,15 +48,20 @@ def spans(starts: Ints, counts: Ints) -> Ints:
     return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def end_of_tile(counts: Ints, orders: Ints, start: int, width: int = 1) -> int:
-    """As many people as fit the cache, of lengths and orders (fewest steps up or down) near those of the first."""
-    first, short = int(orders[start]), int(orders[start]) <= SHORT_ORDER * width
-    size = int(counts[start]) * (first + 1 if short else 4 * (width + 1))
-    ahead = slice(start, start + max(MANY, TILE_CELLS // size))
-    n, order = counts[ahead], orders[ahead]
-    unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | ((order <= SHORT_ORDER * width) != short)
-    unlike |= order > (first + 2 * width if short else ALIKE * first)
-    return start + (int(np.argmax(unlike)) if unlike.any() else len(n))
+def tiles(counts: Ints, orders: Ints, width: int = 1) -> Iterator[tuple[int, int]]:
+    """Where each begins and ends: as many people as fit the cache, of lengths and orders (fewest steps up or down) near
+    those of the first."""
+    start = 0
+    while start < len(counts):
+        first, short = int(orders[start]), int(orders[start]) <= SHORT_ORDER * width
+        size = int(counts[start]) * (first + 1 if short else 4 * (width + 1))
+        ahead = slice(start, start + max(MANY, TILE_CELLS // size))
+        n, order = counts[ahead], orders[ahead]
+        unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | ((order <= SHORT_ORDER * width) != short)
+        unlike |= order > (first + 2 * width if short else ALIKE * first)
+        stop = start + (int(np.argmax(unlike)) if unlike.any() else len(n))
+        yield start, stop
+        start = stop
 
 
 def by_order(counts: Ints, scores: Ints, most: Ints) -> Ints:
@@ -105,12 +111,8 @@ def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternP
     who = who[~shared]
     who = who[by_order(rows.counts[who], rows.scores[who], rows.max_scores[who])]
     counts, orders = rows.counts[who], np.minimum(rows.scores, rows.max_scores - rows.scores)[who]
-    start = 0
-    while start < len(who):
-        stop = end_of_tile(counts, orders, start, layout.widest)
-        parts.append(_part(rows, who[start:stop], people, layout, False))
-        start = stop
-    return parts
+    alike = tiles(counts, orders, layout.widest)
+    return parts + [_part(rows, who[start:stop], people, layout, False) for start, stop in alike]
 
 
 def _part(rows: Rows, which: Ints, people: Ints, layout: Thresholds, one_set: bool) -> PatternPart:
@@ -189,33 +191,22 @@ class Exact:
 
     block: Block
     theta: Floats
-    where: slice | Ints
+    where: NDArray[np.int32]
 
     def fill(self, beta: Floats, probability: Floats, factor: Floats) -> None:
         """Write P and c of their answers where these stand."""
-        here = isinstance(self.where, slice)
-        p, c = (one[self.where] if here else np.empty(self.block.n_responses) for one in (probability, factor))
-        self._fill(beta, p, c)
-        if not here:
-            probability[self.where], factor[self.where] = p, c
-
-    def _fill(self, beta: Floats, probability: Floats, factor: Floats) -> None:
         block = self.block
         padded, counts, scores = np.append(beta, np.inf), block.counts, block.scores
-        orders = np.minimum(scores, counts - scores)
-        start = 0
-        while start < block.n_persons:
-            stop = end_of_tile(counts, orders, start)
+        for start, stop in tiles(counts, np.minimum(scores, counts - scores)):
             span = slice(int(block.indptr[start]), int(block.indptr[stop]))
-            n = counts[start:stop]
+            n, there = counts[start:stop], self.where[span]
             inside = np.arange(n.max()) < n[:, None]
             items = np.full(inside.shape, len(beta))
             items[inside] = block.items[span]
             b = np.ascontiguousarray(padded[items].T)
             p = given_score(b[None], scores[start:stop], n, self.theta[start:stop]).p[0]
-            probability[span] = p.T[inside]
-            factor[span] = matched_factors(p * (1 - p), n).T[inside]
-            start = stop
+            probability[there] = p.T[inside]
+            factor[there] = matched_factors(p * (1 - p), n).T[inside]
 
 
 def answers_above(limits: Floats, values: Floats, counts: Ints) -> Floats:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -110,10 +111,6 @@ class PeopleRows(ABC):
         return self.factors(tables).twice(v)
 
 
-def _asked(rows: PeopleRows, what: str, *args: Any) -> Any:
-    return getattr(rows, what)(*args)
-
-
 def _cross(
     rows: PeopleRows, tables: Any, columns: sparse.csr_array, sums: sparse.csr_array, design: sparse.csr_array
 ) -> tuple[Floats, Floats, sparse.csr_array]:
@@ -164,11 +161,11 @@ class Point:
 
     def factors_twice(self, v: Floats) -> Floats:
         """C' C v."""
-        return self.rows.sum(_asked, "factors_twice", self.tables, v)
+        return self.rows.sum(methodcaller("factors_twice", self.tables, v))
 
     def dense(self, *, single: bool = False) -> Floats:
         """The information, thresholds x thresholds; for right and wrong answers each entry good to 1e-6 if `single`."""
-        matrix = -self.rows.sum(_asked, "factor_gram", self.tables, single, None)
+        matrix = -self.rows.sum(methodcaller("factor_gram", self.tables, single, None))
         if self.layout.binary:
             np.fill_diagonal(matrix, 0)
             np.fill_diagonal(matrix, -matrix.sum(axis=1))
@@ -181,7 +178,7 @@ class Point:
     def of_parameters(self, design: sparse.csr_array) -> sparse.csr_array:
         """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two."""
         own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
-        return sparse.csr_array(own - self.rows.sum(_asked, "factor_gram", self.tables, False, design))
+        return sparse.csr_array(own - self.rows.sum(methodcaller("factor_gram", self.tables, False, design)))
 
     def of_columns(
         self, columns: sparse.csr_array, sums: sparse.csr_array, design: sparse.csr_array
@@ -201,7 +198,7 @@ class Point:
 
     def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
         """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
-        return self.scored.sum(_asked, "score_gram", self.tables, single, design)
+        return self.scored.sum(methodcaller("score_gram", self.tables, single, design))
 
     def score_squares(self, design: sparse.csr_array) -> Floats:
         """The diagonal of that."""
@@ -209,7 +206,7 @@ class Point:
 
     def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
         """Of that, the part of each item, levels x levels; and all of it times v."""
-        blocks, twice = self.scored.sum(_asked, "score_sums", self.tables, v)
+        blocks, twice = self.scored.sum(methodcaller("score_sums", self.tables, v))
         return blocks, twice
 
     def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
