@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,38 +182,33 @@ def _eliminate(chain: Chain) -> Stationary:
     return Stationary(pi, 1, float(np.abs(error).sum() / (pi @ rates)), float(min(second, 1.0)), "elimination")
 
 
+@dataclass(eq=False)
 class Rounds:
     """Solve the chain of these responses; `beta`, `plan` (with its alpha), `passes` and `balance()` hold the result.
 
-    `information` is the rough one of each threshold (`Design.information`), which sets the scale of the prior. `rough`:
-    one round of weights will do, for a place to start from. `chain`: the one under a weighting that does not move,
+    `rough_information` is that of each threshold (`Design.information`), which sets the scale of the prior. `rough`:
+    one round of weights will do, for a place to start from. `given`: the chain under a weighting that does not move,
     where somebody has it.
     """
 
-    def __init__(
-        self,
-        responses: Responses,
-        weighting: str,
-        plan: Regularization,
-        information: Floats,
-        *,
-        tol: float,
-        max_passes: int,
-        tell: Callable[[str], None],
-        rough: bool = False,
-        chain: ItemChain | None = None,
-    ) -> None:
-        self.responses, self.weighting, self.plan = responses, weighting_named(weighting), plan
-        if rough and responses.n_responses > MANY:
-            self.weighting = self.weighting.rough()
-        self.rough_information = information
-        self.tol, self.max_passes, self.tell = tol, max_passes, tell
-        self.least_rounds, self.most_rounds = (1, 1) if rough else (LEAST_ROUNDS, MOST_ROUNDS)
-        self.passes = 0
-        self.given = chain
-        self.beta = np.zeros(responses.thresholds.n_entries)
-        self.data: ItemChain
-        self.chain: Chain
+    responses: Responses
+    named: str
+    plan: Regularization
+    rough_information: Floats
+    _: KW_ONLY
+    tol: float
+    max_passes: int
+    tell: Callable[[str], None]
+    rough: bool = False
+    given: ItemChain | None = None
+    data: ItemChain = field(init=False)
+    chain: Chain = field(init=False)
+
+    def __post_init__(self) -> None:
+        weighting = weighting_named(self.named)
+        self.weighting = weighting.rough() if self.rough and self.responses.n_responses > MANY else weighting
+        self.least_rounds, self.most_rounds = (1, 1) if self.rough else (LEAST_ROUNDS, MOST_ROUNDS)
+        self.beta, self.passes = np.zeros(self.responses.thresholds.n_entries), 0
         self.current = self.weighting.first
 
     def solve(self) -> Stationary:
@@ -294,14 +289,8 @@ class Rounds:
 
         alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
         pull = self._unit() * self.current.slope(self.beta)
-        return Balance(
-            self.data,
-            self.chain,
-            np.exp(self.beta),
-            precision=alpha * pull,
-            meat=alpha * pull**2,
-            in_information=self.current.in_information,
-        )
+        precision, meat = alpha * pull, alpha * pull**2
+        return Balance(self.data, self.chain, np.exp(self.beta), precision, meat, self.current.in_information)
 
 
 def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:

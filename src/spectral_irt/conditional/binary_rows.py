@@ -104,16 +104,9 @@ class Rows(PeopleRows):
         if not len(score):
             score, factor = (np.empty(block.n_responses, dtype=self.precision) for _ in range(2))
         if self.n_long:
-            theta[: self.n_long] = fill_given_score(
-                indptr[: self.n_long + 1],
-                np.asarray(block.items[:end]),
-                block.scores[: self.n_long],
-                theta[: self.n_long],
-                beta,
-                score[:end],
-                factor[:end],
-                self.precision,
-            )
+            people = slice(self.n_long)
+            cells = (indptr[: self.n_long + 1], np.asarray(block.items[:end]), block.scores[people], theta[people])
+            theta[people] = fill_given_score(*cells, beta, score[:end], factor[:end], self.precision)
         self.exact.fill(beta, score, factor)
         if self.silent is not None:
             score[self.silent], factor[self.silent] = block.right()[self.silent], 0.0

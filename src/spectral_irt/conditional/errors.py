@@ -177,11 +177,8 @@ def location_variance(layout: Thresholds, covariance: Floats) -> Floats:
 
 
 def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: int = 0) -> tuple[Floats, Floats]:
-    """Standard error of every threshold, and of the locations, whose mean is zero, by one of the three ways."""
+    """Standard error of every threshold, and of the locations, whose mean is zero, by one of the last two ways."""
     layout, prior = found.layout, found.prior
-    if method == "dense":
-        matrix = Matrices.of(found).covariance()
-        return np.sqrt(np.maximum(np.diag(matrix), 0)), np.sqrt(location_variance(layout, matrix))
     inverse, (shift, together) = found.inverse, _common_shift(found)
     meat, moved = found.point.score_sums(shift)
     lacking = np.zeros(layout.n_entries)

@@ -86,10 +86,7 @@ class PatternRows(PeopleRows):
     def evaluated(self, cumulated: Floats) -> tuple[PatternRows, tuple[Any, ...]]:
         """At other thresholds; and sums of log gamma, P(X >= k | s), D and c c' of every item, and C' C 1."""
         layout = self.layout
-        nothing, blocks = np.empty((layout.widest, 0)), (layout.n_items, layout.widest, layout.widest)
-        if not self.patterns:
-            empty, none = Levels(self.indptr, self.items, nothing, layout), np.zeros(layout.n_entries)
-            return replace(self, expected=empty, factor=empty), (0.0, none, np.zeros(blocks), np.zeros(blocks), none)
+        nothing = np.empty((layout.widest, 0))
         pieces = [_given(part, cumulated, self.series_from) for part in self.patterns]
         passed, c = (np.concatenate([nothing, *(piece[k] for piece in pieces)], axis=1) for k in (0, 1))
         people = np.concatenate([np.empty(0), *(part.people for part in self.patterns)])

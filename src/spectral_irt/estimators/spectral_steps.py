@@ -171,16 +171,10 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, tol: float, **solvin
     if needed and not binary:
         tie = replace(tie, alpha=WEAK_TIE, estimated=False)
     solving["tell"]("solving the chain")
-    rounds = Rounds(
-        rest,
-        "ability" if binary and shared is None else PERSONS.name,
-        tie,
-        fit.information,
-        tol=max(tol, START),
-        rough=True,
-        chain=None if shared is None else ItemChain.by_persons(rest, shared),
-        **solving,
-    )
+    weighting = "ability" if binary and shared is None else PERSONS.name
+    given = None if shared is None else ItemChain.by_persons(rest, shared)
+    solving |= {"tol": max(tol, START), "rough": True, "given": given}
+    rounds = Rounds(rest, weighting, tie, fit.information, **solving)
     found = rounds.solve()
     beta = rounds.beta
     if known is not None:
