@@ -21,7 +21,6 @@ from spectral_irt.numerics import counting_sort
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
 PIECE_ROWS = 1_000_000
-Codes = NDArray[np.int32]
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 
 
@@ -149,9 +148,48 @@ def joined(parts: Sequence[tuple[Column, ...]], first: int) -> AnswerRows:
 def _packed(
     rows: AnswerRows, thresholds: Thresholds, persons: range, duplicates: Duplicates, repeats: Repeats
 ) -> Block:
-    """One block: by person, then right before wrong, then item."""
+    """One block: by person, then right before wrong, then item. Arrays are changed in place, and let go at once."""
     bits, n_persons, with_options = thresholds.bits, len(persons), rows.options is not None
-    key, slot_bits, low = _keys(rows, n_persons, bits)
+    key, slot_bits, low = _sorted_keys(rows, bits, persons, duplicates, repeats)
+    del rows
+    chosen: NDArray[Any] = (key & 0xFF).astype(np.uint8) if with_options else np.empty(len(key), dtype=np.int8)
+    key >>= low
+    person = (key >> slot_bits).astype(np.int32)
+    key &= (1 << slot_bits) - 1
+    slots = key.astype(np.int32)
+    del key
+    if thresholds.binary:
+        half = np.left_shift(person, 1, out=person)  # of a person: right, then wrong
+        half += (slots & 1) == 0
+        slots >>= 1
+        ends, items, chosen = counting_sort(half, 2 * n_persons, slots, chosen)
+        bounds = ends.astype(np.int64)
+        return Block(bounds[::2].copy(), bounds[1::2].copy(), items, chosen if with_options else None)
+    item = slots >> bits
+    slots &= (1 << bits) - 1
+    passed, failed = slots > 0, slots < thresholds.max_score.astype(np.int32)[item]
+    slots += thresholds.first.astype(np.int32)[item]
+    del item
+    limits = np.arange(n_persons + 1, dtype=np.int32)
+    n_right, n_wrong = (np.searchsorted(person[mask], limits) for mask in (passed, failed))
+    del person
+    indptr = n_right + n_wrong
+    options = np.empty(indptr[-1], dtype=np.uint8) if with_options else None
+    block = Block(indptr, indptr[:-1] + np.diff(n_right), np.empty(indptr[-1], dtype=np.int32), options)
+    right = block.right()
+    block.items[~right] = slots[failed]  # the threshold that it failed next ...
+    slots -= 1
+    block.items[right] = slots[passed]  # ... and the one that it passed last, where there are
+    if options is not None:
+        options[right], options[~right] = chosen[passed], chosen[failed]
+    return block
+
+
+def _sorted_keys(
+    rows: AnswerRows, bits: int, persons: range, duplicates: Duplicates, repeats: Repeats
+) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
+    """The `_keys` in order; of repeated answers one, where that is asked for."""
+    key, slot_bits, low = _keys(rows, len(persons), bits)
     pair = key >> (bits + low)  # person and item
     if np.any(pair[1:] <= pair[:-1]):
         key.sort()
@@ -161,41 +199,8 @@ def _packed(
             person, item = again >> (slot_bits - bits), again & ((1 << (slot_bits - bits)) - 1)
             repeats.add(person.astype(np.int64) + persons.start, item.astype(np.int64))
             if duplicates != "error":
-                kept = rows.at(_settle(rows, bits, keep_first=duplicates == "first"))
-                key, slot_bits, low = _keys(kept, n_persons, bits)
-    del rows, pair
-    chosen: NDArray[Any] = (key & 0xFF).astype(np.uint8) if with_options else np.empty(len(key), dtype=np.int8)
-    key >>= low
-    slots = (key & ((1 << slot_bits) - 1)).astype(np.int32)
-    key >>= slot_bits
-    person = key.astype(np.int32)
-    del key
-    if not thresholds.binary:
-        return _graded(person, slots, chosen if with_options else None, thresholds, n_persons)
-    half = person << 1  # of a person: right, then wrong
-    half |= ~slots & 1
-    ends, items, chosen = counting_sort(half, 2 * n_persons, slots >> 1, chosen)
-    bounds = ends.astype(np.int64)
-    return Block(bounds[::2].copy(), bounds[1::2].copy(), items, chosen if with_options else None)
-
-
-def _graded(person: Codes, slots: Codes, chosen: Column, thresholds: Thresholds, n_persons: int) -> Block:
-    """The threshold that each answer passed last, and the one that it failed next, where there are."""
-    item = slots >> thresholds.bits
-    slots &= (1 << thresholds.bits) - 1
-    passed, failed = slots > 0, slots < thresholds.max_score.astype(np.int32)[item]
-    slots += thresholds.first.astype(np.int32)[item]
-    del item
-    n_right, n_wrong = (np.bincount(person[mask], minlength=n_persons) for mask in (passed, failed))
-    indptr = limits_of(n_right + n_wrong)
-    options = None if chosen is None else np.empty(indptr[-1], dtype=np.uint8)
-    block = Block(indptr, indptr[:-1] + n_right, np.empty(indptr[-1], dtype=np.int32), options)
-    right = block.right()
-    block.items[right] = slots[passed] - 1
-    block.items[~right] = slots[failed]
-    if options is not None and chosen is not None:
-        options[right], options[~right] = chosen[passed], chosen[failed]
-    return block
+                return _keys(rows.at(_settle(rows, bits, keep_first=duplicates == "first")), len(persons), bits)
+    return key, slot_bits, low
 
 
 def _keys(rows: AnswerRows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
