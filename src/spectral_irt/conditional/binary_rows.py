@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.given_score import Exact, answers_above, by_order, series_limit, spans
+from spectral_irt.conditional.given_score import Exact, answers_above, by_order, series_limit
 from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks, spans
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import add_columns, row_sums
 

@@ -28,7 +28,7 @@ from spectral_irt.conditional.exact import (
 from spectral_irt.conditional.information import matched_factors
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
 from spectral_irt.conditional.series_tables import passed_by_series
-from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.same_items import row_keys, same_rows
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average
@@ -40,12 +40,6 @@ SHORT_ORDER = 16  # steps up or down, per threshold of the widest item, up to wh
 MOST_SCORES = 0.25  # of all scores of a set, from which on the tree is cheapest: it gives them all
 SEVERAL = 8  # patterns of a set that are a tile of their own, with so many of its scores
 TREE_CELLS = 2_000_000  # thresholds x scores of such a set, at most
-
-
-def spans(starts: Ints, counts: Ints) -> Ints:
-    """The positions start, start + 1, ... of each run, one run after the other."""
-    ends = np.cumsum(counts)
-    return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def tiles(counts: Ints, orders: Ints, width: int = 1) -> Iterator[tuple[int, int]]:

@@ -280,9 +280,7 @@ def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats
     last = responses.entries.sum(_passed_last, layout, persons=(weights,))
     if weights is None:
         last = responses.category_counts[layout.item, layout.level] - last
-    total = np.cumsum(last[::-1])[::-1]
-    after = np.append(total, 0.0)[layout.first + layout.max_score]  # what belongs to later items
-    return last if layout.binary else total - after[layout.item]
+    return layout.at_or_above(last)
 
 
 def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:

@@ -23,11 +23,10 @@ from spectral_irt.conditional.given_score import (
     padded,
     part_passed,
     pattern_parts,
-    spans,
     threshold_codes,
 )
 from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, matched_factors, passed_counts
-from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import distinct_rows, same_rows
 from spectral_irt.engine import Prepared

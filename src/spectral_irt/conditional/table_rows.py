@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.given_score import answers_above, padded, series_limit, spans
+from spectral_irt.conditional.given_score import answers_above, padded, series_limit
 from spectral_irt.conditional.information import Levels, PeopleRows, Point, balanced, by_blocks, to_levels
 from spectral_irt.conditional.pattern_rows import PatternRows
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE
 from spectral_irt.conditional.series_tables import ORDER, Tables, grid_over, weights
-from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.engine import Prepared

@@ -128,6 +128,12 @@ class Block:
         return {**vars(self), "_cache": {}}
 
 
+def spans(starts: Ints, counts: Ints) -> Ints:
+    """The positions start, start + 1, ... of each run, one run after the other."""
+    ends = np.cumsum(counts)
+    return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+
+
 def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int, int]]:
     """Consecutive runs of whole people with about `size` entries each (one person may exceed it)."""
     n_persons = len(indptr) - 1
@@ -215,10 +221,15 @@ class Thresholds:
         total = np.cumsum(self.table(thresholds, np.inf), axis=1)
         return np.concatenate([np.zeros((self.n_items, 1)), total], axis=1)
 
+    def at_or_above(self, values: Floats) -> Floats:
+        """The sums over each threshold and the higher ones of its item."""
+        if self.binary:
+            return values
+        total = np.append(np.cumsum(values[::-1])[::-1], 0.0)
+        return total[:-1] - total[(self.first + self.max_score)[self.item]]
+
     def of_items(self, items: Ints) -> Ints:
-        counts = self.max_score[items]
-        ends = np.cumsum(counts)
-        return np.repeat(self.first[items] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+        return spans(self.first[items], self.max_score[items])
 
 
 BINARY = Thresholds.ones(1)  # stands for items that are right or wrong, however many they are

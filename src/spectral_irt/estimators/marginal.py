@@ -91,16 +91,16 @@ class Marginal(RaschEstimator):
         middle = None
         if each is not None and found.dense:
             middle = marginal_fit.score_covariance(*there, found)
-        errors = marginal_fit.marginal_errors(found, fit.populations, middle)
+        variance, covariance, of_mean, of_log_sd = marginal_fit.marginal_errors(found, fit.populations, middle)
         mean = np.array([one.mean for one in fit.populations])
         sd = np.array([one.sd if self.sigma is None else self.sigma for one in fit.populations])
         table: Columns = {
             "group": np.array(people.split.names, dtype=object),
             "n": np.array([int(np.sum(part.responses.counts > 0)) for part in parts]),
             "mean": mean,
-            "mean_se": np.sqrt(errors.mean),
+            "mean_se": np.sqrt(of_mean),
             "sd": sd,
-            "sd_se": sd * np.sqrt(errors.log_sigma),
+            "sd_se": sd * np.sqrt(of_log_sd),
         }
         share = np.array([part.size for part in parts]) / sum(part.size for part in parts)
         mu = float(share @ mean)
@@ -121,9 +121,9 @@ class Marginal(RaschEstimator):
             "n_parameters": n_parameters,
             **({} if each is None else {"weighted": (responses.persons, each)}),
         }
-        se = np.sqrt(np.maximum(errors.variance, 0))
+        se = np.sqrt(np.maximum(variance, 0))
         record: dict[str, Any] = {"loglik": fit.loglik, "findings": findings}
-        record |= {"covariance": errors.covariance, "extra": extra}
+        record |= {"covariance": covariance, "extra": extra}
         return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, **record)
 
 

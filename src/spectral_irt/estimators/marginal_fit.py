@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -399,19 +399,11 @@ def score_squares(block: Block, weight: Floats, beta: Floats, population: Popula
     return gram(sparse.csr_array(sparse.diags_array(weight) @ sparse.hstack([scores, sparse.csr_array(own)])))
 
 
-class MarginalErrors(NamedTuple):
-    """Variances, with mean-zero difficulties, of thresholds, and of mean and log sigma of each group; NaN without."""
-
-    variance: Floats
-    covariance: Floats | None
-    mean: Floats
-    log_sigma: Floats
-
-
 def marginal_errors(
     found: MarginalInformation, populations: Sequence[Population], middle: Floats | None = None
-) -> MarginalErrors:
-    """Squared standard errors from the information, or from the sandwich around `middle`."""
+) -> tuple[Floats, Floats | None, Floats, Floats]:
+    """Variances of thresholds, with mean-zero difficulties, their covariance, and variances of mean and log sigma of
+    each group, NaN without: from the information, or from the sandwich around `middle`."""
     m = len(found.weights) if found.dense else 0
     cov = found.inverse() if found.dense else np.linalg.inv(found.own)
     cov = cov if middle is None else cov @ middle @ cov
@@ -432,5 +424,5 @@ def marginal_errors(
                 slopes = np.append(level * weights, slope[found.there])
                 others[row, g] = slopes @ cov @ slopes
     if found.dense:
-        return MarginalErrors(np.diag(covariance).copy(), covariance, *others)
-    return MarginalErrors(1 / np.maximum(found.items, 1e-300), None, np.full(len(populations), np.nan), others[1])
+        return np.diag(covariance).copy(), covariance, others[0], others[1]
+    return 1 / np.maximum(found.items, 1e-300), None, np.full(len(populations), np.nan), others[1]

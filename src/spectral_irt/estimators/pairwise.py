@@ -14,7 +14,7 @@ from spectral_irt.chain.operator import COUNTED, count_weights, weighting_named
 from spectral_irt.chain.paper import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, spans
 from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, first_of
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
@@ -74,8 +74,7 @@ def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_arra
         # Rows of right answers, each repeated for every wrong answer of its person.
         row = np.repeat(persons, right[persons])
         i = np.repeat(ones[before[start] : before[stop]], wrong[row])
-        offset = np.arange(len(i)) - np.repeat(np.cumsum(wrong[row]) - wrong[row], wrong[row])
-        j = np.repeat(block.split[row], wrong[row]) + offset
+        j = spans(block.split[row], wrong[row])
         share = sigmoid(beta[block.items[i]] - beta[block.items[j]])  # pi_i / (pi_i + pi_j)
         share *= np.repeat(weight[row], wrong[row])
         low, high = block.indptr[start], block.indptr[stop]

@@ -207,12 +207,7 @@ class Members:
 
     def passed(self) -> Floats:
         """How many passed each threshold: are in its category or above."""
-        layout = self.layout
-        last: Floats = self.sum(_passed_last, layout.n_entries)
-        if layout.binary:
-            return last
-        total = np.append(np.cumsum(last[::-1])[::-1], 0.0)
-        return total[:-1] - total[(layout.first + layout.max_score)[layout.item]]
+        return self.layout.at_or_above(self.sum(_passed_last, self.layout.n_entries))
 
     def sum(self, kernel: Any, *args: Any) -> Any:
         """A kernel over all blocks, which is given the weights, or None."""

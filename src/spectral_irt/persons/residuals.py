@@ -166,19 +166,10 @@ def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats) ->
     return n, z2, square, v, inverse - 4 * block.counts, v - 4 * v2
 
 
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Every answer x: positions of person and item, x (right is 1), what is expected, and z = (x - E) / sqrt(V)."""
-
-    person: Ints
-    item: Ints
-    answer: NDArray[Any]
-    expected: Floats
-    z: Floats
-
-
-def residuals(responses: Responses, thresholds: Floats, ability: Floats) -> Residuals:
-    """Every answer beside what is expected of it, NaN where difficulty or ability is; for few people."""
+def residuals(
+    responses: Responses, thresholds: Floats, ability: Floats
+) -> tuple[Ints, Ints, NDArray[Any], Floats, Floats]:
+    """Of every answer x the positions of person and item, x, what is expected, and z = (x - E) / sqrt(V); for few."""
     person, item, x = responses.answers()
     layout = responses.thresholds
     known = np.isfinite(layout.mean(thresholds))[item] & np.isfinite(ability)[person]
@@ -186,20 +177,14 @@ def residuals(responses: Responses, thresholds: Floats, ability: Floats) -> Resi
     mean, variance, *_ = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
     mean, variance = np.where(known, mean, np.nan), np.maximum(variance, CERTAIN)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Residuals(person, item.astype(np.int64), x, mean, (x - mean) / np.sqrt(variance))
+        return person, item.astype(np.int64), x, mean, (x - mean) / np.sqrt(variance)
 
 
 def residual_columns(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
     """`person, item, response, expected, residual, z` of every answer."""
-    found = residuals(responses, thresholds, ability)
-    return {
-        "person": responses.persons[found.person],
-        "item": responses.items[found.item],
-        "response": found.answer.astype(np.int64),
-        "expected": found.expected,
-        "residual": found.answer - found.expected,
-        "z": found.z,
-    }
+    person, item, x, expected, z = residuals(responses, thresholds, ability)
+    columns = {"person": responses.persons[person], "item": responses.items[item], "response": x.astype(np.int64)}
+    return columns | {"expected": expected, "residual": x - expected, "z": z}
 
 
 def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, max_score: Ints | None = None) -> Columns:
@@ -243,22 +228,22 @@ def unexpected_columns(
     where = responses.thresholds.mean(difficulty) if not responses.thresholds.binary else difficulty
     some = np.unique(people)
     ability = np.where(np.isfinite(found.ability[some]), found.ability[some], np.nan)
-    every = residuals(responses.take_persons(some), difficulty, ability)
+    person, item, x, expected, z = residuals(responses.take_persons(some), difficulty, ability)
     turn = np.zeros(len(some), dtype=np.int64)
     turn[np.searchsorted(some, people)] = np.arange(len(people))
-    size = np.abs(np.nan_to_num(every.z))
-    order = np.lexsort((-size, turn[every.person]))
+    size = np.abs(np.nan_to_num(z))
+    order = np.lexsort((-size, turn[person]))
     order = order[size[order] > 1]
-    mine = turn[every.person[order]]
+    mine = turn[person[order]]
     chosen = order[np.arange(len(order)) - np.searchsorted(mine, mine) < per_person][:limit]
-    who, item = some[every.person[chosen]], every.item[chosen]
+    who, item = some[person[chosen]], item[chosen]
     return {
         "person": responses.persons[who],
         "misfit_z": worst[who],
         "item": responses.items[item],
-        "response": every.answer[chosen].astype(np.int64),
-        "expected": every.expected[chosen],
-        "z": every.z[chosen],
+        "response": x[chosen].astype(np.int64),
+        "expected": expected[chosen],
+        "z": z[chosen],
         "ability": found.ability[who],
         "difficulty": where[item],
     }
