@@ -108,6 +108,13 @@ def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labe
     "keep", an item has every category that somebody used for any item of its group."""
     if scoring.undecided and not used[:, 2:].any():
         return Settled(np.tile(np.arange(2, dtype=np.uint8), (len(items), 1)), Thresholds.ones(len(items)), None, ())
+    *lower, top = np.flatnonzero(used.any(axis=0)).tolist() or [0]
+    if scoring.recode is None and scoring.key is None and str(top) in SUSPECTS and lower[1:] and top > lower[-1] + 2:
+        raise ResponseValueError(
+            f"{source}: answers to {count(int(used[:, top].sum()), 'item')} are {top}, and the other categories are "
+            f"{lower[0]} to {lower[-1]}. If {top} means 'not answered', say `missing={top}`; if it is a category, name "
+            "all categories with `recode=`."
+        )
     used, value, turned = _turned(used, items, scoring)
     width = used.shape[1]
     low = int(used.any(axis=0).argmax())

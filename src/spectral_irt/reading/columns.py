@@ -15,7 +15,7 @@ from spectral_irt.data.scoring import Scoring
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading import LayoutOptions, item_columns
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
-from spectral_irt.reading.item_columns import ItemColumns, are_answers, named, parts_of, says_attribute
+from spectral_irt.reading.item_columns import WHEN, ItemColumns, are_answers, named, parts_of, says_attribute, words_of
 
 # fmt: off
 _PEOPLE = (
@@ -232,6 +232,8 @@ def _label_column(table: Table, options: LayoutOptions, ignored: set[int | None]
 def _labels_rows(table: Table, position: int) -> bool:
     """Whether a column labels the rows: by its name, or by values that can be nothing else."""
     first, values = table.columns[position], table.head(position)
+    if WHEN.intersection(words_of(first)):
+        return False
     if isinstance(first, str):
         usual = plain(first) in ID_NAMES | ITEM_NAMES
         if plain(first) in PERSON_NAMES or (usual and not are_answers(values)):

@@ -108,7 +108,8 @@ class Table:
         what = f"{self.name}: the row below the header ({listed(above)}) holds texts above numbers and was left out."
         note = Finding("second_header", "note", what, "If it is a person, remove the texts.")
         head, notes = (lambda k: self.head(k)[1:]), (*self.notes, note)
-        return replace(self, head=head, pieces=rows, cells=None, rows_above=self.rows_above + 1, notes=notes)
+        rest = replace(self, head=head, pieces=rows, cells=None, rows_above=self.rows_above + 1, notes=notes)
+        return rest.without_second_header()  # Qualtrics has two: the questions, and numbers of its own
 
 
 @contextmanager

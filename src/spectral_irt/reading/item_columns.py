@@ -25,14 +25,21 @@ from spectral_irt.reading.frame import Table
 CATEGORIES = frozenset({
     "sex", "gender", "group", "class", "classroom", "school", "form", "booklet", "grade", "ethnicity", "race",
     "teacher", "cohort", "education", "educ", "marital", "country", "income", "occupation", "religion", "nationality",
+    "finished",
 })
 # Attributes that are never just 0 and 1: with such values, the column is more likely an item of this name.
-MEASURES = frozenset({"age", "id", "total", "score", "date", "dob", "birthdate", "birthday", "timestamp", "email"})
+MEASURES = frozenset({
+    "age", "id", "total", "score", "date", "dob", "birthdate", "birthday", "timestamp", "email", "name", "ip",
+    "ipaddress", "started", "completed", "status", "progress", "duration", "latitude", "longitude", "language",
+    "channel",
+})
+WHEN = frozenset({"date", "timestamp", "started", "completed", "ip", "ipaddress"})  # several people may have the same
 ATTRIBUTES = CATEGORIES | MEASURES
 # Words that may stand beside them without making the column anything else.
 _BESIDE = frozenset({
     "student", "person", "pupil", "user", "subject", "respondent", "participant", "test", "exam", "raw", "sum",
-    "final", "level", "name", "number", "no", "nr", "code", "of", "the", "at", "in", "birth", "years",
+    "final", "level", "number", "no", "nr", "code", "of", "the", "at", "in", "birth", "years", "start", "end", "first",
+    "last", "recorded", "response", "recipient", "distribution", "address", "seconds", "external", "data", "reference",
 })
 # fmt: on
 
@@ -64,12 +71,13 @@ def says_attribute(name: Any) -> bool:
 
 def attributes_among(names: Sequence[Any], are_answers: Sequence[bool]) -> tuple[list[int], list[int]]:
     """Positions of the names that are attributes, and of those that merely mention one ("group 2", "age_q3"). Where
-    most of the names look like that, it is how the items are called, and none is either."""
+    most of the names have the same of these words, it is how the items are called, and none is either."""
     words = [words_of(name) for name in names]
     sure = [k for k, name in enumerate(names) if says_attribute(name)]
     short = [k for k, own in enumerate(words) if len(own) <= 3 and ATTRIBUTES.intersection(own)]
     like = sorted({*sure, *short})
-    if 2 * (len(like) - 1) > len(names) - 1 or len(names) - len(sure) < 2:
+    times = Counter(word for k in like for word in ATTRIBUTES.intersection(words[k]))
+    if 2 * (max(times.values(), default=0) - 1) > len(names) - 1 or len(names) - len(sure) < 2:
         return [], []
     out = [k for k in sure if not are_answers[k] or CATEGORIES.intersection(words[k])]
     return out, [k for k in like if k not in out]

@@ -37,7 +37,7 @@ from spectral_irt.text import count
 
 log = logging.getLogger("spectral_irt")
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now
-TOTALS = ("total", "totals", "grand total", "sum", "mean", "average")  # what people call a last row that is no person
+TOTALS = ("total", "totals", "grand total", "sum", "mean", "average", "overall average")  # last rows: no people
 
 
 def read_query(path: Any, sql: str | None, database: str | None, of_files: Any, options: ReadOptions) -> Responses:

@@ -149,6 +149,14 @@ def test_odd_values_in_memory(value, words):
     assert np.isnan(Responses.from_wide(answers, missing=value, ordered=True).to_dense()[1, 1])
 
 
+@pytest.mark.parametrize("unused", ["collapse", "keep"])
+def test_a_code_for_missing_answers_is_no_category(unused):
+    answers = [[1, 2, 3], [2, 9, 1], [3, 1, 2]]
+    with pytest.raises(ResponseValueError, match=r"1 item are 9, .* 1 to 3\..*missing=9"):
+        Responses.from_wide(answers, ordered=True, unused=unused)
+    assert Responses.from_wide(answers, recode="1,2,3,9").n_responses == 9
+
+
 def test_a_skipped_category_is_said_and_keeps_its_code(tmp_path):
     found = read_text(tmp_path, WIDE.format("5"), ordered=True)
     said = notes(found)["categories_collapsed"]
@@ -192,7 +200,7 @@ def test_every_kind_of_odd_value_is_looked_at_once(monkeypatch):
     [
         ({"a": [0, 1, 2], "b": [2, 1, 0], "c": [0, 1, 0]}, True),
         ({"a": [1, 2, 3], "b": [3, 1, 2], "c": [1, 3, 2]}, True),
-        ({"a": [0, 1, 9], "b": [1, 0, 9], "c": [0, 1, 1]}, False),  # 9: not answered
+        ({"a": [0, 1, 5], "b": [1, 0, 5], "c": [0, 1, 1]}, False),  # a gap
         ({"a": [0, 1, 0], "b": [1, 0, 1], "age": [0, 1, 2]}, False),  # one column
         ({"a": list(range(12)), "b": list(range(12))}, False),  # many categories
         ({"a": [2, 3, 4], "b": [4, 3, 2]}, False),  # where are 0 and 1?

@@ -50,6 +50,8 @@ def test_attributes_are_not_items(kind, tmp_path):
 def test_names_of_measures(name):
     """Left out when the values are not those of an item; kept, with a warning, when they are."""
     assert read(table(**{name: list(range(40))})).items.tolist() == ITEMS
+    many = dict.fromkeys(("sex", "class", "school", "grade", "region", "country"), BINARY)  # more than items
+    assert read(table(**many, **{name: list(range(40))})).items.tolist() == ["region", *ITEMS]
     kept = read(table(**{name: BINARY}))
     assert kept.items.tolist() == [name, *ITEMS]
     assert notes(kept)["suspect_items"].items == (name,)
@@ -191,6 +193,16 @@ def test_stray_values_are_no_reason_to_leave_a_column_out():
     answers["q3"][5] = 9
     assert "'q3'" in complaint(pl.DataFrame(answers))
     assert read(pl.DataFrame(answers), missing=9).n_items == 6
+
+
+def test_the_export_of_a_survey_program(tmp_path):
+    names = ["StartDate", "Progress", "Duration (in seconds)", "Finished", "ResponseId", *(f"Q{k}" for k in range(6))]
+    rng = np.random.default_rng(5)
+    people = [[f"2024-03-01 10:0{k % 5}", 100, 300 + k, 1, f"R_{k}x", *rng.integers(1, 6, 6)] for k in range(40)]
+    rows = [names, [f"{name}?" for name in names], [f"{{ImportId:{name}}}" for name in names], *people]
+    found = read_text(tmp_path, "\n".join(",".join(map(str, row)) for row in rows))
+    assert found.items.tolist() == names[5:]
+    assert found.persons.tolist() == [row[4] for row in people]
 
 
 # ------------------------------------------------------------------ a key
