@@ -27,6 +27,7 @@ from spectral_irt.chain.regularization import NU_RULES, check_strength
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, stopped
+from spectral_irt.numerics import fill_dense
 
 __all__ = ["PaperFit", "algorithm_1", "algorithm_2", "pair_counts", "regularize", "seen_together"]
 
@@ -245,10 +246,7 @@ def _added(responses: Responses, kernel: Any, dense: bool | None, *args: Any) ->
     total: Any = np.zeros((m, m)) if dense else sparse.csr_array((m, m))
     for part in responses.map(kernel, m, *args):
         if dense:
-            for start in range(0, m, SLICE):
-                piece = part[start : start + SLICE]
-                rows = np.repeat(np.arange(start, start + piece.shape[0]), np.diff(piece.indptr))
-                total[rows, piece.indices] += piece.data  # no cell twice: products of sparse matrices have unique cells
+            fill_dense(part.indptr, part.indices, part.data, total)
         else:
             total = total + part
     return total

@@ -108,12 +108,7 @@ class Regularization:
 
 
 def acted(
-    plan: Regularization,
-    acts: NDArray[np.bool_],
-    own: NDArray[np.bool_],
-    step: Floats,
-    counts: tuple[Floats, Floats],
-    name: Callable[[int], str],
+    plan: Regularization, acts: Mask, own: Mask, step: Floats, counts: tuple[Floats, Floats], name: Callable[[int], str]
 ) -> Regularization:
     """The plan with what its prior did.
 
@@ -135,11 +130,8 @@ def acted(
     return replace(plan, shift=float(shift[most]), moved=name(int(there[most])))
 
 
-def plan_regularization(
-    design: Design, regularization: str | float, nu: float, rule: str, weighting: str, noun: str = "item"
-) -> Regularization:
+def plan_regularization(design: Design, regularization: str | float, nu: float, rule: str, noun: str) -> Regularization:
     """What to add to the data where the chain stands alone, and why; a `noun` is what has a number each."""
-    check_regularization(regularization, nu, rule, weighting)
     if nu > 0:
         return Regularization("pairs", "as asked", nu=float(nu), rule=rule)
     return plan_prior(design, regularization, noun, kind="virtual item", enough=ENOUGH_INFORMATION)
@@ -148,7 +140,7 @@ def plan_regularization(
 def plan_prior(
     design: Design,
     regularization: str | float,
-    noun: str = "item",
+    noun: str,
     *,
     kind: str = "neighbors",
     enough: float = AMPLE_INFORMATION,

@@ -93,21 +93,20 @@ def spectral_fit(
     design = examine(responses)
     check_regularization(regularization, nu, nu_rule, weighting)
     each = None if weights is None else person_weights(responses, weights)
-    solving: dict[str, Any] = {"max_passes": max_passes, "tell": tell}
+    solving: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "tell": tell}
     if not refined(refine, weighting, nu):
         if each is not None or known is not None:
             what = "people have weights" if known is None else "items are anchored"
             raise OptionError(f"{what} in the Newton steps only; leave out `refine=False`, and weight by ability.")
-        noun = noun_of(responses.thresholds)
-        plan = plan_regularization(design, regularization, nu, nu_rule, weighting, noun)
-        return _chain_alone(design, plan, weighting, nu_rule, se, tol, **solving)
+        plan = plan_regularization(design, regularization, nu, nu_rule, noun_of(responses.thresholds))
+        return _chain_alone(design, plan, weighting, se, **solving)
 
     fit = taking_part(design, regularization, known)
     plan, rest, mask = fit.plan, fit.rest, fit.mask
     shared = None  # what people on shared sets told, where it is all that a fit needs
     if each is None and known is None and plan.kind == "none" and rest.n_items <= QUICK_ITEMS:
         shared = rest.shared if se in ("auto", "dense", "information", "none") else None
-    start = solve_chain(fit, shared, tol, **solving)
+    start = solve_chain(fit, shared, **solving)
     prior, parts, plan = make_prior(fit, start)
     likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
     fixed = None if known is None else known.fixed[mask]
@@ -143,30 +142,20 @@ def start_thresholds(responses: Responses) -> Floats:
     return np.where(np.isfinite(beta), beta, 0.0)
 
 
-def _chain_alone(
-    design: Design,
-    plan: Regularization,
-    weighting: str,
-    nu_rule: str,
-    se: str,
-    tol: float,
-    *,
-    max_passes: int,
-    tell: Tell,
-) -> Estimate:
+def _chain_alone(design: Design, plan: Regularization, weighting: str, se: str, **solving: Any) -> Estimate:
     """Thresholds as the chain itself has them."""
     from spectral_irt.chain.errors import covariance, one_pass
 
     check_option("se", se, CHAIN_ERRORS)
-    responses = design.answers
+    responses, tol, tell = design.answers, solving["tol"], solving["tell"]
     if plan.kind == "pairs":
-        kept, findings = met_items(design, nu_rule), list(design.findings)
+        kept, findings = met_items(design, plan.rule), list(design.findings)
         rest = responses if kept.all() else responses.take_items(kept)
     else:
         rest, kept, findings = kept_items(design, plan)
     thresholds, mask = rest.thresholds, kept[responses.thresholds.item]
     tell("solving the chain")
-    rounds = Rounds(rest, weighting, plan, design.information[mask], tol=tol, max_passes=max_passes, tell=tell)
+    rounds = Rounds(rest, weighting, plan, design.information[mask], **solving)
     found = rounds.solve()
     plan, balance = rounds.plan, rounds.balance()
 

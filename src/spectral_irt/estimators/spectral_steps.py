@@ -156,7 +156,7 @@ def _plan_beside(
         kept[np.flatnonzero(kept)[np.unique(rest.thresholds.item[~good])]] = False
 
 
-def solve_chain(fit: TakingPart, shared: SharedSets | None, tol: float, **solving: Any) -> Start:
+def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> Start:
     """The chain's thresholds; beside anchors with their mean in each part of the data, and these where they are.
 
     Where there is a prior, the chain has its simple one, around the mean of all; with several thresholds it is weak, so
@@ -173,7 +173,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, tol: float, **solvin
     solving["tell"]("solving the chain")
     weighting = "ability" if binary and shared is None else PERSONS.name
     given = None if shared is None else ItemChain.by_persons(rest, shared)
-    solving |= {"tol": max(tol, START), "rough": True, "given": given}
+    solving |= {"tol": max(solving["tol"], START), "rough": True, "given": given}
     rounds = Rounds(rest, weighting, tie, fit.information, **solving)
     found = rounds.solve()
     beta = rounds.beta
