@@ -1,6 +1,6 @@
 """Ratings: are severities, thresholds and adjusted measures of persons as sure as their standard errors say?
 
-    python benchmarks/raters.py [--parts coverage,assignment,size] [--replicates 20] [--designs ...] [--times 1]
+    python benchmarks/raters.py [--parts coverage,assignment,size] [--replicates 20] [--designs ...] [--times 1,10]
 
 Five items in four categories, raters whose severities have a standard deviation of 0.6 logits; new ones, new persons
 and new ratings in every replicate.
@@ -11,8 +11,8 @@ and new ratings in every replicate.
     assignment  of the second rater by lot, by an earlier test, or by the first rating, which breaks the conditional
                 likelihood: how much more severe raters of the better half seem than those of the others
     size        CPU seconds and memory of 36,000 persons x 11,000 raters x 9 items of five categories, 4 raters a
-                person; `--times 10` is ten times that. "fit": read and fit with standard errors, "everything": the
-                command with all its tables; `--memory 1GB` gives a budget
+                person; `--times 1,10` has ten times as many persons, too. "fit": read and fit with standard errors,
+                "everything": the command with all its tables; `--memory 1GB` gives a budget
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import harness
 import spectral_irt as si
 from spectral_irt.persons.abilities import abilities
 
-ITEMS, CATEGORIES = 5, 4
+ITEMS, CATEGORIES, RATERS = 5, 4, 11_000
 SLOPES = ("slope of severities", "slope of thresholds", "slope of persons", "slope of persons (all else known)")
 FIT = """
 import sys, spectral_irt as si
@@ -122,7 +122,7 @@ def assignment(chosen: str, seed: int, people: int = 300) -> dict[str, float]:
 def write(path: Path, times: int) -> int:
     """The table of the size, a row for each rating; how many there are."""
     rng = np.random.default_rng(31)
-    people, n_raters, n_items, each = 36_000 * times, 11_000 * times, 9, 4
+    people, n_raters, n_items, each = 36_000 * times, RATERS, 9, 4
     severity, beta = rng.normal(0, 0.5, n_raters), drawn_thresholds(rng, n_items, 5)
     tables = []
     for start in range(0, people, 6_000):
@@ -141,7 +141,7 @@ def write(path: Path, times: int) -> int:
 def size(times: int, memory: str) -> harness.Row:
     with tempfile.TemporaryDirectory(prefix="raters-", dir="/var/tmp") as scratch:
         path = Path(scratch) / "ratings.parquet"
-        row: harness.Row = {"ratings": write(path, times), "raters": 11_000 * times, "memory": memory or "no budget"}
+        row: harness.Row = {"ratings": write(path, times), "raters": RATERS, "memory": memory or "no budget"}
         command = [sys.executable, "-m", "spectral_irt", "fit", path, "--facet", "rater", "-q", "-o", f"{scratch}/out"]
         budget = ["--memory", memory, "--spill", scratch] if memory else []
         script = [sys.executable, "-c", FIT, path, *([memory, scratch] if memory else [])]
@@ -153,11 +153,11 @@ def size(times: int, memory: str) -> harness.Row:
 
 if __name__ == "__main__":
     parts = ("coverage", "assignment", "size")
-    asked = harness.arguments(__doc__, replicates=20, parts=parts, designs=tuple(DESIGNS), times=1, memory="")
+    asked = harness.arguments(__doc__, replicates=20, parts=parts, designs=tuple(DESIGNS), times=(1,), memory="")
     if "coverage" in asked.parts:
         cases = harness.cases(coverage, design=asked.designs)
         harness.study("Coverage of 95% intervals of ratings", cases, asked, errors=SLOPES)
     if "assignment" in asked.parts:
         harness.study("Who is rated by whom", harness.cases(assignment, second_rater=CHOSEN), asked)
     if "size" in asked.parts:
-        harness.show("Thousands of raters", [size(asked.times, asked.memory)], asked)
+        harness.show("Thousands of raters", (size(times, asked.memory) for times in asked.times), asked)

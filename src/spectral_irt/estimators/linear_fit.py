@@ -38,25 +38,13 @@ from spectral_irt.errors import DesignError, OptionError, first_of, listed
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.estimators.estimable import keep_estimable
-from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, Groups, LinearDesign
+from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
 from spectral_irt.tables import Columns
-from spectral_irt.text import p_value
+from spectral_irt.text import count, p_value
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
 EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digit
-
-
-def linear_fit(
-    responses: Responses, design: LinearDesign, *, scale: bool = False, groups: Groups = None, **options: Any
-) -> Estimate:
-    """Thresholds of virtual items, and what makes them: severities of raters, difficulties of items, their errors.
-
-    With a `scale` the items of each group have the distances of their thresholds in common; the options are those of
-    `design_fit`.
-    """
-    made = design.of(responses, scale=scale, groups=groups)
-    return design_fit(responses, made, **options).estimate(responses)
 
 
 def design_fit(
@@ -355,7 +343,16 @@ class DesignResult:
                     tuple(dict.fromkeys(labels[subset > 0].tolist())),
                 )
             )
-        found = self.found
+        found, ridge = self.found, self.found.ridge
+        for term in self.design.terms if ridge else ():
+            assert ridge is not None
+            own = np.flatnonzero(ridge.precision[term.columns])
+            if len(own):
+                sd = np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5
+                what = (
+                    f"Prior: normal, sd {sd:.2f} logits, on {len(own):,} of {count(term.size, 'value')} of {term.name}."
+                )
+                said.append(Finding("regularization", "note", what, "It acts where ratings are few, or all alike."))
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
 
     def estimate(self, responses: Responses) -> Estimate:

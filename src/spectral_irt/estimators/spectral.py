@@ -34,7 +34,7 @@ from spectral_irt.estimators.base import (
     Tell,
     convergence,
 )
-from spectral_irt.estimators.estimable import Kept, person_weights
+from spectral_irt.estimators.estimable import Kept, person_weights, weights_finding
 from spectral_irt.estimators.spectral_steps import (
     QUICK_ITEMS,
     SE_METHODS,
@@ -254,11 +254,18 @@ class Spectral(RaschEstimator):
         each = None if weights is None else person_weights(responses, weights)
         if design is None and responses.facets is None:
             found = self._of_thresholds(responses, tell, anchors, each)
-            # People, and how much each counts: for means and reliability of these people.
-            return found if each is None else replace(found, extra={"weighted": (responses.persons, each)})
-        if anchors is not None:
+        elif anchors is not None:
             raise OptionError("anchors of a linear design go with it: `design=LinearDesign(anchors={...})`.")
-        from spectral_irt.estimators.linear_fit import linear_fit
+        else:
+            found = self._of_design(responses, tell, design or estimators.LinearDesign(), each)
+        if each is None:
+            return found
+        # People, and how much each counts: for means and reliability of these people.
+        return replace(found, extra={**found.extra, "weighted": (responses.persons, each)})
+
+    def _of_design(self, responses: Responses, tell: Tell, design: LinearDesign, weights: Floats | None) -> Estimate:
+        """Thresholds that are sums of what belongs to items, raters, occasions."""
+        from spectral_irt.estimators.linear_fit import design_fit
 
         given = self.get_params()
         usual = {"weighting": "ability", "nu": 0, "assume_equal_means": False}
@@ -267,9 +274,10 @@ class Spectral(RaschEstimator):
         if unfit:
             names = ", ".join(f"`{name}`" for name in unfit)
             raise OptionError(f"a linear design, as of raters, is fitted by conditional likelihood; leave out {names}.")
-        scale = {"scale": True, "groups": given["groups"]} if "groups" in given else {}
+        made = design.of(responses, scale="groups" in given, groups=given.get("groups"))
         options = {name: given[name] for name in ("regularization", "se") if name in given}
-        return linear_fit(responses, design or estimators.LinearDesign(), weights=each, tell=tell, **scale, **options)
+        found = design_fit(responses, made, weights=weights, tell=tell, **options).estimate(responses)
+        return found if weights is None else replace(found, findings=(*found.findings, weights_finding(weights)))
 
     def _of_thresholds(self, responses: Responses, tell: Tell, anchors: Any, weights: Floats | None) -> Estimate:
         """Without a linear design: each threshold by itself, perhaps beside anchors."""

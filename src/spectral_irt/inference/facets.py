@@ -6,6 +6,7 @@ combinations of both, and a level is the sum of its combinations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,10 +135,14 @@ def interactions(
         second, other = np.repeat(np.array(known, dtype=object), len(labels)), "group"
         level, first = np.tile(each, len(known)), np.tile(labels, len(known))
     score, own, whole = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    cross = sparse.csr_array(sparse.vstack([part[3] for part in parts]))
+    cross = parts[0][3] if len(parts) == 1 else sparse.csr_array(sparse.vstack([part[3] for part in parts]))
     column = design.term(name).columns.start + level
     share = whole / np.maximum(matrix.diagonal()[column], 1e-12)
-    left = own - share * whole - _taken_up(matrix, few, cross - sparse.diags_array(share) @ against[column])
+
+    def rest(some: slice) -> sparse.csr_array:
+        return sparse.csr_array(cross[some] - sparse.diags_array(share[some]) @ against[column[some]])
+
+    left = own - share * whole - _taken_up(matrix, few, rest, len(column))
     good = left > 1e-6 * np.maximum(own, 1e-12)
     with np.errstate(divide="ignore", invalid="ignore"):
         bias, se = np.where(good, score / left, np.nan), np.where(good, 1 / np.sqrt(left), np.nan)
@@ -160,22 +165,22 @@ def _beside(
     return c.T @ point.gradient, *point.of_columns(c, sums, a)
 
 
-def _taken_up(matrix: sparse.csr_array, few: Mask, rows: sparse.csr_array) -> Floats:
+def _taken_up(matrix: sparse.csr_array, few: Mask, rows: Callable[[slice], sparse.csr_array], n: int) -> Floats:
     """The diagonal of E M^-1 E', the information of further columns that parameters beside their own level take up.
 
     X, what further columns have in common with the parameters, is a share of the rows of M that belong to their own
-    level, where X M^-1 X' is exact, and a rest E. `few` are all parameters but the levels of the largest facet. Any two
-    of those share few people, so that their part of M^-1 is about diagonal in E; where the rows leave them out, they
-    are taken for zero.
+    level, where X M^-1 X' is exact, and a rest E of n `rows`. `few` are all parameters but the levels of the largest
+    facet. Any two of those share few people, so that their part of M^-1 is about diagonal in E; where the rows leave
+    them out, they are taken for zero.
     """
     rest, levels = np.flatnonzero(few), np.flatnonzero(~few)
     part, between = sparse.csr_array(matrix[levels][:, levels]), matrix[levels][:, rest].toarray()
     solved = conjugate_gradients(part.__matmul__, part.diagonal(), between, tol=1e-6)[0] if len(levels) else between
     inverse = np.linalg.pinv(matrix[rest][:, rest].toarray() - between.T @ solved, rcond=1e-10, hermitian=True)
     scale = np.divide(1.0, part.diagonal(), out=np.zeros(len(levels)), where=part.diagonal() > 0)
-    taken, rows = [], sparse.csr_array(rows)
-    for start in range(0, rows.shape[0], ROWS):
-        some = rows[start : start + ROWS]
+    taken = []
+    for start in range(0, n, ROWS):
+        some = rows(slice(start, start + ROWS))
         beyond = some[:, levels]
         x = some[:, rest].toarray() - beyond @ solved
         taken.append(beyond.multiply(beyond) @ scale + np.einsum("ij,ij->i", x @ inverse, x))

@@ -78,7 +78,9 @@ def _method(record: Mapping[str, Any]) -> str:
     """How difficulties were estimated."""
     name = str(record.get("estimator"))
     text = ESTIMATORS[name].long if name in ESTIMATORS else name
-    if str(record.get("solver") or "").endswith(NEWTON):
+    if record.get("facets"):
+        text = "Conditional maximum likelihood"
+    elif str(record.get("solver") or "").endswith(NEWTON):
         text = LIKELIHOOD
     elif name == "spectral" and within(record, "settings", "weighting"):
         text += f", {within(record, 'settings', 'weighting')} weights"
@@ -105,9 +107,10 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     if facets := record.get("facets"):
         levels = " and ".join(count(one["levels"], name) for name, one in facets.items())
         first += f" with severities of {levels} (Linacre, 1989)"
-        cited.add("linacre89")
+        how, cited = "by conditional maximum likelihood (Andersen, 1972)", {*model.cites, "linacre89", "andersen"}
     first += f". {what} were estimated {how}"
-    if (record.get("model"), name) == ("rsm", "spectral") or str(record.get("solver") or "").endswith(NEWTON):
+    newton = (record.get("model"), name) == ("rsm", "spectral") or str(record.get("solver") or "").endswith(NEWTON)
+    if newton and not facets:
         penalized = "penalized " if _prior(record) else ""
         first += f" and taken to the maximum of the {penalized}conditional likelihood (Andersen, 1972)"
         cited.add("andersen")

@@ -160,3 +160,15 @@ def test_parts_of_this_process_and_ordered_answers(engine):
     here = si.simulate.rating_scale(300, 8, categories=4, seed=3).responses
     one, other = (si.SpectralPartialCredit().fit(data).calibration_ for data in (here, here.using(engine)))
     same(other, one)
+
+
+def test_ratings(engine, tmp_path):
+    rng = np.random.default_rng(2)
+    columns = np.unique(rng.integers(0, (80, 3, 4), (500, 3)), axis=0).T
+    table = pl.DataFrame(dict(zip(("person", "item", "rater"), columns, strict=True)))
+    files = write(tmp_path, [part.with_columns(x=rng.integers(0, 3, len(part))) for part in (table[::2], table[1::2])])
+    read = [si.read(files, facets="rater", response="x", **how) for how in ({}, {"client": engine})]
+    one, other = (si.SpectralPartialCredit().fit(each).analyse(each) for each in read)
+    for ask in ("facet", "interactions", "persons"):
+        here, there = (table.sort(table.columns[:2]) for table in (getattr(one, ask)(), getattr(other, ask)()))
+        assert_frame_equal(here, there, abs_tol=1e-9)
