@@ -130,10 +130,10 @@ class DaskEngine(Engine):
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         """What the kernel gives for every part, in order; results wait on the workers until they are taken."""
         futures = self._tasks(list, kernel, parts, args, each)
-        for k in range(0, len(futures), AT_ONCE):
-            for found in self.gather(futures[k : k + AT_ONCE]):
+        while futures:
+            some, futures = futures[:AT_ONCE], futures[AT_ONCE:]  # a result is let go when it was taken
+            for found in self.gather(some):
                 yield from found
-            futures[k : k + AT_ONCE] = [None] * len(futures[k : k + AT_ONCE])  # let go of them
 
     def sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Any:
         """The sum of what the kernel gives over the parts; added in their order, by shards first."""

@@ -116,11 +116,8 @@ class DuckDB(Connection):
         return self.cursor.sql(sql).to_arrow_table()
 
     def _load(self, name: str, table: Any) -> None:
-        self.cursor.register("spectral_irt_loading", table)
-        try:
-            self.cursor.execute(f'CREATE OR REPLACE TEMPORARY TABLE "{name}" AS SELECT * FROM spectral_irt_loading')
-        finally:
-            self.cursor.unregister("spectral_irt_loading")
+        self.cursor.register("spectral_irt_loading", table)  # for this cursor alone
+        self.cursor.execute(f'CREATE OR REPLACE TEMPORARY TABLE "{name}" AS SELECT * FROM spectral_irt_loading')
 
 
 class Postgres(Connection):
