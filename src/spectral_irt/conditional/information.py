@@ -206,8 +206,7 @@ class Point:
 
     def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
         """Of that, the part of each item, levels x levels; and all of it times v."""
-        blocks, twice = self.scored.sum(methodcaller("score_sums", self.tables, v))
-        return blocks, twice
+        return self.scored.sum(methodcaller("score_sums", self.tables, v))
 
     def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
         """Columns of sums of people's scores with random signs: their covariance is that matrix; A' times them."""

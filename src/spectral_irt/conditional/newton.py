@@ -127,8 +127,7 @@ class Likelihood:
     @cached_property
     def _of_items(self) -> tuple[Floats, Floats]:
         """Sums of the weights, and of their squares, of the people without an extreme score who answered each item."""
-        sums, squares = self.responses.entries.sum(_weights_of_items, self.layout, persons=(self.weights,))
-        return sums, squares
+        return self.responses.entries.sum(_weights_of_items, self.layout, persons=(self.weights,))
 
     def share(self, point: Point) -> Floats:
         """The share of an item's people who are expected to pass it; nothing where items have several thresholds."""

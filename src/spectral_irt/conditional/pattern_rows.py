@@ -70,8 +70,6 @@ class PatternRows(PeopleRows):
     @classmethod
     def of(cls, rows: Rows, weight: Floats | None, layout: Thresholds) -> PatternRows:
         """People without extreme scores."""
-        if not rows.n_persons:
-            return replace(cls.of_patterns([], layout), of_person=NOBODY, category=rows.category, weight=weight)
         rows, _ = by_item(rows)
         found = same_rows(rows, layout)
         count = found.count if weight is None else np.bincount(found.of_person, weights=weight)

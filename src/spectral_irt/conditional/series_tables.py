@@ -204,17 +204,14 @@ def _edgeworth(order: int) -> tuple[list[tuple[int, int]], Floats, Floats]:
             more = (*factors, k)
             found.append((more, orders + k, power + k + 2, value / factorial(k + 2) / more.count(k)))
             made.append((place, k))
+    # The mean of z^n over the normal distribution.
+    mean = [0.0 if n % 2 else (-0.5) ** (n // 2) * factorial(n) / factorial(n // 2) for n in range(4 * order)]
     above, below = np.zeros((2, order, len(found)))
     for column, (_, orders, power, value) in enumerate(found):
         for r in range(1, order + 1 - orders):
-            above[r - 1, column] = value * _mean_power(power + r) / factorial(r)
-            below[r - 1, column] = value * _mean_power(power)
+            above[r - 1, column] = value * mean[power + r] / factorial(r)
+            below[r - 1, column] = value * mean[power]
     return made, above, below
-
-
-def _mean_power(n: int) -> float:
-    """The mean of (it)^n over the normal distribution."""
-    return 0.0 if n % 2 else (-0.5) ** (n // 2) * factorial(n) / factorial(n // 2)
 
 
 def _powers(shift: Floats, most: int) -> Floats:
