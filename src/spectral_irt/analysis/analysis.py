@@ -26,13 +26,7 @@ from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, ability_split, score_split
-from spectral_irt.inference.items.classical import (
-    ItemAnalysis,
-    category_columns,
-    item_analysis,
-    item_analysis_columns,
-    reversed_findings,
-)
+from spectral_irt.inference.items import classical
 from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
@@ -191,12 +185,12 @@ class Analysis(AnalysisOfRatings):
     def _item_analysis(self, *, discrimination: bool = True) -> Columns:
         """The columns of `item_analysis`; the discrimination needs abilities."""
         slopes = self._item_statistics()["discrimination"] if discrimination else None
-        return item_analysis_columns(self.calibration, self.responses, self._classical(), slopes)
+        return classical.item_analysis_columns(self.calibration, self.responses, self._classical(), slopes)
 
     @once("item analysis")
-    def _classical(self) -> ItemAnalysis:
+    def _classical(self) -> classical.ItemAnalysis:
         """The classical statistics of every item as arrays."""
-        return item_analysis(self.responses, self.calibration.thresholds)
+        return classical.item_analysis(self.responses, self.calibration.thresholds)
 
     @tabled
     def item_restscore(self, *, seed: int = 0) -> Columns:
@@ -208,7 +202,7 @@ class Analysis(AnalysisOfRatings):
     @once("categories")
     def categories(self) -> Columns:
         """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.classical`."""
-        return category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
+        return classical.category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
 
     @tabled
     def distractors(self) -> Columns:
@@ -237,7 +231,7 @@ class Analysis(AnalysisOfRatings):
             except OptionError as error:
                 found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
         explained = {item for finding in found for item in finding.items}
-        return found + reversed_findings(self.calibration, self.responses, self._classical(), explained)
+        return found + classical.reversed_findings(self.calibration, self.responses, self._classical(), explained)
 
     @of_items
     @once()
