@@ -9,7 +9,8 @@ import difflib
 import re
 import shlex
 from ast import literal_eval
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Literal
@@ -218,6 +219,20 @@ def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
     texts = {str(one).lower(): str(one) for one in known}
     close = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
     return f" Did you mean {' or '.join(repr(texts[one]) for one in close)}?" if close else ""
+
+
+@contextmanager
+def retold(kinds: tuple[type[Exception], ...], sentence: Callable[[BaseException], str]) -> Iterator[None]:
+    """Exceptions of a library that reads files become a `ReadError`; so do panics, which are no Exceptions."""
+    try:
+        yield
+    except SpectralIrtError:
+        raise
+    except BaseException as error:
+        panic = type(error).__name__ == "PanicException"
+        if isinstance(error, MemoryError) or not (panic or isinstance(error, kinds)):
+            raise
+        raise ReadError(sentence(error)) from None
 
 
 def reason_of(error: BaseException) -> str:

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, listed, printable
+from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, listed, printable, retold
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import Table, table_of_frame
 from spectral_irt.reading.jsonl import numbered_objects
@@ -166,17 +166,15 @@ def objects(file: File) -> Iterator[tuple[int, dict[str, Any]]]:
     return (one for found, _ in numbered_objects(file, 1 << 22, None) for one in found)
 
 
-@contextmanager
-def laid_out(where: str, harness: str) -> Iterator[None]:
+def laid_out(where: str, harness: str) -> AbstractContextManager[None]:
     """What is not as the harness writes it becomes a sentence that says where."""
-    try:
-        yield
-    except SpectralIrtError:
-        raise
-    except ODD as error:
+
+    def sentence(error: BaseException) -> str:
         reason = printable(f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip("."))
         what = f"{where} is not as {harness} writes it ({reason}): damaged, cut off, or of another version."
-        raise ReadError(f"{what} Copy it again.") from None
+        return f"{what} Copy it again."
+
+    return retold(ODD, sentence)
 
 
 def no_samples(path: Path, why: str) -> ReadError:

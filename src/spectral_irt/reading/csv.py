@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from spectral_irt.errors import Finding, ReadError, listed
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
-from spectral_irt.reading.text_pieces import RawPiece, check_utf8, end_of_last_record, notes_on_encoding, raw_pieces
+from spectral_irt.reading.text_pieces import (
+    RawPiece,
+    check_utf8,
+    end_of_last_record,
+    notes_on_encoding,
+    outside_quotes,
+    raw_pieces,
+)
 from spectral_irt.tables import GUARDED, unguarded
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -33,13 +40,9 @@ def records_of(data: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[
     """Where the records of a buffer end (after the line break), and how many values each has."""
     array = np.frombuffer(data, dtype=np.uint8)
     marks = np.flatnonzero((array == ord(separator)) | (array == ord("\n")))
-    marks = _outside_quotes(array, marks) if b'"' in data else marks
+    marks = outside_quotes(array, marks) if b'"' in data else marks
     breaks = np.flatnonzero(array[marks] == ord("\n"))
     return marks[breaks] + 1, np.diff(breaks, prepend=-1)
-
-
-def _outside_quotes(array: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    return places[np.searchsorted(np.flatnonzero(array == ord('"')), places) % 2 == 0]
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class CsvText:
         for piece in self.bodies(size):
             if b'"' in piece.data:
                 array = np.frombuffer(piece.data, dtype=np.uint8).copy()
-                array[_outside_quotes(array, np.flatnonzero(array == ord(self.separator)))] = ord("\n")
+                array[outside_quotes(array, np.flatnonzero(array == ord(self.separator)))] = ord("\n")
                 data = array.tobytes()
             else:
                 data = piece.data.replace(self.separator.encode(), b"\n")

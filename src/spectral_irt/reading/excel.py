@@ -10,7 +10,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from xml.etree import ElementTree
@@ -20,16 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 from xlsxwriter.utility import xl_col_to_name
 
-from spectral_irt.errors import (
-    Finding,
-    OptionError,
-    ReadError,
-    SpectralIrtError,
-    did_you_mean,
-    first_of,
-    listed,
-    reason_of,
-)
+from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, first_of, listed, reason_of, retold
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_header, table_of_frame
@@ -43,6 +34,7 @@ WIDE_ENOUGH = 3  # columns of a table above which a row with a single filled cel
 MOST_CELLS = 200_000_000  # cells between the first and the last; empty ones take room too
 MOST_PART = 1 << 26  # bytes of a part that says where the others are
 CHUNK = 1 << 22
+PASSWORD = "is protected by a password. Save it without one, or save the sheet as CSV."
 MANIFEST, STRINGS = "META-INF/manifest.xml", "xl/sharedStrings.xml"
 BOOK, RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 
@@ -109,24 +101,16 @@ def open_table(file: File) -> Table:
     return replace(table, pieces=pieces, untyped=range(len(columns)), rows_above=header + 1, notes=notes)
 
 
-@contextmanager
-def _reader_errors_named(file: File) -> Iterator[None]:
-    """No exception of the reader reaches the person, nor does a panic, which is no Exception."""
+def _reader_errors_named(file: File) -> AbstractContextManager[None]:
     import fastexcel
 
-    try:
-        yield
-    except SpectralIrtError:
-        raise
-    except BaseException as error:
-        of_file = isinstance(error, (fastexcel.FastExcelError, *DAMAGE)) or type(error).__name__ == "PanicException"
-        if not of_file or isinstance(error, MemoryError):
-            raise
+    def sentence(error: BaseException) -> str:
         if "assword" in str(error):
-            raise _has_password(file) from None
-        what = f"{file.name} cannot be read as a workbook: {reason_of(error)}."
+            return f"{file.name} {PASSWORD}"
         remedy = "It is probably damaged or cut short; fetch it again, or open it and save it anew."
-        raise ReadError(f"{what} {remedy}") from None
+        return f"{file.name} cannot be read as a workbook: {reason_of(error)}. {remedy}"
+
+    return retold((fastexcel.FastExcelError, *DAMAGE), sentence)
 
 
 def sheet_names(file: File) -> list[str]:
@@ -245,7 +229,7 @@ def _opened(file: File) -> tuple[Any, dict[str, str]]:
     parts: dict[str, str] = {}
     if start[:4] == COMPOUND:
         if "EncryptedPackage".encode("utf-16-le") in file.path.read_bytes():
-            raise _has_password(file)
+            raise ReadError(f"{file.name} {PASSWORD}")
     elif start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
         raise ReadError(f"{file.name} is a web page or XML, not a workbook. Open it and save it as .xlsx.")
     elif start[:4] != ZIP:
@@ -254,16 +238,12 @@ def _opened(file: File) -> tuple[Any, dict[str, str]]:
         with zipfile.ZipFile(file.path) as archive:
             check_unpacked(sum(part.file_size for part in archive.infolist()), file.name)
             if MANIFEST in archive.namelist() and b"encryption-data" in _part(archive, MANIFEST):
-                raise _has_password(file)
+                raise ReadError(f"{file.name} {PASSWORD}")
             parts = _sheet_parts(archive)
     suffix = file.path.suffix.lower()
     # A file under a wrong name is told by what is in it, for which the reader wants its bytes.
     renamed = suffix not in FORMATS["workbook"].endings or bool(parts) != (suffix in (".xlsx", ".xlsm"))
     return fastexcel.read_excel(file.path.read_bytes() if renamed else file.path), parts
-
-
-def _has_password(file: File) -> ReadError:
-    return ReadError(f"{file.name} is protected by a password. Save it without one, or save the sheet as CSV.")
 
 
 def _part(archive: zipfile.ZipFile, name: str) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,16 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.builder import filled, plain_values
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
-from spectral_irt.errors import (
-    Finding,
-    OptionError,
-    ReadError,
-    SpectralIrtError,
-    did_you_mean,
-    listed,
-    printable,
-    reason_of,
-)
+from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, listed, printable, reason_of, retold
 
 PIECE_CELLS = 500_000  # values in a piece: a few MB as text, which caches hold, and enough to cost little by itself
 PIECE_ROWS = 1_000_000
@@ -112,18 +103,15 @@ class Table:
         return rest.without_second_header()  # Qualtrics has two: the questions, and numbers of its own
 
 
-@contextmanager
-def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
+def polars_errors_named(name: str, remedy: str = DAMAGED) -> AbstractContextManager[None]:
     """No polars exception reaches the person: it becomes a sentence about the file."""
-    try:
-        yield
-    except SpectralIrtError:
-        raise
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
-        if remedy == DAMAGED and (isinstance(error, pl.exceptions.PanicException) or _NOT_READ.search(str(error))):
-            remedy = NOT_PLAIN
-        what = f"{name} cannot be read:"
-        raise ReadError(f"{what} {printable(reason_of(error).split(': Error {')[0])}. {remedy}") from None
+
+    def sentence(error: BaseException) -> str:
+        sound = isinstance(error, pl.exceptions.PanicException) or _NOT_READ.search(str(error))
+        how = NOT_PLAIN if remedy == DAMAGED and sound else remedy
+        return f"{name} cannot be read: {printable(reason_of(error).split(': Error {')[0])}. {how}"
+
+    return retold((pl.exceptions.PolarsError, OSError, UnicodeError), sentence)
 
 
 def check_header(source: str, names: Sequence[str], where: str) -> None:

@@ -15,6 +15,7 @@ from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
 from spectral_irt.reading.formats import read_one
 from spectral_irt.reading.frame import Table, all_whole, plain_labels
+from spectral_irt.text import count
 
 LABEL = "label"
 DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none
@@ -24,8 +25,8 @@ KEPT = 1_000_000  # rows that may wait before those of the same person are made 
 class PersonColumns:
     """What columns say about people, piece by piece; a long table says it with every answer."""
 
-    def __init__(self, names: Sequence[str], source: str, whom: tuple[str, str] = ("person", "people")) -> None:
-        self.names, self.source, self.whom = tuple(dict.fromkeys(map(str, names))), source, whom
+    def __init__(self, names: Sequence[str], source: str, of: str = "person") -> None:
+        self.names, self.source, self.of = tuple(dict.fromkeys(map(str, names))), source, of
         self._parts: list[pl.DataFrame] = []
         self._waiting = self._settled = 0
 
@@ -62,9 +63,9 @@ class PersonColumns:
             known = seen.select(LABEL, pl.col(f"c{k}").alias("value")).drop_nulls().unique(maintain_order=True)
             twice = known.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
             if len(twice):
-                who = f"{self.whom[0]} has" if len(twice) == 1 else f"{self.whom[1]} have"
-                what = f"{self.source}: {len(twice):,} {who} more than one value in the column {name!r}:"
-                raise OptionError(f"{what} {listed(twice.to_list())}. Give each {self.whom[0]} one.")
+                who = f"{count(len(twice), self.of)} {'has' if len(twice) == 1 else 'have'}"
+                what = f"{self.source}: {who} more than one value in the column {name!r}: {listed(twice.to_list())}."
+                raise OptionError(f"{what} Give each {self.of} one.")
             if all_whole(known["value"]):
                 known = known.with_columns(pl.col("value").cast(pl.Int64))
             elif known.height and known["value"].str.contains(DECIMAL).all():
@@ -100,7 +101,7 @@ def read_item_properties(path: str) -> People:
         label = names.pop(names.index("item") if "item" in names else 0)
         if not names:
             raise OptionError(f"{table.name} has no column beside {label!r}; each property of items is a column.")
-        about = PersonColumns(names, table.name, ("item", "items"))
+        about = PersonColumns(names, table.name, "item")
         return _rows_about(table, table.columns.index(label), about)
 
     return read_one(path, "a table of items", read, sheet_option="item_covariates")

@@ -5,13 +5,14 @@ variables. Values that the file declares missing, the system's own or the author
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from spectral_irt.data.labels import spellings
-from spectral_irt.errors import ReadError, reason_of
+from spectral_irt.errors import ReadError, reason_of, retold
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import DAMAGED, Table, table_of_frame
 
@@ -27,15 +28,14 @@ def open_table(file: File) -> Table:
         raise ReadError(f"{what} {install}") from None
     read = pyreadstat.read_sav if file.family == "spss" else pyreadstat.read_dta
     own = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)  # of the wrapper; public since 1.3.2
-    try:
+
+    def sentence(error: BaseException) -> str:
+        encoded = re.search("convert|encod", reason := reason_of(error), re.I)
+        remedy = "Say how its text is written, as in `encoding='cp1252'`." if encoded else DAMAGED
+        return f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}. {remedy}"
+
+    with retold((pyreadstat.ReadstatError, own, OSError, TypeError, ValueError, OverflowError), sentence):
         frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=False)
-    except (pyreadstat.ReadstatError, own, OSError, TypeError, ValueError, OverflowError) as error:
-        reason = reason_of(error)
-        remedy = DAMAGED
-        if "convert" in reason.lower() or "encod" in reason.lower():
-            remedy = "Say how its text is written, as in `encoding='cp1252'`."
-        what = f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}."
-        raise ReadError(f"{what} {remedy}") from None
     if not frame.width:
         raise ReadError(f"{file.name} has no variables.")
     columns = list(about.column_names)

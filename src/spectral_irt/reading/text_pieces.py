@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean
 
@@ -86,17 +87,12 @@ def end_of_last_record(buffer: bytes) -> int:
     if b'"' not in buffer:
         return end_of_last_line(buffer)
     array = np.frombuffer(buffer, dtype=np.uint8)
-    quotes, breaks = np.flatnonzero(array == ord('"')), np.flatnonzero(array == ord("\n"))
-    outside = np.searchsorted(quotes, breaks) % 2 == 0
-    return int(breaks[outside][-1]) + 1 if outside.any() else 0
+    breaks = outside_quotes(array, np.flatnonzero(array == ord("\n")))
+    return int(breaks[-1]) + 1 if len(breaks) else 0
 
 
-def numbered_lines(file: File, size: int) -> Iterator[tuple[list[tuple[int, str]], float]]:
-    """Lines that hold something, in pieces, each with its number; and the share of the file read by now."""
-    for piece in raw_pieces(file, end_of_last_line, size):
-        check_utf8(file, piece)
-        texts = piece.data.decode().split("\n") if piece.data.strip() else []  # there may be very many blank lines
-        yield [(number, text) for number, text in enumerate(texts, start=piece.line) if text.strip()], piece.done
+def outside_quotes(array: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    return places[np.searchsorted(np.flatnonzero(array == ord('"')), places) % 2 == 0]
 
 
 def _unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
