@@ -97,7 +97,8 @@ def pack_rows(
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
     # Rows lie in runs of blocks, which are let go as their blocks are packed.
-    runs = np.linspace(0, len(chunks), min(len(chunks), RUNS) + 1).astype(int).tolist()
+    n_runs = min(len(chunks), RUNS)
+    runs = np.linspace(0, len(chunks), n_runs + 1).astype(int).tolist()
     dealt, ends = SpillColumns(), []
     for piece in pieces:
         rows, limits = _dealt(piece, block_of, starts)
@@ -112,10 +113,10 @@ def pack_rows(
         for k in range(a, b):
             start, stop = chunks[k]
             places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
-            own = [dealt.part(p * (len(runs) - 1) + r, place) for p, place in enumerate(places)]
+            own = [AnswerRows(*rows).at(place) for rows, place in zip(dealt[r::n_runs], places, strict=True)]  # type: ignore[arg-type]
             yield _packed(joined(own, start - chunks[a][0]), layout, range(start, stop), duplicates, repeats)
             del own
-        dealt.let_go(slice(r, None, len(runs) - 1))
+        dealt[r::n_runs] = [()] * len(ends)
 
 
 def limits_of(counts: Ints) -> Ints:
@@ -231,44 +232,28 @@ IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a map
 Column = NDArray[Any] | None
 
 
-class SpillColumns:
+class SpillColumns(list[tuple[Column, ...]]):
     """Pieces of several columns, in order, mapped from a file where memory does not suffice; None if absent."""
 
-    def __init__(self, allowed: Budget | None = None) -> None:
-        self._budget = allowed or budget()
-        self._pieces: list[tuple[Column, ...]] = []
-        self._held = 0
-        self.spilled = False
+    held, spilled = 0, False  # bytes in memory; whether some pieces are not there
 
     def add(self, *columns: Column) -> None:
         columns = tuple(None if column is None else _narrow(column) for column in columns)
         size = sum(column.nbytes for column in columns if column is not None)
-        if self._held + size <= SHARE * self._budget.room:
-            self._held += size
+        if self.held + size <= SHARE * budget().room:
+            self.held += size
         else:
             self.spilled = True
-            columns = tuple(None if column is None else self._budget.spill.put(column) for column in columns)
-        self._pieces.append(columns)
-
-    def __len__(self) -> int:
-        return len(self._pieces)
-
-    def __iter__(self) -> Iterator[tuple[Column, ...]]:
-        return iter(self._pieces)
-
-    def part(self, piece: int, rows: slice) -> tuple[Column, ...]:
-        return tuple(None if column is None else column[rows] for column in self._pieces[piece])
-
-    def let_go(self, pieces: slice) -> None:
-        self._pieces[pieces] = [()] * len(self._pieces[pieces])
+            columns = tuple(None if column is None else budget().spill.put(column) for column in columns)
+        self.append(columns)
 
     def used_up(self, n_rows: int = 1) -> Iterator[tuple[Column, ...]]:
         """The pieces in order, several together until they have so many rows; each is let go when it was used."""
         waiting: list[tuple[Column, ...]] = []
         n_waiting = 0
         for k in range(len(self)):
-            waiting.append(self._pieces[k])
-            self._pieces[k] = ()
+            waiting.append(self[k])
+            self[k] = ()
             n_waiting += len(waiting[-1][0])  # type: ignore[arg-type]
             if k + 1 == len(self) or n_waiting >= n_rows:
                 together, waiting, n_waiting = waiting, [], 0
