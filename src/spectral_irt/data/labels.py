@@ -4,7 +4,7 @@ So labels are compared as they are first, and then as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -173,28 +173,18 @@ def nobody(where: str, rows: Iterable[int]) -> ReadError:
     return ReadError(f"{what} so it is not known whose answers these are. Fill it in, or remove the rows.")
 
 
-@dataclass(frozen=True, eq=False)
-class People(Mapping[str, NDArray[Any]]):
+class People(dict[str, NDArray[Any]]):
     """Columns by name, each with a value for every person in their order, None where nothing is known."""
 
-    labels: Labels
-    columns: Mapping[str, NDArray[Any]]
-    source: str = "the data"
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
+    def __init__(self, labels: Labels, columns: Mapping[str, NDArray[Any]], source: str = "the data") -> None:
+        super().__init__(columns)
+        self.labels, self.source = labels, source
 
     def of(self, persons: Labels) -> People:
         """The same of these people, brought together by their labels."""
         place = positions(persons, self.labels)
         nothing = np.array([None], dtype=object)  # at the end, where -1 points to
-        found = {name: np.concatenate([values, nothing])[place] for name, values in self.columns.items()}
+        found = {name: np.concatenate([values, nothing])[place] for name, values in self.items()}
         return People(persons, found, self.source)
 
 
