@@ -22,7 +22,7 @@ table of weightings are products h_ij^l = w_l a_li a_lj, so that one pass stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -42,7 +42,7 @@ Halves = tuple[sparse.csr_array, sparse.csr_array]
 
 @dataclass(frozen=True)
 class Weighting:
-    """Each person counts w_l, by the items answered (`weight`), whatever the items: a_li = 1.
+    """Each person counts w_l = 1, or 1 / n_l (`by_length`), whatever the items: a_li = 1.
 
     The flow of such a chain has a unit of its own. What the answers push an item with does not fade as the item gets
     harder, so the prior's pull must grow: it is 2 sinh(beta / 2). Where weights are `moving`, taken at difficulties,
@@ -50,7 +50,7 @@ class Weighting:
     """
 
     name: str
-    weight: Callable[[Rows], Floats]
+    by_length: bool = False
     moving: ClassVar[bool] = False
     in_information: ClassVar[bool] = False
 
@@ -69,7 +69,7 @@ class Weighting:
 
     def weights(self, rows: Rows) -> Floats:
         """w_l of every person, 0 for those with the lowest or the highest score."""
-        return np.where(rows.informative, self.weight(rows), 0.0)
+        return np.where(rows.informative, 1 / np.maximum(rows.counts, 1) if self.by_length else 1.0, 0.0)
 
     def rough(self) -> Weighting:
         """As this, where the result is only a place to start from."""
@@ -149,17 +149,9 @@ class AbilityWeighting(Weighting):
         return flow
 
 
-def _once(rows: Rows) -> Floats:
-    return np.ones(rows.n_persons)
-
-
-def _by_length(rows: Rows) -> Floats:
-    return 1 / np.maximum(rows.counts, 1)
-
-
-ABILITY = AbilityWeighting("ability", _once)
-PERSONS = Weighting("persons", _by_length)
-PAIRS = Weighting("pairs", _once)
+ABILITY = AbilityWeighting("ability")
+PERSONS = Weighting("persons", by_length=True)
+PAIRS = Weighting("pairs")
 WEIGHTINGS: Mapping[str, Weighting] = {one.name: one for one in (ABILITY, PERSONS, PAIRS)}
 COUNTED = {name: one for name, one in WEIGHTINGS.items() if not one.moving}  # those with a matrix of pair counts
 ALIASES = {"users": "persons"}
