@@ -36,7 +36,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.numerics import Anderson, conjugate_gradients
+from spectral_irt.numerics import Anderson, add_columns, conjugate_gradients, shared_ones
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior
@@ -149,11 +149,12 @@ def _evaluated(rows: Rows | SharedRows, beta: Floats) -> tuple[Any, tuple[Floats
 
 
 def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, Floats]:
-    rows = rows_of(block, layout)
-    each = np.repeat(rows.informative * (1.0 if weight is None else weight), rows.counts)
-    sums = np.bincount(rows.items, weights=each, minlength=layout.n_items).astype(np.float64)
-    squares = sums if weight is None else np.bincount(rows.items, weights=each**2, minlength=layout.n_items)
-    return sums, squares.astype(np.float64)
+    rows, (sums, squares) = rows_of(block, layout), np.zeros((2, layout.n_items))
+    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items)), shared_ones(len(rows.items))
+    each: Floats = np.where(rows.informative, 1.0 if weight is None else weight, 0.0)
+    for values, total in ((each, sums), (each**2, squares)):
+        add_columns(cells, ones, values, total)
+    return sums, squares
 
 
 @dataclass(frozen=True, eq=False)

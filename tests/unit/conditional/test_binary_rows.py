@@ -16,21 +16,17 @@ M = 40
 def block_of(lengths: list[int], seed: int = 0) -> tuple[Block, np.ndarray]:
     """People with so many answers each; the first of every length is all right, the second all wrong."""
     rng = np.random.default_rng(seed)
-    beta, seen = rng.normal(size=M), set()
-    right, wrong = [], []
-    for n in lengths:
+    beta, packed, scores = rng.normal(size=M), [], []
+    for k, n in enumerate(lengths):
         items = np.sort(rng.permutation(M)[:n])
         passed = rng.random(n) < 1 / (1 + np.exp(beta[items] - rng.normal()))
-        for extreme in (True, False):
-            if (n, extreme) not in seen:
-                seen.add((n, extreme))
-                passed[:] = extreme
-                break
-        right.append(items[passed])
-        wrong.append(items[~passed])
+        before = lengths[:k].count(n)
+        if before < 2:
+            passed[:] = before == 0
+        packed += [items[passed], items[~passed]]
+        scores.append(passed.sum())
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    items = np.concatenate([np.concatenate(pair) for pair in zip(right, wrong, strict=True)]).astype(np.int32)
-    return Block(indptr, indptr[:-1] + [len(each) for each in right], items), beta
+    return Block(indptr, indptr[:-1] + scores, np.concatenate(packed).astype(np.int32)), beta
 
 
 def slowly(block: Block, beta: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
