@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.labels import item_label, label_array, nobody, positions
+from spectral_irt.data.labels import Labels, item_label, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place, Scoring
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError, listed
@@ -150,7 +150,23 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
     if about is not None:
         responses = replace(responses, people=about.people(responses.persons))
     notes = [note for table, _ in found for note in table.notes]
+    notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item")]
     return replace(responses, notes=(*notes, *responses.notes)) if notes else responses
+
+
+def _alike(labels: Labels, kind: str) -> list[Finding]:
+    """A warning where labels of people differ in spaces only, or those of items in spaces and capitals only."""
+    known = [] if labels.dtype != object else [label for label in labels.tolist() if isinstance(label, str)]
+    texts = pl.Series(known, dtype=pl.String)
+    plain = texts.str.strip_chars() if kind == "person" else texts.str.strip_chars().str.to_lowercase()
+    twice = plain.is_duplicated()
+    if not twice.any():
+        return []
+    alike = texts.filter(twice).gather(plain.filter(twice).arg_sort()).to_list()
+    differ = "spaces" if kind == "person" else "spaces or capitals"
+    sentence = f"The labels of {count(len(alike), kind)} differ from each other in {differ} only: {listed(alike)}."
+    remedy = "They count as different ones; if they are the same, correct the labels."
+    return [Finding(f"alike_{kind}s", "warning", sentence, remedy, tuple(alike) if kind == "item" else ())]
 
 
 def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tuple[Table, Long]:

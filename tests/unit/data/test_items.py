@@ -12,17 +12,9 @@ from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseVal
 from spectral_irt.reading import read
 
 ITEMS = ["q1", "q2", "q3", "q4"]
-
-
 RNG = np.random.default_rng(11)
-
-
 ANSWERS = {name: (RNG.random(40) < 0.6).astype(int).tolist() for name in ITEMS}
-
-
 PEOPLE = [f"p{k}" for k in range(40)]
-
-
 BINARY = (RNG.random(40) < 0.5).astype(int).tolist()
 
 
@@ -203,6 +195,13 @@ def test_the_export_of_a_survey_program(tmp_path):
     found = read_text(tmp_path, "\n".join(",".join(map(str, row)) for row in rows))
     assert found.items.tolist() == names[5:]
     assert found.persons.tolist() == [row[4] for row in people]
+
+
+def test_labels_that_differ_in_spaces_and_capitals(tmp_path):
+    found = read_text(tmp_path, "person,item,response\nann,q1,1\nann ,Q1,0\nbob,q2,1\nBob,q2,0\n")
+    assert (found.n_persons, found.n_items) == (4, 3)
+    assert "2 people differ from each other in spaces only: 'ann', 'ann '" in notes(found)["alike_persons"].sentence
+    assert notes(found)["alike_items"].items == ("Q1", "q1")
 
 
 # ------------------------------------------------------------------ a key
