@@ -171,7 +171,8 @@ class Reading:
         how.pop("largest_component", None)
         responses = read(progress=progress.reading, client=cluster(machine.dask, progress), **how)
         counts = {"persons": responses.n_persons, "items": responses.n_items, "answers": responses.n_responses}
-        allowed.reserve(**counts, threads=1, fit=False)
+        noun = "items" if responses.facets is None else f"combinations of {' and '.join(responses.facets.names)}"
+        allowed.reserve(**counts, threads=1, fit=False, noun=noun)
         return responses
 
     def given(self) -> dict[str, Any]:

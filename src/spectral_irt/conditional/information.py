@@ -176,9 +176,15 @@ class Point:
         return matrix
 
     def of_parameters(self, design: sparse.csr_array) -> sparse.csr_array:
-        """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two."""
-        own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
-        return sparse.csr_array(own - self.rows.sum(methodcaller("factor_gram", self.tables, False, design)))
+        """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two.
+
+        Summed once, as often as it is asked for."""
+        known = self.__dict__.get("_of_parameters")
+        if known is None or known[0] is not design:
+            own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
+            gram = self.rows.sum(methodcaller("factor_gram", self.tables, False, design))
+            known = self.__dict__["_of_parameters"] = design, sparse.csr_array(own - gram)
+        return known[1]
 
     def of_columns(
         self, columns: sparse.csr_array, sums: sparse.csr_array, design: sparse.csr_array

@@ -85,6 +85,7 @@ class Likelihood:
         self.fine = self.few or fine
         allowed = FINER if self.fine else ALLOWED
         self.tables: Tables | None = None
+        self.point: Point | None = None  # the last one
         sets = None if shared is None else responses.engine.hold([SharedRows(shared.sets, shared.n_items)])
         if single is None:
             assert sets is not None
@@ -107,6 +108,9 @@ class Likelihood:
 
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
+        if self.point is not None and np.array_equal(self.point.beta, beta):
+            return self.point
+        self.point = None
         if self.layout.binary:
             rows, (gradient, degree, square) = self.rows.map_and_sum(_evaluated, beta)
             point = Point(beta, self.layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
@@ -116,7 +120,7 @@ class Likelihood:
             point = Point(beta, self.layout, rows, expected - self.passed, own, inner)
         else:
             point = TablePoint.at(self.tables, self.rows, beta, self.passed)
-        self.rows = point.rows
+        self.rows, self.point = point.rows, point
         return point
 
     @cached_property
@@ -210,13 +214,6 @@ class Newton:
         """A' H A."""
         assert self.design is not None
         return self.point.of_parameters(self.design)
-
-    def changed(self, **fields: Any) -> Newton:
-        """With other fields, where A' H A stays what it is: as often as it is asked for, it is summed once."""
-        new = replace(self, **fields)
-        if "matrix" in self.__dict__:
-            new.__dict__["matrix"] = self.matrix
-        return new
 
     @cached_property
     def dense_inverse(self) -> Floats:
@@ -329,7 +326,6 @@ def newton(
     levels: Floats | None = None,
     ridge: Ridge | None = None,
     tol: float | None = None,
-    first: tuple[Point, sparse.csr_array] | None = None,
     max_evaluations: int = MAX_EVALUATIONS,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Newton:
@@ -337,8 +333,7 @@ def newton(
 
     `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds, `fixed` are
     parameters that keep their value and give the scale, `parts` says which thresholds are linked (default: all), and
-    `levels` are the design's `unidentified` directions, where they are known, as `first` is, the likelihood at the
-    start with its information of the parameters. `tol` is the largest derivative by a
+    `levels` are the design's `unidentified` directions, where they are known. `tol` is the largest derivative by a
     parameter at which to stop, instead of the next step in standard errors.
     """
     layout = likelihood.layout
@@ -359,11 +354,8 @@ def newton(
     step, last_move, accepted = np.zeros(len(eta)), np.inf, None
     speed, settled = Anderson(), SETTLING if renews else SLOW
     for k in range(1, max_evaluations + 1):
-        known, first = first, None
-        point = known[0] if known else likelihood.at(eta if design is None else design @ eta)
+        point = likelihood.at(eta if design is None else design @ eta)
         here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, ridge, noise, k)
-        if known:
-            here.__dict__["matrix"] = known[1]
         if tol is not None and np.abs(here.leveled(here.pull())).max() <= tol:
             return here
         here, full, gain = _aimed(here, likelihood)
@@ -393,7 +385,7 @@ def newton(
         return replace(here, move=last_move)
     if tol is not None:
         return replace(here, move=last_move)
-    return here.changed(beta=eta if design is None else design @ eta, eta=eta, move=move * share)
+    return replace(here, beta=eta if design is None else design @ eta, eta=eta, move=move * share)
 
 
 def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Floats) -> bool:
@@ -408,7 +400,7 @@ def _aimed(here: Newton, likelihood: Likelihood | ExactLikelihood) -> tuple[Newt
     """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
     point = here.point
     if here.ridge and here.evaluations < SETTLING:
-        here = here.changed(ridge=here.ridge.renewed(here.eta, here.matrix.diagonal()))
+        here = replace(here, ridge=here.ridge.renewed(here.eta, here.matrix.diagonal()))
     for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
         pulled = here.pull()
         step = here.solve(pulled, SOLVED if likelihood.fine or here.layout.binary else ROUGHLY)

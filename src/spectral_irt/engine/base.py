@@ -57,7 +57,7 @@ class Engine(ABC):
     def keep(self, part: Any) -> Any:
         return part
 
-    def reserve(self, **size: int) -> None:  # noqa: B027 -- most engines need not know
+    def reserve(self, **size: Any) -> None:  # noqa: B027 -- most engines need not know
         """Told how large the work is, before it begins; an error if there is not enough memory for it."""
 
     def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
@@ -191,7 +191,7 @@ class LocalEngine(Engine):
     def keep(self, part: Any) -> Any:
         return budget().keep(part)
 
-    def reserve(self, **size: int) -> None:
+    def reserve(self, **size: Any) -> None:
         budget().reserve(threads=self.threads, **size)
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:

@@ -81,13 +81,14 @@ class Budget:
         matrices = 0 if not fit else SQUARE * size**2 if size <= DENSE_ITEMS else DRAWS * size
         return PROGRAM + max(work, matrices) + 250 * persons + 500 * items
 
-    def reserve(self, *, persons: int, items: int, threads: int, **more: Any) -> None:
-        """Set aside what work on so many people and items takes; an error if that is more than there is."""
+    def reserve(self, *, persons: int, items: int, threads: int, noun: str = "items", **more: Any) -> None:
+        """Set aside what work on so many people and items takes; an error if that is more than there is. `noun`: what
+        users call the items, which may be thresholds or combinations with raters."""
         needed = self.needed(persons=persons, items=items, threads=threads, **more)
         if self.explicit and needed > self.total:
             fewer = "" if threads == 1 else ", or take fewer `threads`"
             raise OptionError(
-                f"`memory` is {size_text(self.total)}, and {persons:,} people and {items:,} items with "
+                f"`memory` is {size_text(self.total)}, and {persons:,} people and {items:,} {noun} with "
                 f"{count(threads, 'thread')} need at least {size_text(needed)}, whatever is kept "
                 f"on disk. Allow that much{fewer}."
             )

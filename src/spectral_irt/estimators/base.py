@@ -257,7 +257,11 @@ class RaschEstimator:
         size = responses.thresholds.n_entries
         parameters = size if responses.facets is None else responses.facets.n_parameters(responses.thresholds.widest)
         responses.engine.reserve(
-            persons=responses.n_persons, items=size, answers=responses.entries.n_responses, parameters=parameters
+            persons=responses.n_persons,
+            items=size,
+            answers=responses.entries.n_responses,
+            parameters=parameters,
+            noun="items" if responses.thresholds.binary else "thresholds",
         )
 
         def tell(text: str) -> None:

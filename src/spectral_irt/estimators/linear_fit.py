@@ -17,7 +17,6 @@ from scipy import sparse
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
-from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import (
     CLOSE,
@@ -72,9 +71,10 @@ def design_fit(
         likelihood = ExactLikelihood(responses)
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
-    ridge, tied, first = _ridge(responses, made, regularization, likelihood, start)
+    told = likelihood.at(a @ start).of_parameters(a).diagonal()
+    ridge, tied = _ridge(responses, made, regularization, likelihood.passed, told)
     how: dict[str, Any] = {"fixed": made.fixed if made.fixed.any() else None, "levels": levels, "ridge": ridge}
-    how |= {"parts": parts[layout.item], "first": first, "max_evaluations": max_iter, "tell": tell}
+    how |= {"parts": parts[layout.item], "max_evaluations": max_iter, "tell": tell}
     found = newton(likelihood, start, design=a, **how)
     tell("standard errors")
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
@@ -203,13 +203,12 @@ def _beside(responses: Responses, made: DesignMatrix) -> tuple[Floats, Floats]:
 
 
 def _ridge(
-    responses: Responses, made: DesignMatrix, regularization: str | float, likelihood: Any, start: Floats
-) -> tuple[Ridge | None, Mask, tuple[Point, sparse.csr_array] | None]:
-    """The prior, where a parameter has few answers or all alike; which parameters the answers tie to the others; and
-    the likelihood at the start, if it was looked at."""
+    responses: Responses, made: DesignMatrix, regularization: str | float, passed: Floats, told: Floats
+) -> tuple[Ridge | None, Mask]:
+    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others."""
     a, layout = made.matrix, responses.thresholds
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
-    passed, most = a.T @ likelihood.passed, a.T @ met[layout.item]
+    passed, most = a.T @ passed, a.T @ met[layout.item]
     plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
     tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
     for term in made.terms:
@@ -224,15 +223,11 @@ def _ridge(
                 f"are the highest, or beside a category that nobody used: {listed(dict.fromkeys(names.tolist()))}. "
                 "Leave out `regularization=0`, or drop them."
             )
-        return None, tied, None
+        return None, tied
     alpha = None if isinstance(regularization, str) else float(regularization)
     ridge = Ridge.of(np.where(made.fixed, -1, made.of_columns(lambda term: term.group)), tied, alpha)
-    if alpha is not None:
-        return ridge, tied, None
-    point = likelihood.at(a @ start)
-    first = point, point.of_parameters(a)
-    needed = np.any((ridge.group >= 0) & ((first[1].diagonal() < AMPLE_INFORMATION) | ~tied))
-    return ridge if needed else None, tied, first
+    needed = alpha is not None or np.any((ridge.group >= 0) & ((told < AMPLE_INFORMATION) | ~tied))
+    return ridge if needed else None, tied
 
 
 def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[Floats, Floats]:
