@@ -34,6 +34,7 @@ BLOCK = 500_000  # answers of a block
 SQUARE = 70  # bytes for each pair of items: a fit holds up to nine matrices at a time
 DENSE_ITEMS = 5_000  # above which it holds none
 DRAWS = 8_000  # bytes for each item then, for the standard errors
+COMBINATION = 2_000  # bytes for each combination of an item and a rater, for sums of their thresholds in pairs
 SMALL = 1 << 16  # bytes of an array that is not worth counting
 FREE = 0.5  # share of the free memory that is used by default
 UNKNOWN = 4 * 10**9  # taken for free where the system does not say
@@ -74,12 +75,20 @@ class Budget:
         self._kept: set[int] = set()  # the arrays whose memory is counted, by their id
 
     def needed(
-        self, *, persons: int, items: int, threads: int, answers: int, parameters: int | None = None, fit: bool = True
+        self,
+        *,
+        persons: int,
+        items: int,
+        threads: int,
+        answers: int,
+        parameters: int | None = None,
+        combinations: int = 0,
+        fit: bool = True,
     ) -> int:
         """Bytes without which nothing can be done: program, tables, and the larger of work on blocks and matrices."""
         work, size = threads * WORK * min(answers, BLOCK), items if parameters is None else parameters
         matrices = 0 if not fit else SQUARE * size**2 if size <= DENSE_ITEMS else DRAWS * size
-        return PROGRAM + max(work, matrices) + 250 * persons + 500 * items
+        return PROGRAM + max(work, matrices) + 250 * persons + 500 * items + COMBINATION * combinations
 
     def reserve(self, *, persons: int, items: int, threads: int, noun: str = "items", **more: Any) -> None:
         """Set aside what work on so many people and items takes; an error if that is more than there is. `noun`: what

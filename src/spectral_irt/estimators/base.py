@@ -261,6 +261,7 @@ class RaschEstimator:
             items=size,
             answers=responses.entries.n_responses,
             parameters=parameters,
+            combinations=0 if responses.facets is None else responses.n_items,
             noun="items" if responses.thresholds.binary else "thresholds",
         )
 
