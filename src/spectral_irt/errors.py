@@ -235,7 +235,7 @@ def retold(kinds: tuple[type[Exception], ...], sentence: Callable[[BaseException
         raise ReadError(sentence(error)) from None
 
 
-def reason_of(error: BaseException) -> str:
+def in_short(error: BaseException) -> str:
     """What a library says is wrong: its first line, without the full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 

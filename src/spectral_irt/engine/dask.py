@@ -21,7 +21,7 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity, one_blas_thread
-from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError, reason_of
+from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError, in_short
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -292,7 +292,7 @@ class DaskEngine(Engine):
 
 
 def _said(error: BaseException) -> str:
-    return "its scheduler is gone" if "cancelled" in str(error) else reason_of(error)[:200]
+    return "its scheduler is gone" if "cancelled" in str(error) else in_short(error)[:200]
 
 
 def connect(where: Any) -> DaskEngine:

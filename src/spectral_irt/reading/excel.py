@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 from xlsxwriter.utility import xl_col_to_name
 
-from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, first_of, listed, reason_of, retold
+from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, first_of, in_short, listed, retold
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_header, table_of_frame
@@ -108,7 +108,7 @@ def _reader_errors_named(file: File) -> AbstractContextManager[None]:
         if "assword" in str(error):
             return f"{file.name} {PASSWORD}"
         remedy = "It is probably damaged or cut short; fetch it again, or open it and save it anew."
-        return f"{file.name} cannot be read as a workbook: {reason_of(error)}. {remedy}"
+        return f"{file.name} cannot be read as a workbook: {in_short(error)}. {remedy}"
 
     return retold((fastexcel.FastExcelError, *DAMAGE), sentence)
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.builder import filled, plain_values
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
-from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, listed, printable, reason_of, retold
+from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, in_short, listed, printable, retold
 
 PIECE_CELLS = 500_000  # values in a piece: a few MB as text, which caches hold, and enough to cost little by itself
 PIECE_ROWS = 1_000_000
@@ -109,7 +109,7 @@ def polars_errors_named(name: str, remedy: str = DAMAGED) -> AbstractContextMana
     def sentence(error: BaseException) -> str:
         sound = isinstance(error, pl.exceptions.PanicException) or _NOT_READ.search(str(error))
         how = NOT_PLAIN if remedy == DAMAGED and sound else remedy
-        return f"{name} cannot be read: {printable(reason_of(error).split(': Error {')[0])}. {how}"
+        return f"{name} cannot be read: {printable(in_short(error).split(': Error {')[0])}. {how}"
 
     return retold((pl.exceptions.PolarsError, OSError, UnicodeError), sentence)
 

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.data.labels import spellings
-from spectral_irt.errors import ReadError, reason_of, retold
+from spectral_irt.errors import ReadError, in_short, retold
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import DAMAGED, Table, table_of_frame
 
@@ -30,7 +30,7 @@ def open_table(file: File) -> Table:
     own = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)  # of the wrapper; public since 1.3.2
 
     def sentence(error: BaseException) -> str:
-        encoded = re.search("convert|encod", reason := reason_of(error), re.I)
+        encoded = re.search("convert|encod", reason := in_short(error), re.I)
         remedy = "Say how its text is written, as in `encoding='cp1252'`." if encoded else DAMAGED
         return f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}. {remedy}"
 
