@@ -18,7 +18,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import ConvergenceWarning, check_option, stopped
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_estimable
-from spectral_irt.estimators.linear_design import Groups, RatingScale
+from spectral_irt.estimators.linear_design import RatingScale
 from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.numerics import symmetric
 
@@ -98,12 +98,14 @@ def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> t
     return np.empty(0), symmetric(inverse), method
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Conditional(RaschEstimator):
     """Conditional maximum likelihood for any number of thresholds."""
 
-    se: str
-    tol: float
-    max_iter: int
+    se: str = "information"
+    tol: float = 1e-9
+    max_iter: int = 100
+    threads: int | None = None
 
     def _kept(self, responses: Responses) -> tuple[Kept, Any]:
         """The items that can be placed, and A where thresholds are A eta."""
@@ -165,15 +167,10 @@ class ConditionalRasch(Conditional):
     Examples
     --------
     >>> from spectral_irt import datasets
-    >>> fit = ConditionalRasch().fit(datasets.load_lsat())
-    >>> fit.difficulty_.round(2).tolist()
+    >>> ConditionalRasch().fit(datasets.load_lsat()).difficulty_.round(2).tolist()
     [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
 
-    se: str = "information"
-    tol: float = 1e-9
-    max_iter: int = 100
-    threads: int | None = None
     threshold: float | None = None
 
 
@@ -206,11 +203,7 @@ class ConditionalPartialCredit(Conditional):
 
     several: ClassVar[bool] = True
 
-    se: str = "information"
     unused: str = "collapse"
-    tol: float = 1e-9
-    max_iter: int = 100
-    threads: int | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -235,10 +228,3 @@ class ConditionalRatingScale(RatingScale, Conditional):
     >>> ConditionalRatingScale().fit(answers).thresholds_.shape
     (10,)
     """
-
-    groups: Groups = None
-    se: str = "information"
-    unused: str = "keep"
-    tol: float = 1e-9
-    max_iter: int = 100
-    threads: int | None = None

@@ -337,8 +337,7 @@ class VariationalRasch(RaschEstimator):
     Examples
     --------
     >>> from spectral_irt.datasets import load_lsat
-    >>> fit = VariationalRasch().fit(load_lsat())
-    >>> fit.difficulty_.round(1).tolist()
+    >>> VariationalRasch().fit(load_lsat()).difficulty_.round(1).tolist()
     [-1.2, 0.4, 1.1, 0.2, -0.6]
     """
 

@@ -312,11 +312,13 @@ class DesignMatrix:
         return normal
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RatingScale(RaschEstimator):
     """What the rating scale estimators share: tables keep the categories that all items of a group have."""
 
     several: ClassVar[bool] = True
-    groups: Groups
+    groups: Groups = None
+    unused: str = "keep"
 
     def _read(self, data: Any) -> Responses:
         groups = self.groups if self.unused == "keep" else None
@@ -393,8 +395,6 @@ class SpectralRatingScale(RatingScale, Spectral):
 
     marginal: ClassVar[str] = "MarginalRatingScale"
 
-    groups: Groups = None
-    unused: str = "keep"
     max_iter: int = 30
     threads: int | None = None
 

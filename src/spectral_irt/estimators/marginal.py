@@ -22,7 +22,7 @@ from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators import marginal_fit
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, person_weights, weights_finding
-from spectral_irt.estimators.linear_design import Groups, RatingScale
+from spectral_irt.estimators.linear_design import RatingScale
 from spectral_irt.estimators.marginal_fit import FREE_STEP, NO_SPREAD, WIDE_SPREAD, MarginalFit
 from spectral_irt.estimators.population import MOST, enough_nodes, people_by_group
 from spectral_irt.estimators.spectral import start_thresholds
@@ -34,12 +34,14 @@ SHOWN = 12  # groups named in a sentence
 SHARED = ("threads", "threshold", "unused", "groups")  # parameters that a spectral estimator and a marginal one share
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Marginal(RaschEstimator):
     """Marginal maximum likelihood for any number of thresholds."""
 
-    sigma: float | None
-    tol: float
-    max_iter: int
+    sigma: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 500
+    threads: int | None = None
 
     def fit(
         self,
@@ -177,10 +179,6 @@ class MarginalRasch(Marginal):
     ([-1.26, 0.48, 1.24, 0.17, -0.62], 0.755, -2466.94)
     """
 
-    sigma: float | None = None
-    tol: float = 1e-6
-    max_iter: int = 500
-    threads: int | None = None
     threshold: float | None = None
 
 
@@ -208,11 +206,7 @@ class MarginalPartialCredit(Marginal):
 
     several: ClassVar[bool] = True
 
-    sigma: float | None = None
     unused: str = "collapse"
-    tol: float = 1e-6
-    max_iter: int = 500
-    threads: int | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -238,13 +232,6 @@ class MarginalRatingScale(RatingScale, Marginal):
     >>> fit.thresholds_.shape, bool(0.7 < fit.sigma_ < 1.3)
     ((10,), True)
     """
-
-    groups: Groups = None
-    sigma: float | None = None
-    unused: str = "keep"
-    tol: float = 1e-6
-    max_iter: int = 500
-    threads: int | None = None
 
 
 def _keep_mixed(responses: Responses) -> Kept:
