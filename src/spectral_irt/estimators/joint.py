@@ -376,8 +376,7 @@ class VariationalRasch(RaschEstimator):
             x = np.clip(accelerate.next(x, image), image - 2, image + 2)
         centre = good.mean.mean()
         # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
-        findings = [finding for finding in design.findings if finding.code != "silent_persons"]
-        findings.append(INTERVALS)
+        findings = [*(one for one in design.findings if one.code != "silent_persons"), INTERVALS]
         if passes >= self.max_iter:
             findings += convergence("the variational fit", passes, "passes", "a last step of", change, self.tol)
         kept = Kept(rest, design.answered, design.status(), tuple(findings), responses.thresholds)
