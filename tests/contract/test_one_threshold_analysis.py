@@ -160,6 +160,7 @@ def test_records_and_files(studies, tmp_path):
     assert json.loads((tmp_path / "c" / "fit.json").read_text())["counts"]["thresholds"] == ITEMS + 2
 
 
+@pytest.mark.slow
 def test_what_was_asked_is_what_is_kept():
     """Another grouping under the same name, or none: never the answer to an earlier question."""
     x = answers()

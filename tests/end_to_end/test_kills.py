@@ -15,7 +15,7 @@ import pytest
 from end_to_end.tables import wide
 from spectral_irt import Bank, simulate
 
-KILLS = 15
+KILLS = 12
 PEOPLE = 400  # in each file
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 # A parent in the background ignores SIGINT, and its children would, too.

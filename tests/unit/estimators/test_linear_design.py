@@ -93,6 +93,7 @@ def threshold_never_in_doubt(information):
     return np.diag(information).min() < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200))
 def test_what_is_left_open_is_what_the_exact_information_does_not_see(seed):
     responses = random_design(seed)

@@ -172,6 +172,7 @@ def test_locations_solve_the_conditional_equations():
     assert np.abs((found.thresholds - true) / found.se).max() < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [True, False])
 def test_groups_with_many_patterns_of_missing_answers_are_calibrated_by_series(held, monkeypatch):
     data = simulate.partial_credit(1500, 12, categories=4, design="sampled", p=0.85, seed=5)

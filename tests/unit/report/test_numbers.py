@@ -126,6 +126,7 @@ def numbers_of(value):
         yield float(value)
 
 
+@pytest.mark.slow
 def test_texts_and_small_tables_say_what_the_record_says(data):
     known = np.array([*numbers_of(dict(data.record)), *SAID])
     counts, reliability = data.record["counts"], data.record["reliability"]
