@@ -23,7 +23,8 @@ def file(cli):
 
 
 def test_raters_have_a_table_of_their_own(cli, file):
-    assert "exact agreement" in cli.ok("fit ratings.csv --facet rater --group language -o out")
+    assert "exact agreement" in cli.ok("fit ratings.csv --facet rater --group language -o out --report r.html")
+    assert "No groups of people were compared" not in Path("r.html").read_text()
     tables = [pl.read_csv(f"out/{name}.csv") for name in ("rater", "items", "persons", "rater_interactions")]
     assert [table.height for table in tables] == [21, 4, 75, 84]
     raters, items, persons, _ = tables

@@ -96,6 +96,8 @@ def dimensions(data: ReportData) -> Section:
     """Whether items share more than one ability."""
     shared = within(data.record, "fit_checks", "shared")
     if not shared:
+        if data.study.facets:
+            raise OptionError("It is not looked at where answers are ratings.")
         if within(data.record, "item_fit") is None:
             raise OptionError("It is looked at with the fit of the items, which was left out.")
         raise OptionError("There are too few people or items to see a second dimension or dependent items.")
@@ -119,7 +121,9 @@ def dimensions(data: ReportData) -> Section:
 
 def differential(data: ReportData) -> Section:
     """A sentence and a picture for the comparisons of groups that were made; their tables are in the appendix."""
-    if not data.parts.groups or data.study.facets:
+    if data.study.facets:
+        raise OptionError("Of ratings, raters are compared by group with --group COLUMN: see the appendix.")
+    if not data.parts.groups:
         raise OptionError("No groups of people were compared; --group COLUMN does.")
     blocks: list[Any] = [Text(_sentence(one)) for one in groupings(data.record)]
     blocks.append(Text("Classes of the Educational Testing Service: A negligible, B moderate, C large."))
