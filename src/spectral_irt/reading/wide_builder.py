@@ -38,6 +38,7 @@ from spectral_irt.text import count
 log = logging.getLogger("spectral_irt")
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now
 TOTALS = ("total", "totals", "grand total", "sum", "mean", "average", "overall average")  # last rows: no people
+MADE_LONG = ("item", "answer", "row")  # the columns of a wide table with facets, made long
 
 
 def read_query(path: Any, sql: str | None, database: str | None, of_files: Any, options: ReadOptions) -> Responses:
@@ -170,7 +171,7 @@ def _alike(labels: Labels, kind: str) -> list[Finding]:
 
 
 def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tuple[Table, Long]:
-    """The layout with the facets; a wide table is made long: the columns that are no items, then item and answer."""
+    """The layout with the facets; a wide table is made long: the columns that are no items, item, answer and row."""
     facets: tuple[Any, ...] = tuple(table.position("facet", name) for name in asked.facets)
     if isinstance(layout, Long):
         return table, replace(layout, facets=facets)
@@ -181,24 +182,25 @@ def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tup
     kind = table.dtypes[items[0]] if len({table.dtypes[k] for k in items}) == 1 else pl.String
 
     def pieces(positions: Sequence[int]) -> Pieces:
-        kept = [k for k in positions if k < n]
+        kept, start = [k for k in positions if k < n], table.rows_above + 1
         for frame, done in table.pieces([*kept, *items]):
             frame.columns = [*(f"index {k}" for k in kept), *names]
             of_row, cells = frame.columns[: len(kept)], frame.with_columns(pl.col(names).cast(kind, strict=False))
-            long = cells.unpivot(names, index=of_row, variable_name="item", value_name="answer")
-            yield long.select([f"index {k}" if k < n else ("item", "answer")[k - n] for k in positions]), done
+            counted, start = cells.with_row_index("row", start), start + cells.height
+            long = counted.unpivot(names, index=[*of_row, "row"], variable_name="item", value_name="answer")
+            yield long.select([f"index {k}" if k < n else MADE_LONG[k - n] for k in positions]), done
 
     made = replace(
         table,
-        columns=[*table.columns, "item", "answer"],
-        dtypes=[*table.dtypes, pl.String, kind],
+        columns=[*table.columns, *MADE_LONG],
+        dtypes=[*table.dtypes, pl.String, kind, pl.UInt32],
         pieces=pieces,
         head=lambda k: table.head(k) if k < n else table.head(items[0]),
         untyped=[*table.untyped, n],
         cells=None,
         n_added=0,
     )
-    return made, Long(layout.label, n, n + 1, facets=facets)
+    return made, Long(layout.label, n, n + 1, row=n + 2, facets=facets)
 
 
 class WideBuilder:
