@@ -59,7 +59,7 @@ SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
 FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers
 MANY_COMBINATIONS = 20_000  # of items and raters, whose tables would take a gigabyte
-FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
+QUICK_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
 ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
 
 
@@ -81,7 +81,7 @@ class Likelihood:
     ) -> None:
         self.responses, self.layout, self.weights, self.shared = responses, responses.thresholds, weights, shared
         single = responses if shared is None else shared.rest
-        self.few = single is None or single.n_responses <= FEW_ANSWERS
+        self.few = single is None or single.n_responses <= QUICK_ANSWERS
         self.fine = self.few or fine
         allowed = FINER if self.fine else ALLOWED
         self.tables: Tables | None = None

@@ -27,7 +27,7 @@ from spectral_irt.conditional.errors import (
     standard_errors,
     variance_from_anchors,
 )
-from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton
+from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, estimable, tied_to
@@ -50,6 +50,7 @@ MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single prec
 MIXING = 0.5  # contraction up to which one pass is near the dense value for several thresholds: a per cent above at 0.4
 START = 1e-5  # residual of the chain from which Newton's steps start
 WEAK_TIE = 0.1  # precision
+FARTHEST = 1.0  # logits by which an item that the chain pulled in is let out again
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +160,10 @@ def _plan_beside(
 def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> Start:
     """The chain's thresholds; beside anchors with their mean in each part of the data, and these where they are.
 
-    Where there is a prior, the chain has its simple one, around the mean of all; with several thresholds it is weak, so
-    that the start lies far out for thresholds far out: steps that lead inwards do not overshoot.
+    Where there is a prior, the chain has its simple one, around the mean of all. It pulls on every item: those without
+    a prior in the Newton steps are let out again, which saves an evaluation where it takes time. With several
+    thresholds it is weak, so that the start lies far out for thresholds far out: steps that lead inwards do not
+    overshoot.
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
     if known is not None and known.fixed[fit.mask].all():
@@ -176,7 +179,11 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> S
     solving |= {"tol": max(solving["tol"], START), "rough": True, "given": given}
     rounds = Rounds(rest, weighting, tie, fit.information, **solving)
     found = rounds.solve()
-    beta = rounds.beta
+    beta, alpha = rounds.beta, rounds.plan.alpha
+    if binary and tie.estimated and rest.n_responses > QUICK_ANSWERS:
+        told = rounds.information()
+        pull = (1 - fading(fit.information, fit.tied, alpha)) * alpha * beta
+        beta = beta + np.clip(np.divide(pull, told, out=np.zeros(len(beta)), where=told > 0), -FARTHEST, FARTHEST)
     if known is not None:
         value, part = known.value[fit.mask], fit.design.component[fit.mask]
         off, there = np.nan_to_num(value - beta), np.isfinite(value).astype(float)
@@ -184,7 +191,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> S
         shift = np.bincount(part, weights=off) / np.maximum(number, 1)
         shift[number == 0] = off.sum() / there.sum()
         beta = np.where(np.isfinite(value), value, beta + shift[part])
-    return Start(beta, found, rounds.passes, rounds.plan.alpha if binary else plan.alpha)
+    return Start(beta, found, rounds.passes, alpha if binary else plan.alpha)
 
 
 def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regularization]:

@@ -85,7 +85,7 @@ def test_all_are_exact_where_all_are_short() -> None:
 @pytest.mark.parametrize("se", ["one-pass", "multiplier", "dense"])
 def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytest.MonkeyPatch) -> None:
     responses = si.simulate.rasch(2500, 150, design="sampled", p=0.4, seed=3).responses
-    assert responses.n_responses > newton.FEW_ANSWERS
+    assert responses.n_responses > newton.QUICK_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
     monkeypatch.setattr(binary_rows, "SINGLE", DOUBLE)
     monkeypatch.setattr("spectral_irt.chain.stationary.MANY", 10**9)

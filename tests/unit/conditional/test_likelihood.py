@@ -69,7 +69,7 @@ def test_the_information_is_near_the_exact_one(categories, monkeypatch):
 def test_standard_errors_of_long_records_are_those_of_exact_sums(monkeypatch):
     """What a short series leaves of the rows of the information must not go to the diagonal: that was 4% of errors."""
     data = simulate.partial_credit(700, 40, categories=5, design="sampled", p=0.9, seed=1)
-    monkeypatch.setattr(newton, "FEW_ANSWERS", 0)  # as if there were many answers
+    monkeypatch.setattr(newton, "QUICK_ANSWERS", 0)  # as if there were many answers
     point = Likelihood(data.responses, data.thresholds).at(data.thresholds)
     exact = ExactLikelihood(data.responses).at(data.thresholds)
     assert sum(len(part.at) for part in point.rows.parts) > 600
@@ -103,7 +103,7 @@ def test_misfitting_and_clustered_data_lead_to_conditional_likelihood():
 
 @pytest.mark.slow
 def test_long_rows_lead_to_conditional_likelihood(monkeypatch):
-    monkeypatch.setattr(newton, "FEW_ANSWERS", 0)  # as if there were many answers
+    monkeypatch.setattr(newton, "QUICK_ANSWERS", 0)  # as if there were many answers
     data = simulate.partial_credit(900, 24, categories=3, design="sampled", p=0.9, seed=2)
     assert cml_apart(data.responses) < 0.06  # steps end at 0.04 standard errors, the series is off by 0.01
 
@@ -155,7 +155,7 @@ def test_people_whose_items_few_others_met_have_the_series_without_tables(monkey
     responses = simulate.partial_credit(60, 90, categories=4, seed=3).responses
     beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
     exact = ExactLikelihood(responses).at(beta)
-    monkeypatch.setattr(newton, "FEW_ANSWERS", 10)
+    monkeypatch.setattr(newton, "QUICK_ANSWERS", 10)
     monkeypatch.setattr(newton, "FEW_PEOPLE", 1000)
     found = Likelihood(responses, beta)
     assert found.tables is None

@@ -254,3 +254,14 @@ def test_many_rare_items_beside_a_popular_one():
     assert fit.residual_ <= 0.04
     assert np.isfinite(fit.difficulty_).all()
     assert np.abs(fit.difficulty_).max() < 10
+
+
+def test_items_start_without_the_pull_of_the_chains_prior(monkeypatch):
+    """One Newton step is enough, though the chain's prior acts on items with few answers that have none afterwards."""
+    data = simulate.rasch(6000, 1500, design="popularity", n_responses=120_000, seed=2).responses
+    steps = []
+    found = SpectralRasch(threads=1).fit(data, progress=steps.append)
+    assert sum("Newton step" in text for text in steps) == 1
+    monkeypatch.setattr("spectral_irt.conditional.newton.CLOSE", 2e-5)
+    end = SpectralRasch(threads=1).fit(data)
+    assert np.nanmax(np.abs(found.difficulty_ - end.difficulty_) / end.se_) < 0.04

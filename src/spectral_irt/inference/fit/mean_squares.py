@@ -18,7 +18,7 @@ import numpy as np
 
 from spectral_irt.conditional.exact import given_every_score
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
-from spectral_irt.conditional.newton import FEW_ANSWERS
+from spectral_irt.conditional.newton import QUICK_ANSWERS
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks
@@ -207,8 +207,8 @@ def _sums_by_item(block: Block, pattern: Ints, given: GivenScore) -> tuple[Float
 
 def _right_and_wrong(responses: Responses, difficulty: Floats, series_from: float | None) -> Sums:
     if series_from is None:
-        series_from = np.inf if responses.n_responses <= FEW_ANSWERS else SERIES_FROM
-    precision = DOUBLE if responses.n_responses <= FEW_ANSWERS else SINGLE
+        series_from = np.inf if responses.n_responses <= QUICK_ANSWERS else SERIES_FROM
+    precision = DOUBLE if responses.n_responses <= QUICK_ANSWERS else SINGLE
     shared = responses.shared if np.isfinite(difficulty).all() else None
     left = responses if shared is None else shared.rest
     total = np.zeros((9, len(difficulty)))
