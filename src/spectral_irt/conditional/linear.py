@@ -170,6 +170,12 @@ class Ridge:
                 fade[own] = fading(told, self.tied[own], alpha[g])
         return replace(self, alpha=alpha, fade=fade, weight=weight)
 
+    def distance(self, other: Ridge) -> float:
+        """The largest difference of precisions, by their logarithm, of what they count, and of means."""
+        alpha = np.abs(np.log(other.alpha[self.alpha > 0] / self.alpha[self.alpha > 0]))
+        fade, weight = np.abs(other.fade - self.fade), np.abs(other.weight - self.weight)
+        return max(float(alpha.max(initial=0.0)), float(fade.max(initial=0.0)), float(weight.sum()))
+
 
 def _column(values: Floats, v: Floats) -> Floats:
     return values if v.ndim == 1 else values[:, None]

@@ -398,23 +398,26 @@ def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Fl
 
 def _aimed(here: Newton, likelihood: Likelihood | ExactLikelihood) -> tuple[Newton, Floats, float]:
     """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
-    point = here.point
-    if here.ridge and here.evaluations < SETTLING:
-        here = replace(here, ridge=here.ridge.renewed(here.eta, here.matrix.diagonal()))
-    for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
+    settling = here.evaluations < SETTLING
+    for _ in range(RENEWALS if settling else 1):
         pulled = here.pull()
         step = here.solve(pulled, SOLVED if likelihood.fine or here.layout.binary else ROUGHLY)
-        if here.prior is None or not here.prior.estimated or here.evaluations >= SETTLING:
+        there = here.eta + np.clip(step, -LONGEST, LONGEST)
+        if settling and here.ridge:
+            ridge = here.ridge.renewed(there, here.matrix.diagonal())
+            renewed, change = replace(here, ridge=ridge), here.ridge.distance(ridge)
+        elif settling and here.prior and here.prior.estimated:
+            own = here.point.own
+            if here.fixed is not None and here.design is None:  # what is fixed is certain
+                own, layout = own.copy(), here.layout
+                item, level = layout.item[here.fixed], layout.level[here.fixed] - 1
+                own[item, level, level] = CERTAIN
+            prior = here.prior.renewed(there, own, likelihood.share(here.point))
+            renewed = replace(here, prior=prior)
+            change = float(np.abs(np.log(prior.precisions / here.prior.precisions)).max())
+        else:
             break
-        there = point.beta + np.clip(step, -LONGEST, LONGEST)
-        own = point.own
-        if here.fixed is not None and here.design is None:  # what is fixed is certain
-            own, layout = own.copy(), here.layout
-            item, level = layout.item[here.fixed], layout.level[here.fixed] - 1
-            own[item, level, level] = CERTAIN
-        renewed = here.prior.renewed(there, own, likelihood.share(point))
-        change = np.abs(np.log(renewed.precisions / here.prior.precisions)).max()
         if change < STEADY_PRIOR:
             break
-        here = replace(here, prior=renewed)
+        here = renewed
     return here, step, float(pulled @ step)

@@ -184,6 +184,18 @@ def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one
         fitted(responses, regularization=0)
 
 
+@pytest.mark.parametrize("categories", [2, 4])
+def test_a_prior_on_many_raters_leaves_their_severities_as_far_apart_as_they_are(categories):
+    """Empirical Bayes settles: its precision swung between 18 and 200, and severities came out at a seventh."""
+    rng = np.random.default_rng(5)
+    meets = [rng.choice(150, 4, replace=False).tolist() for _ in range(900)]
+    data, severity, *_ = simulated(meets, 5, categories, seed=5)
+    effects = si.SpectralPartialCredit().fit(data).effects_
+    found = effects["effect"][effects["term"] == "rater"]
+    assert np.polyfit(severity, found, 1)[0] == pytest.approx(1, abs=0.1)
+    assert np.corrcoef(severity, found)[0, 1] > 0.8  # .93 and .96 with severities of this spread and error
+
+
 def test_more_parameters_than_are_solved_directly_give_the_same(monkeypatch):
     rng = np.random.default_rng(1)
     meets = [rng.choice(12, 2, replace=False).tolist() for _ in range(400)]
