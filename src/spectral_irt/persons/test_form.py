@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import complete_rows, every_score, score_abilities, solve
+from spectral_irt.ability import complete_runs, score_abilities, solve
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.same_items import _distinct as distinct_keys
@@ -65,8 +65,8 @@ class Form:
     def ends(self) -> tuple[float, float]:
         """Warm's abilities of the lowest and the highest score on all items with an estimate."""
         form = self.take(self.known)
-        rows = complete_rows(form.layout, np.array([0, form.max_score]))
-        low, high = solve(rows, form.layout, form.thresholds, warm=True)[0].tolist()
+        runs = complete_runs(form.layout, form.thresholds, np.array([0, form.max_score]))
+        low, high = np.concatenate([solve(run, warm=True)[0] for _, run in runs]).tolist()
         return low, high
 
     def abilities(self, method: str = "wle", prior: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
@@ -79,9 +79,8 @@ class Form:
             return score_abilities(self.thresholds, self.layout, warm=method == "wle")
         assert prior is not None
         ability, se = np.empty(self.max_score + 1), np.empty(self.max_score + 1)
-        for rows in every_score(self.layout):
-            found = posterior_moments(rows, self.layout, self.thresholds, *prior)
-            ability[rows.scores], se[rows.scores] = found
+        for some, run in complete_runs(self.layout, self.thresholds, np.arange(self.max_score + 1)):
+            ability[some], se[some] = posterior_moments(run, *prior)
         return ability, se
 
     def chances(self, theta: Floats) -> Floats:
