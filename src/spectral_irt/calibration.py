@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +18,13 @@ from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, Table, make_table
-
-if TYPE_CHECKING:
-    from spectral_irt.data.facets import FacetMeasures
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some
@@ -284,17 +282,14 @@ class Calibration:
 
     def category_probability(self, abilities: ArrayLike, item: Any) -> Floats:
         """P(X = k) of one item: a row for each ability, a column for each category."""
-        theta = as_abilities(abilities)
         layout, beta = self.thresholds_of(self.positions([item]))
-        return category_probabilities(theta, np.broadcast_to(layout.cumulated(beta), (len(theta), len(beta) + 1)))
+        return category_probabilities(as_abilities(abilities), layout.cumulated(beta))
 
     def expected_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """The expected answer: a row for each ability, a column for each item (by default all with a difficulty)."""
-        names = self.labels[self.positions(items)].tolist()
-        if self.layout.binary:
-            return self.probability(abilities, names)
-        columns = [self.category_probability(abilities, name) for name in names]
-        return np.stack([p @ np.arange(p.shape[1]) for p in columns], axis=1)
+        layout, beta = self.thresholds_of(self.positions(items))
+        p = category_probabilities(as_abilities(abilities)[:, None], layout.cumulated(beta))
+        return p @ np.arange(p.shape[-1])
 
     def information(self, theta: ArrayLike | None = None, items: Sequence[Any] | None = None) -> Any:
         """The test information function as a table: `ability, information, se`.
