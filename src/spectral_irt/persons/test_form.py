@@ -218,28 +218,19 @@ def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
     The mid-percentile of a score is 100 times the share of the people on the form with a lower score, and half of the
     share with the same.
     """
-    tables = [
-        _table(name, test, items, found.score[forms.form == k], found)
-        for k, (name, items) in enumerate(zip(forms.names, forms.items, strict=True))
-    ]
-    nothing = np.zeros(0, dtype=np.int64)
-    tables.append({name: values[:0] for name, values in _table("", test, nothing, nothing, found).items()})
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-
-
-def _table(name: str, test: Form, items: Ints, scores: Ints, found: Abilities) -> Columns:
-    ability, se = (
-        (np.zeros(1), np.zeros(1)) if not len(items) else test.take(items).abilities(found.method, found.prior)
-    )
-    n = np.bincount(scores, minlength=len(ability))
+    tables = [test.take(items).abilities(found.method, found.prior) for items in forms.items]
+    sizes = np.array([len(ability) for ability, _ in tables], dtype=np.int64)
+    n = [np.bincount(found.score[forms.form == k], minlength=size) for k, size in enumerate(sizes)]
+    nothing = np.zeros(0, dtype=np.int64)  # where there is no form
+    ability, se = np.concatenate([np.zeros((2, 0)), *tables], axis=1)
     return {
-        "form": np.full(len(ability), name, dtype=object),
-        "n_items": np.full(len(ability), len(items)),
-        "score": np.arange(len(ability)),
+        "form": np.repeat(np.array(forms.names, dtype=object), sizes),
+        "n_items": np.repeat(np.array([len(items) for items in forms.items], dtype=np.int64), sizes),
+        "score": np.concatenate([nothing, *map(np.arange, sizes)]),
         "ability": ability,
         "se": se,
-        "n": n,
-        "percentile": percentiles(n),
+        "n": np.concatenate([nothing, *n]),
+        "percentile": np.concatenate([np.zeros(0), *map(percentiles, n)]),
     }
 
 
