@@ -148,17 +148,6 @@ def _inverse_of_lower(matrix: Any) -> Any:
     return inverse
 
 
-def sandwich(inverse: Floats, bread: Floats, meat: Floats, *, single: bool = False) -> Floats:
-    """H^-1 M H^-1 for the (pseudo-)inverse of a symmetric H. In `single` precision as H^-1 + H^-1 (M - H) H^-1, so that
-    only a difference is rounded, which is small where the model holds."""
-    if single:
-        rough = inverse.astype(np.float32)
-        result = inverse + rough @ ((meat - bread).astype(np.float32) @ rough)
-    else:
-        result = inverse @ meat @ inverse
-    return symmetric(result)
-
-
 def symmetric(matrix: Floats) -> Floats:
     return (matrix + matrix.T) / 2
 
@@ -185,12 +174,6 @@ def gram_of(matrix: sparse.csr_array, design: sparse.csr_array | None, *, single
         return gram(matrix, single=single)
     reduced = sparse.csr_array(matrix @ design)
     return sparse.csr_array(reduced.T @ reduced)
-
-
-def signed(rows: sparse.csr_array, seed: np.random.SeedSequence, columns: int, design: Any = None) -> Floats:
-    """Columns of sums of the rows with random signs; A' times them with a design."""
-    signs = np.random.default_rng(seed).integers(0, 2, (rows.shape[0], columns)) * 2.0 - 1
-    return (rows if design is None else sparse.csr_array(rows @ design)).T @ signs
 
 
 Operator = Callable[[Floats], Floats]

@@ -6,7 +6,8 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt import numerics
-from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, gram, sandwich
+from spectral_irt.conditional.errors import Matrices
+from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, gram
 
 
 @pytest.mark.parametrize("m", [2, 5, 40, 150])
@@ -41,8 +42,8 @@ def test_a_sandwich_in_single_precision():
     bread = 2000 * (np.eye(120) - 1 / 120)
     inverse = centered_inverse(bread)
     plain = inverse @ meat @ inverse
-    np.testing.assert_allclose(sandwich(inverse, bread, meat), plain, atol=1e-18)
-    errors = np.sqrt(np.diag(sandwich(inverse, bread, meat, single=True)))
+    np.testing.assert_allclose(Matrices(bread, meat, inverse, single=False).covariance(), plain, atol=1e-18)
+    errors = np.sqrt(np.diag(Matrices(bread, meat, inverse, single=True).covariance()))
     np.testing.assert_allclose(errors, np.sqrt(np.diag(plain)), rtol=2e-7)
 
 
