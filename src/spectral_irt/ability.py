@@ -34,11 +34,16 @@ class Run(NamedTuple):
     beta: Floats
 
 
+def cached_answers(layout: Thresholds) -> int:
+    """How many answers fit a core's cache together, with a number for each category where there are several."""
+    return max(1, CACHED // (1 if layout.binary else layout.widest + 1))
+
+
 def cached_runs(rows: Rows, layout: Thresholds, beta: Floats) -> Iterator[tuple[Ints, Run]]:
     """People with answers, in runs whose numbers fit a core's cache, each with their positions.
 
     Where items are more than the answers of a run, as combinations with raters are, it has the items they met."""
-    for start, stop in person_chunks(rows.indptr, CACHED // (1 if layout.binary else layout.widest + 1)):
+    for start, stop in person_chunks(rows.indptr, cached_answers(layout)):
         run = rows.part(start, stop)
         some = np.flatnonzero(run.counts)
         if not len(some):
@@ -68,34 +73,25 @@ def score_cumulants(run: Run, order: int = 4) -> Callable[[Floats], Floats]:
             return np.stack([np.add.reduceat(each, rows.indptr[:-1]) for each in moments])
 
         return of_categories
-    pi, chunks = np.exp(beta), list(person_chunks(rows.indptr, CACHED))
+    pi, bounds, first = np.exp(beta), rows.indptr.astype(np.int32), rows.indptr[:-1]
 
     def of_two(theta: Floats) -> Floats:
-        sums = np.empty((order, len(theta)))  # of p, v, v c, v^2
+        sums, p = np.empty((order, len(theta))), np.empty(len(rows.items))
         with np.errstate(over="ignore"):
-            inverse = np.exp(-theta)
-        for start, stop in chunks:
-            low, high = rows.indptr[start], rows.indptr[stop]
-            bounds = (rows.indptr[start : stop + 1] - low).astype(np.int32)
-            p, v, out, first = np.empty(high - low), np.empty(high - low), sums[:, start:stop], bounds[:-1]
-            with np.errstate(over="ignore"):
-                fill_scaled(bounds, rows.items[low:high], inverse[start:stop], pi, p)
-            p += 1
-            np.reciprocal(p, out=p)
-            np.subtract(1, p, out=v)
-            v *= p
-            np.add.reduceat(p, first, out=out[0])
-            np.add.reduceat(v, first, out=out[1])
-            if order == 2:
-                continue
+            fill_scaled(bounds, rows.items, np.exp(-theta), pi, p)
+        p += 1
+        np.reciprocal(p, out=p)
+        v = 1 - p
+        v *= p
+        np.add.reduceat(p, first, out=sums[0])
+        np.add.reduceat(v, first, out=sums[1])
+        if order > 2:
             p *= -2
             p += 1
             p *= v
-            np.add.reduceat(p, first, out=out[2])
-            np.multiply(v, v, out=p)
-            np.add.reduceat(p, first, out=out[3])
-        if order > 2:
-            sums[3] = sums[1] - 6 * sums[3]
+            np.add.reduceat(p, first, out=sums[2])
+            v *= v
+            sums[3] = sums[1] - 6 * np.add.reduceat(v, first)
         return sums
 
     return of_two
@@ -311,9 +307,6 @@ def _standing_together(layout: Thresholds, beta: Floats) -> tuple[Floats, int]:
     return pooled[layout.item, layout.level - 1], longest
 
 
-SCORE_CELLS = 200_000  # scores x items x categories at a time
-
-
 def score_abilities(beta: Floats, layout: Thresholds | None = None, *, warm: bool = True) -> tuple[Floats, Floats]:
     """Ability and standard error of every total score on a complete set of items with these thresholds."""
     layout = layout or Thresholds.ones(len(beta))
@@ -334,9 +327,9 @@ def form_information(beta: Floats, theta: Floats, layout: Thresholds) -> Floats:
 
 
 def complete_runs(layout: Thresholds, beta: Floats, scores: Ints) -> Iterator[tuple[slice, Run]]:
-    """People with these total scores on all of these items, some at a time, each with their positions."""
+    """People with these total scores on all of these items, in runs, each with their positions."""
     m = layout.n_items
-    size = max(1, SCORE_CELLS // max(m * (1 if layout.binary else layout.widest + 1), 1))
+    size = max(1, 4 * cached_answers(layout) // max(m, 1))  # larger: each has the thresholds of all items
     for start in range(0, len(scores), size):
         own = scores[start : start + size]
         n, items = len(own), np.tile(np.arange(m, dtype=np.int32), len(own))

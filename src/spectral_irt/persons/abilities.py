@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.ability import Run, cached_runs, log_likelihood, solve
+from spectral_irt.ability import Run, cached_answers, cached_runs, log_likelihood, solve
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
+from spectral_irt.data.block import Floats, Ints, Rows, Thresholds, person_chunks, rows_of
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.errors import OptionError, check_option
@@ -218,7 +218,7 @@ def _from_parameters(
 ) -> Floats:
     rows, more = rows_of(block, layout), np.zeros(block.n_persons)
     cumulated, category = layout.cumulated(beta), np.arange(layout.widest + 1.0)
-    for start, stop in person_chunks(rows.indptr, max(1, CACHED // (layout.widest + 1))):
+    for start, stop in person_chunks(rows.indptr, cached_answers(layout)):
         some, known = rows.part(start, stop), np.isfinite(theta[start:stop])
         person = np.repeat(np.arange(some.n_persons), some.counts)
         items = some.items.astype(np.int64)
