@@ -7,6 +7,7 @@ one, its difficulty. Thresholds lie in one array, item after item, as `layout` s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -346,14 +347,13 @@ class Calibration:
 
 def as_abilities(given: Any) -> Floats:
     """Abilities as an array; a table of answers is refused."""
-    try:
+    what = type(given).__name__
+    with suppress(TypeError, ValueError):
         theta = np.atleast_1d(np.asarray(given, dtype=float))
-    except (TypeError, ValueError):
-        theta = None
-    if theta is None or theta.ndim > 1:
-        what = type(given).__name__ if theta is None else f"a table of shape {theta.shape}"
-        raise OptionError(
-            f"this takes abilities, one number per person, not {what}. Abilities of the people who gave these answers: "
-            "fit.analyse(answers).persons()."
-        )
-    return theta
+        if theta.ndim == 1:
+            return theta
+        what = f"a table of shape {theta.shape}"
+    raise OptionError(
+        f"this takes abilities, one number per person, not {what}. Abilities of the people who gave these answers: "
+        "fit.analyse(answers).persons()."
+    )

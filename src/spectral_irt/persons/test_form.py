@@ -108,7 +108,7 @@ class Form:
             p = sigmoid(theta[:, None] - self.thresholds)
             return p, p * (1 - p)
         cumulated = layout.cumulated(self.thresholds)
-        p = category_probabilities(np.repeat(theta[:, None], layout.n_items, axis=1), cumulated)
+        p = category_probabilities(theta[:, None], cumulated)
         k = np.arange(p.shape[2], dtype=float)
         tails, weighted = above(p), above(p * k)
         place = (slice(None), layout.item, layout.level - 1)
