@@ -22,7 +22,7 @@ from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
-from spectral_irt.persons.align import align_categories
+from spectral_irt.persons.align import align, align_categories
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import (
     EACH,
@@ -355,10 +355,13 @@ class AnalysisOfPeople:
 
 def _aligned(calibration: Calibration, responses: Any, ignore_unknown: bool) -> Responses:
     """The responses in terms of the calibration: its items by label, its categories by what they are called."""
-    how: dict[str, Any] = {"ordered": True, "unused": "keep"}
     if calibration.layout.binary:
-        how = {"threshold": calibration.provenance.settings.get("threshold")}
-    return align_categories(calibration, as_responses(responses, **how), ignore_unknown)
+        given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
+        if given.thresholds.binary:
+            return align(calibration.labels, given, ignore_unknown)
+    else:
+        given = as_responses(responses, ordered=True, unused="keep")
+    return align_categories(calibration, given, ignore_unknown)
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:

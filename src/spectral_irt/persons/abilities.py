@@ -104,12 +104,9 @@ def abilities(
     if prior_sd is not None and not prior_sd > 0:
         raise OptionError(f"`prior_sd` is {prior_sd}; it must be above zero.")
     beta = checked(responses, difficulty)
-    if method == "eap":
-        prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)
-    prior = None if prior_mean is None or prior_sd is None else (prior_mean, prior_sd)
+    prior = population(responses, beta, prior_mean, prior_sd) if method == "eap" else None
     found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
-    ability, se, extreme, n, score = found
-    return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
+    return Abilities(*found, method, *(prior or ()))
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:

@@ -40,8 +40,6 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
 
 def align_categories(calibration: Calibration, responses: Responses, ignore_unknown: bool = False) -> Responses:
     """The responses with the items and categories of a calibration; both are matched by what they are called."""
-    if calibration.layout.binary and responses.thresholds.binary:
-        return align(calibration.labels, responses, ignore_unknown)
     known = Coded(calibration.labels, calibration.layout.max_score, calibration.codes)
     same = np.array_equal(responses.category_codes(), known.codes, equal_nan=True)
     if same and responses.items.tolist() == known.labels.tolist():
