@@ -106,7 +106,8 @@ def abilities(
     beta = checked(responses, difficulty)
     prior = population(responses, beta, prior_mean, prior_sd) if method == "eap" else None
     found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
-    return Abilities(*found, method, *(prior or ()))
+    mean, sd = prior or (None, None)
+    return Abilities(*found, method, mean, sd)
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:
