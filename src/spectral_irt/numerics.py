@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
 Cells = tuple[int, Places, Places]  # how many people, where their answers begin, their items
 
-LOOPS = ("csr_scale_columns", "csr_scale_rows", "csc_matvec", "csc_matvecs", "coo_tocsr")
+LOOPS = ("csr_matvec", "csr_scale_columns", "csr_scale_rows", "csc_matvec", "csc_matvecs", "coo_tocsr")
 
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
@@ -162,10 +162,17 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, singl
     total = np.zeros((m, other.shape[1]))
     size, precision = max(1, SLICE // m), np.float32 if single else np.float64
     for start in range(0, rows, size):
-        some = slice(start, start + size)
-        part = left[some].astype(precision, copy=False).toarray()
-        total += part.T @ (part if right is None else right[some].astype(precision, copy=False).toarray())
+        part = _dense(left, start, start + size, precision)
+        total += part.T @ (part if right is None else _dense(right, start, start + size, precision))
     return total
+
+
+def _dense(matrix: sparse.csr_array, start: int, stop: int, precision: Any) -> NDArray[Any]:
+    """These rows; scipy's own slices and changes of type would sort them first."""
+    bounds = matrix.indptr[start : stop + 1]
+    own = slice(bounds[0], bounds[-1])
+    values = matrix.data[own].astype(precision, copy=False)
+    return csr(bounds - bounds[0], matrix.indices[own], values, matrix.shape[1]).toarray()
 
 
 def gram_of(matrix: sparse.csr_array, design: sparse.csr_array | None, *, single: bool = False) -> Any:
@@ -248,8 +255,12 @@ def csr(indptr: Places, items: Places, values: Floats, n_items: int) -> sparse.c
 
 def row_sums(cells: Cells, values: Floats, v: Floats) -> Floats:
     """sum_i a_li v_i of every person, a the values of the cells (l, i)."""
-    _, indptr, items = cells
-    return csr(indptr, items, values, len(v)) @ v
+    people, indptr, items = cells
+    if _loops is None:
+        return csr(indptr, items, values, len(v)) @ v
+    total = np.zeros(people, dtype=v.dtype)
+    _loops.csr_matvec(people, len(v), indptr, items, values, v, total)
+    return total
 
 
 def add_columns(cells: Cells, values: Floats, w: Floats, total: Floats) -> None:

@@ -106,8 +106,8 @@ def abilities(
     beta = checked(responses, difficulty)
     prior = population(responses, beta, prior_mean, prior_sd) if method == "eap" else None
     found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
-    mean, sd = prior or (None, None)
-    return Abilities(*found, method, mean, sd)
+    ability, se, extreme, n, score = found
+    return Abilities(ability, se, extreme, n, score, method, *(prior or (None, None)))
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:
