@@ -288,8 +288,10 @@ class Calibration:
 
     def expected_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """The expected answer: a row for each ability, a column for each item (by default all with a difficulty)."""
-        layout, beta = self.thresholds_of(self.positions(items))
-        p = category_probabilities(as_abilities(abilities)[:, None], layout.cumulated(beta))
+        (layout, beta), theta = self.thresholds_of(self.positions(items)), as_abilities(abilities)[:, None]
+        if layout.binary:  # a quarter of the time
+            return sigmoid(theta - beta)
+        p = category_probabilities(theta, layout.cumulated(beta))
         return p @ np.arange(p.shape[-1])
 
     def information(self, theta: ArrayLike | None = None, items: Sequence[Any] | None = None) -> Any:
