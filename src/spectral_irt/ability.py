@@ -12,6 +12,7 @@ Warm's estimate maximizes L sqrt(V); where no threshold lies near, that may have
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,24 @@ FAR = 600.0  # exponents up to here neither overflow nor vanish
 MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket needs more
 
 
-def cached_runs(rows: Rows, layout: Thresholds, beta: Floats) -> Iterator[tuple[Ints, tuple[Rows, Thresholds, Floats]]]:
-    """People with answers, in runs whose numbers fit a core's cache: positions; and their rows, layout and thresholds.
+class Run(NamedTuple):
+    """People who all have answers, and the thresholds of the items."""
 
-    Where items are more than the answers of a run, as combinations with raters are, these are of the items they met."""
-    for start, stop in person_chunks(rows.indptr, CACHED // (1 if layout.binary else layout.widest + 1)):
+    rows: Rows
+    layout: Thresholds
+    beta: Floats
+
+
+def cached_answers(layout: Thresholds) -> int:
+    """How many answers fit a core's cache together, with a number for each category where there are several."""
+    return max(1, CACHED // (1 if layout.binary else layout.widest + 1))
+
+
+def cached_runs(rows: Rows, layout: Thresholds, beta: Floats) -> Iterator[tuple[Ints, Run]]:
+    """People with answers, in runs whose numbers fit a core's cache, each with their positions.
+
+    Where items are more than the answers of a run, as combinations with raters are, it has the items they met."""
+    for start, stop in person_chunks(rows.indptr, cached_answers(layout)):
         run = rows.part(start, stop)
         some = np.flatnonzero(run.counts)
         if not len(some):
@@ -39,14 +53,16 @@ def cached_runs(rows: Rows, layout: Thresholds, beta: Floats) -> Iterator[tuple[
         if not layout.binary and layout.n_items > len(items):
             used, place = np.unique(items.astype(np.int64), return_inverse=True)
             met, few, items = beta[layout.of_items(used)], Thresholds(layout.max_score[used]), place.astype(np.int32)
-        yield start + some, (Rows(indptr, items, run.counts[some], run.scores[some], run.max_scores[some]), few, met)
+        rows_met = Rows(indptr, items, run.counts[some], run.scores[some], run.max_scores[some])
+        yield start + some, Run(rows_met, few, met)
 
 
-def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4) -> Callable[[Floats], Floats]:
+def score_cumulants(run: Run, order: int = 4) -> Callable[[Floats], Floats]:
     """Cumulants 1 to `order` (2 or 4) of each person's total score as a function of abilities, a row for each.
 
     Those of a single answer, right or wrong, are p, v, v c, v (1 - 6 v), with v = p (1 - p) and c = 1 - 2 p.
     """
+    rows, layout, beta = run
     if not layout.binary:
         passed = np.ascontiguousarray(layout.cumulated(beta)[rows.items].T)
 
@@ -57,34 +73,25 @@ def score_cumulants(rows: Rows, layout: Thresholds, beta: Floats, order: int = 4
             return np.stack([np.add.reduceat(each, rows.indptr[:-1]) for each in moments])
 
         return of_categories
-    pi, chunks = np.exp(beta), list(person_chunks(rows.indptr, CACHED))
+    pi, bounds, first = np.exp(beta), rows.indptr.astype(np.int32), rows.indptr[:-1]
 
     def of_two(theta: Floats) -> Floats:
-        sums = np.empty((order, len(theta)))  # of p, v, v c, v^2
+        sums, p = np.empty((order, len(theta))), np.empty(len(rows.items))
         with np.errstate(over="ignore"):
-            inverse = np.exp(-theta)
-        for start, stop in chunks:
-            low, high = rows.indptr[start], rows.indptr[stop]
-            bounds = (rows.indptr[start : stop + 1] - low).astype(np.int32)
-            p, v, out, first = np.empty(high - low), np.empty(high - low), sums[:, start:stop], bounds[:-1]
-            with np.errstate(over="ignore"):
-                fill_scaled(bounds, rows.items[low:high], inverse[start:stop], pi, p)
-            p += 1
-            np.reciprocal(p, out=p)
-            np.subtract(1, p, out=v)
-            v *= p
-            np.add.reduceat(p, first, out=out[0])
-            np.add.reduceat(v, first, out=out[1])
-            if order == 2:
-                continue
+            fill_scaled(bounds, rows.items, np.exp(-theta), pi, p)
+        p += 1
+        np.reciprocal(p, out=p)
+        v = 1 - p
+        v *= p
+        np.add.reduceat(p, first, out=sums[0])
+        np.add.reduceat(v, first, out=sums[1])
+        if order > 2:
             p *= -2
             p += 1
             p *= v
-            np.add.reduceat(p, first, out=out[2])
-            np.multiply(v, v, out=p)
-            np.add.reduceat(p, first, out=out[3])
-        if order > 2:
-            sums[3] = sums[1] - 6 * sums[3]
+            np.add.reduceat(p, first, out=sums[2])
+            v *= v
+            sums[3] = sums[1] - 6 * np.add.reduceat(v, first)
         return sums
 
     return of_two
@@ -125,8 +132,9 @@ def answer_moments(theta: Floats, items: NDArray[np.generic], cumulated: Floats)
     return *central_moments(p), likely
 
 
-def log_likelihood(rows: Rows, layout: Thresholds, beta: Floats) -> Callable[[Floats], Floats]:
+def log_likelihood(run: Run) -> Callable[[Floats], Floats]:
     """Logarithm of the likelihood of each person, but for a constant, as a function of abilities."""
+    rows, layout, beta = run
     first, passed = rows.indptr[:-1], np.ascontiguousarray(layout.cumulated(beta)[rows.items].T)
     k, weight = np.arange(len(passed), dtype=float), np.exp(-passed)
     reach = float(np.max(np.abs(passed), initial=0.0, where=np.isfinite(passed)))
@@ -147,48 +155,29 @@ def log_likelihood(rows: Rows, layout: Thresholds, beta: Floats) -> Callable[[Fl
     return at
 
 
-def solve(
-    rows: Rows,
-    layout: Thresholds,
-    beta: Floats,
-    *,
-    warm: bool = False,
-    mean: float | Floats = 0.0,
-    precision: float = 0.0,
-) -> tuple[Floats, Floats]:
+def solve(run: Run, *, warm: bool = False, mean: float | Floats = 0.0, precision: float = 0.0) -> tuple[Floats, Floats]:
     """Abilities of these people, and the information V at them; with Warm's correction they are finite for every score.
 
     `mean` and `precision` are those of a normal prior, precision 0 none. Without it and without Warm's correction,
     people with the highest score get inf, with the lowest -inf, and no information."""
-    n, s = rows.max_scores, rows.scores
-    theta, low, high = _start(rows, layout, beta)
+    theta, low, high = _start(run)
     if precision:
         # E never exceeds n, so the pull of the prior ends within n / precision of its mean.
-        low, high = np.minimum(low, mean) - n / precision, np.maximum(high, mean) + n / precision
-    endless = np.zeros(len(n), dtype=bool) if warm or precision else (s == 0) | (s == n)
-    theta, information = _climb(rows, layout, beta, theta, low, high, endless, warm, mean, precision)
-    if warm and not precision:
-        _take_higher(rows, layout, beta, theta, information, low, high)
-    theta[endless] = np.where(s[endless] > 0, np.inf, -np.inf)
-    information[endless] = 0
+        reach = run.rows.max_scores / precision
+        low, high = np.minimum(low, mean) - reach, np.maximum(high, mean) + reach
+    theta, information = _climb(run, theta, low, high, warm, mean, precision)
+    if warm:
+        _take_higher(run, theta, information, low, high)
     return theta, information
 
 
 def _climb(
-    rows: Rows,
-    layout: Thresholds,
-    beta: Floats,
-    theta: Floats,
-    low: Floats,
-    high: Floats,
-    settled: NDArray[np.bool_],
-    warm: bool,
-    mean: float | Floats = 0.0,
-    precision: float = 0.0,
+    run: Run, theta: Floats, low: Floats, high: Floats, warm: bool, mean: float | Floats = 0.0, precision: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Newton's steps from `theta`; one that would leave the bracket gives way to its middle. `settled` people stay."""
-    s, done, moments = rows.scores, settled.copy(), score_cumulants(rows, layout, beta, 4 if warm else 2)
-    information = np.zeros(len(s))
+    """Newton's steps from `theta`; one that would leave the bracket gives way to its middle."""
+    s, moments = run.rows.scores, score_cumulants(run, 4 if warm else 2)
+    endless = np.zeros(len(s), dtype=bool) if warm or precision else (s == 0) | (s == run.rows.max_scores)
+    done, information = endless.copy(), np.zeros(len(s))
     for _ in range(MOST_STEPS):
         expected, at_theta, *further = moments(theta)
         information = np.where(done, information, at_theta)
@@ -208,13 +197,14 @@ def _climb(
         done |= np.abs(step) <= STEP
         if done.all():
             break
-    return theta, information
+    return np.where(endless, np.where(s > 0, np.inf, -np.inf), theta), information
 
 
-def _start(rows: Rows, layout: Thresholds, beta: Floats) -> tuple[Floats, Floats, Floats]:
+def _start(run: Run) -> tuple[Floats, Floats, Floats]:
     """PROX, the closed form of normal difficulties, and a bracket that holds every finite likelihood estimate: at
     theta = min(beta) - log(2 n + 2) the expected score of n answers is below 1/2 - p, which is less than Warm's
     correction, and likewise at the other end. Of ordered answers n is the highest score, and a logit more is enough."""
+    rows, layout, beta = run
     n, s, first = rows.max_scores, rows.scores, rows.indptr[:-1]
     beyond = np.log(2 * n + 2)
     if layout.binary:
@@ -244,44 +234,34 @@ SCAN = 0.2  # logits between the points at which the equation is looked at
 EQUAL = 1e-9  # of two maxima this close in log-likelihood the lower ability is taken, whatever rounding says
 
 
-def _take_higher(
-    rows: Rows, layout: Thresholds, beta: Floats, theta: Floats, information: Floats, low: Floats, high: Floats
-) -> None:
+def _take_higher(run: Run, theta: Floats, information: Floats, low: Floats, high: Floats) -> None:
     """Write the higher maximum of the weighted likelihood to `theta`, where there may be more than one."""
-    persons = beside_a_gap(rows, layout, beta)
+    persons = beside_a_gap(run)
     if not len(persons):
         return
-    mine = rows.take(persons)
-    moments = score_cumulants(mine, layout, beta)
-    points = int(np.ceil(np.max(high[persons] - low[persons]) / SCAN))
-    step = (high[persons] - low[persons]) / points
-    owner, left = [], []
-    before = np.ones(len(persons), dtype=bool)  # the equation is positive at the lower end of the bracket
+    mine, low, high = run.rows.take(persons), low[persons], high[persons]
+    moments = score_cumulants(run._replace(rows=mine))
+    points = int(np.ceil(np.max(high - low) / SCAN))
+    step = (high - low) / points
+    positive = [np.ones(len(persons), dtype=bool)]  # the equation is, at the lower end of the bracket
     for k in range(1, points + 1):
-        expected, variance, third, _ = moments(low[persons] + k * step)
-        after = mine.scores - expected + third / (2 * variance) > 0
-        fell = np.flatnonzero(before & ~after)
-        owner.append(fell)
-        left.append(low[persons[fell]] + (k - 1) * step[fell])
-        before = after
-    who, start = np.concatenate(owner), np.concatenate(left)
-    theirs = mine.take(who)
+        expected, variance, third, _ = moments(low + k * step)
+        positive.append(mine.scores - expected + third / (2 * variance) > 0)
+    left, who = np.nonzero(np.array(positive[:-1]) & ~np.array(positive[1:]))
+    theirs, start = run._replace(rows=mine.take(who)), low[who] + left * step[who]
     stop = start + step[who]
-    found, known = _climb(theirs, layout, beta, (start + stop) / 2, start, stop, np.zeros(len(who), dtype=bool), True)
-    height = log_likelihood(theirs, layout, beta)(found) + np.log(known) / 2
-    order = np.lexsort((found, who))
-    best: dict[int, int] = {}
-    for k in order.tolist():
-        one = int(who[k])
-        if one not in best or height[k] > height[best[one]] + EQUAL:
-            best[one] = k
-    chosen = np.array(list(best.values()), dtype=np.int64)
-    theta[persons[who[chosen]]], information[persons[who[chosen]]] = found[chosen], known[chosen]
+    found, known = _climb(theirs, (start + stop) / 2, start, stop, True)
+    height = log_likelihood(theirs)(found) + np.log(known) / 2
+    highest = np.full(len(persons), -np.inf)
+    np.maximum.at(highest, who, height)
+    best = np.flatnonzero(height >= highest[who] - EQUAL)
+    best = best[np.argsort(-found[best])]  # a person's lowest is written last, and stays
+    theta[persons[who[best]]], information[persons[who[best]]] = found[best], known[best]
 
 
-def beside_a_gap(rows: Rows, layout: Thresholds, beta: Floats) -> Ints:
+def beside_a_gap(run: Run) -> Ints:
     """People who answered nothing within a gap, with as many points as thresholds below it, or one more or less."""
-    slack = 1
+    (rows, layout, beta), slack = run, 1
     if not layout.binary:
         beta, together = _standing_together(layout, beta)
         beta, slack = beta * together, 2 * together - 1
@@ -327,39 +307,31 @@ def _standing_together(layout: Thresholds, beta: Floats) -> tuple[Floats, int]:
     return pooled[layout.item, layout.level - 1], longest
 
 
-SCORE_CELLS = 200_000  # scores x items x categories at a time
-
-
 def score_abilities(beta: Floats, layout: Thresholds | None = None, *, warm: bool = True) -> tuple[Floats, Floats]:
     """Ability and standard error of every total score on a complete set of items with these thresholds."""
     layout = layout or Thresholds.ones(len(beta))
     ability, se = np.empty(len(beta) + 1), np.empty(len(beta) + 1)
-    for rows in every_score(layout):
-        ability[rows.scores], information = solve(rows, layout, beta, warm=warm)
+    for some, run in complete_runs(layout, beta, np.arange(len(beta) + 1)):
+        ability[some], information = solve(run, warm=warm)
         with np.errstate(divide="ignore"):
-            se[rows.scores] = 1 / np.sqrt(information)
+            se[some] = 1 / np.sqrt(information)
     return ability, se
-
-
-def every_score(layout: Thresholds) -> Iterator[Rows]:
-    """Every total score on all of these items, as somebody's answers; some of the scores at a time."""
-    size = max(1, SCORE_CELLS // max(layout.n_items * (1 if layout.binary else layout.widest + 1), 1))
-    for start in range(0, layout.n_entries + 1, size):
-        yield complete_rows(layout, np.arange(start, min(start + size, layout.n_entries + 1)))
 
 
 def form_information(beta: Floats, theta: Floats, layout: Thresholds) -> Floats:
     """The variance of the total score on all of these items at each ability."""
-    passed, found = layout.cumulated(beta).T, np.empty(len(theta))
-    size = max(1, SCORE_CELLS // passed.size)
-    for start in range(0, len(theta), size):
-        some = theta[start : start + size]
-        chances = _chances(np.repeat(some, layout.n_items), np.tile(passed, len(some)))
-        found[start : start + size] = central_moments(chances, False)[1].reshape(len(some), -1).sum(axis=1)
+    found = np.empty(len(theta))
+    for some, run in complete_runs(layout, beta, np.zeros(len(theta), dtype=np.int64)):
+        found[some] = score_cumulants(run, 2)(theta[some])[1]
     return found
 
 
-def complete_rows(layout: Thresholds, scores: Ints) -> Rows:
-    m, n = layout.n_items, len(scores)
-    items = np.tile(np.arange(m, dtype=np.int32), n)
-    return Rows(np.arange(n + 1) * m, items, np.full(n, m), scores, np.full(n, layout.n_entries))
+def complete_runs(layout: Thresholds, beta: Floats, scores: Ints) -> Iterator[tuple[slice, Run]]:
+    """People with these total scores on all of these items, in runs, each with their positions."""
+    m = layout.n_items
+    size = max(1, 4 * cached_answers(layout) // max(m, 1))  # larger: each has the thresholds of all items
+    for start in range(0, len(scores), size):
+        own = scores[start : start + size]
+        n, items = len(own), np.tile(np.arange(m, dtype=np.int32), len(own))
+        rows = Rows(np.arange(n + 1) * m, items, np.full(n, m), own, np.full(n, layout.n_entries))
+        yield slice(start, start + n), Run(rows, layout, beta)

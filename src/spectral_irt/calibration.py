@@ -7,9 +7,10 @@ one, its difficulty. Thresholds lie in one array, item after item, as `layout` s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +19,13 @@ from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, Table, make_table
-
-if TYPE_CHECKING:
-    from spectral_irt.data.facets import FacetMeasures
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some
@@ -284,17 +283,16 @@ class Calibration:
 
     def category_probability(self, abilities: ArrayLike, item: Any) -> Floats:
         """P(X = k) of one item: a row for each ability, a column for each category."""
-        theta = as_abilities(abilities)
         layout, beta = self.thresholds_of(self.positions([item]))
-        return category_probabilities(theta, np.broadcast_to(layout.cumulated(beta), (len(theta), len(beta) + 1)))
+        return category_probabilities(as_abilities(abilities), layout.cumulated(beta))
 
     def expected_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """The expected answer: a row for each ability, a column for each item (by default all with a difficulty)."""
-        names = self.labels[self.positions(items)].tolist()
-        if self.layout.binary:
-            return self.probability(abilities, names)
-        columns = [self.category_probability(abilities, name) for name in names]
-        return np.stack([p @ np.arange(p.shape[1]) for p in columns], axis=1)
+        (layout, beta), theta = self.thresholds_of(self.positions(items)), as_abilities(abilities)[:, None]
+        if layout.binary:  # a quarter of the time
+            return sigmoid(theta - beta)
+        p = category_probabilities(theta, layout.cumulated(beta))
+        return p @ np.arange(p.shape[-1])
 
     def information(self, theta: ArrayLike | None = None, items: Sequence[Any] | None = None) -> Any:
         """The test information function as a table: `ability, information, se`.
@@ -351,14 +349,13 @@ class Calibration:
 
 def as_abilities(given: Any) -> Floats:
     """Abilities as an array; a table of answers is refused."""
-    try:
+    what = type(given).__name__
+    with suppress(TypeError, ValueError):
         theta = np.atleast_1d(np.asarray(given, dtype=float))
-    except (TypeError, ValueError):
-        theta = None
-    if theta is None or theta.ndim > 1:
-        what = type(given).__name__ if theta is None else f"a table of shape {theta.shape}"
-        raise OptionError(
-            f"this takes abilities, one number per person, not {what}. Abilities of the people who gave these answers: "
-            "fit.analyse(answers).persons()."
-        )
-    return theta
+        if theta.ndim == 1:
+            return theta
+        what = f"a table of shape {theta.shape}"
+    raise OptionError(
+        f"this takes abilities, one number per person, not {what}. Abilities of the people who gave these answers: "
+        "fit.analyse(answers).persons()."
+    )

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from spectral_irt.errors import OptionError, OutputError, listed
 
@@ -104,10 +105,10 @@ def all_or_nothing(
                     directory.rmdir()
 
 
-def write_each(writers: Mapping[Path, Callable[[Path], object]]) -> list[Path]:
-    """Write every target with its function of a draft, all or nothing; those that came about."""
+def write_each(writers: Mapping[Path, Callable[[Path], object]], **places: Any) -> list[Path]:
+    """Write every target with its function of a draft, and the options of `all_or_nothing`; those that came about."""
     targets = list(writers)
-    with all_or_nothing(targets) as drafts:
+    with all_or_nothing(targets, **places) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 writers[target](draft)

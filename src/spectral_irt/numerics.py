@@ -21,8 +21,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
 Cells = tuple[int, Places, Places]  # how many people, where their answers begin, their items
 
-LOOPS: tuple[str, ...] = ("csr_matvec", "csr_row_index", "csr_scale_columns", "csr_scale_rows", "csr_todense")
-LOOPS += ("csc_matvec", "csc_matvecs", "coo_tocsr")
+LOOPS = ("csr_matvec", "csr_scale_columns", "csr_scale_rows", "csc_matvec", "csc_matvecs", "coo_tocsr")
 
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
@@ -57,21 +56,14 @@ class Anderson:
         self._last: tuple[Floats, Floats] | None = None
 
     def next(self, x: Floats, image: Floats) -> Floats:
-        self.record(x, image)
-        return self.proposal(image)
-
-    def record(self, x: Floats, image: Floats) -> None:
         error = image - x
         if self._last is not None:
             keep = 1 - self.window
             self.steps = [*self.steps[keep:], x - self._last[0]]
             self.changes = [*self.changes[keep:], error - self._last[1]]
         self._last = (x, error)
-
-    def proposal(self, image: Floats) -> Floats:
-        if self._last is None or not self.changes:
+        if not self.changes:
             return image
-        error: Floats = self._last[1]
         gamma: Any
         moves = [step + change for step, change in zip(self.steps, self.changes, strict=True)]
         if self.scale is None:
@@ -113,7 +105,7 @@ def scramble(codes: NDArray[np.int32], salt: int) -> NDArray[np.uint64]:
 def inner(rows: Floats, others: Floats) -> Floats:
     """Inner products of a handful of long rows with others, or with one vector, by plain sums: the threads of a matrix
     library would take longer to wake."""
-    return np.einsum("ij,j->i", rows, others) if others.ndim == 1 else np.einsum("ij,kj->ik", rows, others)
+    return np.einsum("ij,...j->i...", rows, others)
 
 
 def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> Floats:
@@ -122,12 +114,10 @@ def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> 
     It is the covariance of mean-centered difficulties. With `parts`, rows and columns add to zero over each part, and
     so do those of the inverse; where the part is -1 they do not."""
     m = len(matrix)
-    c = np.trace(matrix) / m or 1.0
-    if parts is None or not parts.any():
-        return _inverse(matrix + c / m) - 1 / (c * m)
-    floating = parts >= 0
-    same = (parts[:, None] == parts) & floating
-    shift = np.where(same, 1 / np.bincount(parts + 1)[parts + 1], 0.0)
+    c, shift = np.trace(matrix) / m or 1.0, np.array(1 / m)
+    if parts is not None and parts.any():
+        same = (parts[:, None] == parts) & (parts >= 0)
+        shift = np.where(same, 1 / np.bincount(parts + 1)[parts + 1], 0.0)
     return _inverse(matrix + c * shift) - shift / c
 
 
@@ -158,17 +148,6 @@ def _inverse_of_lower(matrix: Any) -> Any:
     return inverse
 
 
-def sandwich(inverse: Floats, bread: Floats, meat: Floats, *, single: bool = False) -> Floats:
-    """H^-1 M H^-1 for the (pseudo-)inverse of a symmetric H. In `single` precision as H^-1 + H^-1 (M - H) H^-1, so that
-    only a difference is rounded, which is small where the model holds."""
-    if single:
-        rough = inverse.astype(np.float32)
-        result = inverse + rough @ ((meat - bread).astype(np.float32) @ rough)
-    else:
-        result = inverse @ meat @ inverse
-    return symmetric(result)
-
-
 def symmetric(matrix: Floats) -> Floats:
     return (matrix + matrix.T) / 2
 
@@ -181,11 +160,19 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, singl
     if left.nnz * other.nnz < (FILLED * rows * m) ** 2:
         return (left.T @ other).toarray()
     total = np.zeros((m, other.shape[1]))
-    size = max(1, SLICE // m)
+    size, precision = max(1, SLICE // m), np.float32 if single else np.float64
     for start in range(0, rows, size):
-        part = _dense(left, start, start + size, single)
-        total += part.T @ (part if right is None else _dense(right, start, start + size, single))
+        part = _dense(left, start, start + size, precision)
+        total += part.T @ (part if right is None else _dense(right, start, start + size, precision))
     return total
+
+
+def _dense(matrix: sparse.csr_array, start: int, stop: int, precision: Any) -> NDArray[Any]:
+    """These rows; scipy's own slices and changes of type would sort them first."""
+    bounds = matrix.indptr[start : stop + 1]
+    own = slice(bounds[0], bounds[-1])
+    values = matrix.data[own].astype(precision, copy=False)
+    return csr(bounds - bounds[0], matrix.indices[own], values, matrix.shape[1]).toarray()
 
 
 def gram_of(matrix: sparse.csr_array, design: sparse.csr_array | None, *, single: bool = False) -> Any:
@@ -194,21 +181,6 @@ def gram_of(matrix: sparse.csr_array, design: sparse.csr_array | None, *, single
         return gram(matrix, single=single)
     reduced = sparse.csr_array(matrix @ design)
     return sparse.csr_array(reduced.T @ reduced)
-
-
-def signed(rows: sparse.csr_array, seed: np.random.SeedSequence, columns: int, design: Any = None) -> Floats:
-    """Columns of sums of the rows with random signs; A' times them with a design."""
-    signs = np.random.default_rng(seed).integers(0, 2, (rows.shape[0], columns)) * 2.0 - 1
-    return (rows if design is None else sparse.csr_array(rows @ design)).T @ signs
-
-
-def _dense(matrix: sparse.csr_array, start: int, stop: int, single: bool) -> NDArray[Any]:
-    bounds = matrix.indptr[start : stop + 1]
-    low, high = bounds[0], bounds[-1]
-    values = matrix.data[low:high].astype(np.float32 if single else np.float64, copy=False)
-    filled = np.zeros((len(bounds) - 1, matrix.shape[1]), dtype=values.dtype)
-    fill_dense(bounds - low, matrix.indices[low:high], values, filled)
-    return filled
 
 
 Operator = Callable[[Floats], Floats]
@@ -253,19 +225,11 @@ def _over(u: Floats, v: Floats) -> Floats:
     return np.divide(u, v, out=np.zeros_like(u), where=v != 0)
 
 
-def _found() -> Any:
-    """The compiled loops; None where this scipy has them no more, or matrices that cannot be made of bare arrays."""
-    try:
-        from scipy.sparse import _sparsetools
-    except ImportError:
-        return None
-    whole = all(hasattr(_sparsetools, name) for name in LOOPS) and hasattr(_bare, "_shape")
-    return _sparsetools if whole else None
-
-
 _ones: dict[Any, Any] = {}  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
 _bare = sparse.csr_array((1, 1), dtype=np.float64)
-_loops = _found()
+_loops: Any = getattr(sparse, "_sparsetools", None)
+if not all(hasattr(_loops, name) for name in LOOPS) or not hasattr(_bare, "_shape"):
+    _loops = None  # this scipy has them no more, or its matrices cannot be made of bare arrays
 
 
 def shared_ones(size: int, dtype: Any = np.float64) -> Any:
@@ -293,7 +257,7 @@ def row_sums(cells: Cells, values: Floats, v: Floats) -> Floats:
     """sum_i a_li v_i of every person, a the values of the cells (l, i)."""
     people, indptr, items = cells
     if _loops is None:
-        return sparse.csr_array((values, items, indptr), shape=(people, len(v))) @ v
+        return csr(indptr, items, values, len(v)) @ v
     total = np.zeros(people, dtype=v.dtype)
     _loops.csr_matvec(people, len(v), indptr, items, values, v, total)
     return total
@@ -313,10 +277,8 @@ def add_columns(cells: Cells, values: Floats, w: Floats, total: Floats) -> None:
 
 def onto_items(matrix: sparse.csr_array, values: Floats) -> Floats:
     """matrix.T @ values, for people x items: on a small block, to make the transpose takes as long as the product."""
-    if values.ndim > 1:
-        return matrix.T @ values
     people, items = matrix.shape
-    sums = np.zeros(items, dtype=np.result_type(matrix.data, values))
+    sums = np.zeros((items, *values.shape[1:]), dtype=np.result_type(matrix.data, values))
     add_columns((people, matrix.indptr, matrix.indices), matrix.data, values, sums)
     return sums
 
@@ -325,16 +287,9 @@ def taken_rows(
     indptr: NDArray[np.int64], people: NDArray[np.int64], items: Places, other: NDArray[Any] | None
 ) -> tuple[NDArray[np.int64], Places, NDArray[Any] | None]:
     """Where the answers of these people begin when they stand one after the other, and two columns in that order."""
-    counts = np.diff(indptr)[people]
-    begins = np.concatenate([[0], np.cumsum(counts)])
-    if _loops is None:
-        where = np.repeat(indptr[:-1][people] - begins[:-1], counts) + np.arange(begins[-1])
-        return begins, items[where], None if other is None else other[where]
-    second = np.asarray(items if other is None else other)
-    out, also = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1], dtype=second.dtype)
-    cells = (indptr.astype(np.int32), np.asarray(items), second)
-    _loops.csr_row_index(len(people), people.astype(np.int32), *cells, out, also)
-    return begins, out, None if other is None else also
+    cells = (indptr.astype(np.int32), np.asarray(items), np.asarray(items if other is None else other))
+    taken = csr(*cells, 1)[people]  # of how many columns does not matter
+    return taken.indptr.astype(np.int64), taken.indices, None if other is None else taken.data
 
 
 def fill_scaled(indptr: Places, items: Places, rows: Floats, columns: Floats, out: Floats) -> None:
@@ -346,14 +301,6 @@ def fill_scaled(indptr: Places, items: Places, rows: Floats, columns: Floats, ou
     cells = (len(rows), len(columns), indptr, items, out)
     _loops.csr_scale_columns(*cells, columns)
     _loops.csr_scale_rows(*cells, rows)
-
-
-def fill_dense(indptr: Places, items: Places, values: NDArray[Any], out: NDArray[Any]) -> None:
-    """Add the stored cells to a dense matrix."""
-    if _loops is None:
-        out += sparse.csr_array((values, items, indptr), shape=out.shape).toarray()
-    else:
-        _loops.csr_todense(*out.shape, indptr, items, values, out)
 
 
 def counting_sort(key: Places, n_keys: int, whole: Places, other: NDArray[Any]) -> tuple[Places, Places, NDArray[Any]]:

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from spectral_irt.errors import OptionError, printable
@@ -164,17 +163,14 @@ class Words:
         """A text of ours, written for tests, in these words; what stands in quotes stays."""
         if self.trait == ABILITY:
             return text
-        known = "|".join(self._known)
-        return re.sub(rf"{QUOTED}|(?<![\w-])(?:{known})(?!\w|\.\w)", self._other, text, flags=re.IGNORECASE)
+        words = OF_PEOPLE | OF_ITEMS if self.items else OF_PEOPLE
+        known = {word: other.format(self.trait) for word, other in words.items()}
 
-    @cached_property
-    def _known(self) -> dict[str, str]:
-        people = {word: other.format(self.trait) for word, other in OF_PEOPLE.items()}
-        return people | OF_ITEMS if self.items else people
+        def other(found: re.Match[str]) -> str:
+            word = known.get(found[0].lower(), found[0])
+            return word[0].upper() + word[1:] if found[0][0].isupper() else word
 
-    def _other(self, found: re.Match[str]) -> str:
-        other = self._known.get(found[0].lower(), found[0])
-        return other[0].upper() + other[1:] if found[0][0].isupper() else other
+        return re.sub(rf"{QUOTED}|(?<![\w-])(?:{'|'.join(known)})(?!\w|\.\w)", other, text, flags=re.IGNORECASE)
 
 
 TEST, QUESTIONNAIRE = Words(), Words(NEUTRAL, items=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,46 +100,33 @@ def _write_sheet(book: Any, name: str, frame: pl.DataFrame) -> None:
     sheet = book.add_worksheet(name)
     sheet.freeze_panes(1, 1)
     sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})  # 007 is meant so
-    writers = [_writer(sheet, column, kind) for column, kind in frame.schema.items()]
-    for k, column in enumerate(frame.columns):
+    names = frame.columns
+    for k, column in enumerate(names):
         sheet.set_column(k, k, _width(frame.to_series(k)), book.add_format({"num_format": _format(frame, column)}))
     sheet.set_row(0, None, book.add_format({"bold": True, "bottom": 1}))
-    for k, column in enumerate(frame.columns):
+    for k, column in enumerate(names):
         sheet.write_string(0, k, column)
     for row, cells in enumerate(frame.iter_rows(), start=1):
-        for k, (write, cell) in enumerate(zip(writers, cells, strict=True)):
+        for k, cell in enumerate(cells):
             if cell is not None:
-                write(row, k, cell)
+                _write_cell(sheet, row, k, cell, names[k])
     if frame.height:
         sheet.autofilter(0, 0, frame.height, frame.width - 1)
 
 
-def _writer(sheet: Any, column: str, kind: Any) -> Callable[[int, int, Any], None]:
-    def text(row: int, k: int, cell: Any) -> None:
-        cell = str(cell)
-        if len(cell.encode("utf-16-le")) > 2 * LONGEST_TEXT:
+def _write_cell(sheet: Any, row: int, k: int, cell: Any, column: str) -> None:
+    if isinstance(cell, bool):
+        sheet.write_boolean(row, k, cell)
+    elif (isinstance(cell, int) and abs(cell) < EXACT) or (isinstance(cell, float) and math.isfinite(cell)):
+        sheet.write_number(row, k, cell)
+    else:  # inf as in CSV; no cell is NaN
+        text = str(cell)
+        if len(text.encode("utf-16-le")) > 2 * LONGEST_TEXT:
             raise OutputError(
-                f"the column {column!r} holds a text of {len(cell):,} characters, and a cell of a workbook at most "
+                f"the column {column!r} holds a text of {len(text):,} characters, and a cell of a workbook at most "
                 f"{LONGEST_TEXT:,}; write a folder of CSV files instead. Nothing was written."
             )
-        sheet.write_string(row, k, cell)
-
-    def number(row: int, k: int, cell: Any) -> None:
-        rounded = isinstance(cell, int) and abs(cell) >= EXACT
-        if rounded or not math.isfinite(cell):  # inf as in CSV; no cell is NaN
-            sheet.write_string(row, k, str(cell))
-        else:
-            sheet.write_number(row, k, cell)
-
-    def any_kind(row: int, k: int, cell: Any) -> None:
-        write = sheet.write_boolean if isinstance(cell, bool) else number if isinstance(cell, int | float) else text
-        write(row, k, cell)
-
-    import polars as pl
-
-    if kind == pl.String:
-        return text
-    return number if kind.is_numeric() else any_kind
+        sheet.write_string(row, k, text)
 
 
 def _format(frame: pl.DataFrame, column: str) -> str:

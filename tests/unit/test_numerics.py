@@ -6,7 +6,8 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt import numerics
-from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, gram, sandwich
+from spectral_irt.conditional.errors import Matrices
+from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, gram
 
 
 @pytest.mark.parametrize("m", [2, 5, 40, 150])
@@ -41,8 +42,8 @@ def test_a_sandwich_in_single_precision():
     bread = 2000 * (np.eye(120) - 1 / 120)
     inverse = centered_inverse(bread)
     plain = inverse @ meat @ inverse
-    np.testing.assert_allclose(sandwich(inverse, bread, meat), plain, atol=1e-18)
-    errors = np.sqrt(np.diag(sandwich(inverse, bread, meat, single=True)))
+    np.testing.assert_allclose(Matrices(bread, meat, inverse, single=False).covariance(), plain, atol=1e-18)
+    errors = np.sqrt(np.diag(Matrices(bread, meat, inverse, single=True).covariance()))
     np.testing.assert_allclose(errors, np.sqrt(np.diag(plain)), rtol=2e-7)
 
 
@@ -118,9 +119,6 @@ def test_every_loop_against_dense_matrices(public, monkeypatch):
     out = np.empty(a.nnz)
     numerics.fill_scaled(a.indptr, a.indices, w, v, out)
     assert np.array_equal(out, (w[:, None] * v)[dense != 0])
-    filled = np.zeros(dense.shape)
-    numerics.fill_dense(a.indptr, a.indices, a.data, filled)
-    assert np.array_equal(filled, dense)
     key = rng.integers(0, 5, 100).astype(np.int32)
     begins, first, second = numerics.counting_sort(key, 6, np.arange(100, dtype=np.int32), key.astype(np.int8))
     assert begins.tolist() == np.searchsorted(np.sort(key), np.arange(7)).tolist()

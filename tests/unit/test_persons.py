@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from dense import AWKWARD, probabilities, wilson_hilferty
 from spectral_irt import Analysis, Responses, SpectralRasch, simulate
 from spectral_irt import ability as module
-from spectral_irt.ability import score_abilities, solve
+from spectral_irt.ability import Run, score_abilities, solve
 from spectral_irt.data.block import Rows, Thresholds
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
@@ -293,7 +293,7 @@ def test_warm_takes_the_higher_of_two_maxima():
     ends = np.cumsum([len(b) for b, _ in people])
     scores = np.array([score for _, score in people])
     answers = rows_of_items(np.concatenate([[0], ends]), np.arange(len(beta), dtype=np.int32), scores)
-    theta, information = solve(*answers, beta, warm=True)
+    theta, information = solve(Run(*answers, beta), warm=True)
     several = 0
     for k, (b, score) in enumerate(people):
         grid = np.linspace(b.min() - 6, b.max() + 6, 20_001)
@@ -327,13 +327,13 @@ def test_no_gap_that_makes_two_maxima_is_overlooked(monkeypatch):
     tables = [rng.choice(60, rng.integers(2, 9), replace=False) for _ in range(3000)]
     indptr = np.concatenate([[0], np.cumsum([len(t) for t in tables])]).astype(np.int32)
     scores = np.array([rng.integers(0, len(t) + 1) for t in tables])
-    answers = rows_of_items(indptr, np.concatenate(tables).astype(np.int32), scores)
-    screened = solve(*answers, beta, warm=True)
+    answers = Run(*rows_of_items(indptr, np.concatenate(tables).astype(np.int32), scores), beta)
+    screened = solve(answers, warm=True)
     everybody = np.arange(len(tables))
-    chosen = module.beside_a_gap(*answers, beta)
+    chosen = module.beside_a_gap(answers)
     assert 0 < len(chosen) < len(tables) / 2
-    monkeypatch.setattr(module, "beside_a_gap", lambda rows, layout, beta: everybody)
-    np.testing.assert_allclose(solve(*answers, beta, warm=True)[0], screened[0], atol=1e-6)
+    monkeypatch.setattr(module, "beside_a_gap", lambda run: everybody)
+    np.testing.assert_allclose(solve(answers, warm=True)[0], screened[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["wle", "ml", "eap"])

@@ -27,7 +27,6 @@ from spectral_irt.chain.regularization import NU_RULES, check_strength
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, stopped
-from spectral_irt.numerics import fill_dense
 
 __all__ = ["PaperFit", "algorithm_1", "algorithm_2", "pair_counts", "regularize", "seen_together"]
 
@@ -245,10 +244,11 @@ def _added(responses: Responses, kernel: Any, dense: bool | None, *args: Any) ->
         dense = m <= DENSE_ITEMS
     total: Any = np.zeros((m, m)) if dense else sparse.csr_array((m, m))
     for part in responses.map(kernel, m, *args):
-        if dense:
-            fill_dense(part.indptr, part.indices, part.data, total)
-        else:
+        if not dense:
             total = total + part
+            continue
+        for start in range(0, m, SLICE):
+            total[start : start + SLICE] += part[start : start + SLICE].toarray()
     return total
 
 

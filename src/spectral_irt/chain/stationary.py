@@ -94,10 +94,9 @@ def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Statio
         residual = float(np.abs(image - flow).sum() / flow.sum())
         if residual <= tol:
             break
-        accelerate.record(flow, image)
+        trial = accelerate.next(flow, image)
         if passes > PATIENCE and _ritz(accelerate) > SLOW:
             break
-        trial = accelerate.proposal(image)
         flow = trial / trial.sum() if accelerate.changes and trial.min() > 0 else image
     pi = flow / rates
     return Stationary(pi / pi.sum(), passes, residual, _ritz(accelerate), "anderson")

@@ -24,7 +24,7 @@ from spectral_irt.conditional.newton import Newton
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
-from spectral_irt.numerics import centered_inverse, sandwich, symmetric
+from spectral_irt.numerics import centered_inverse, symmetric
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
 FEW_PROBES, FAST = 20, 0.6  # of several thresholds, where the chain mixes faster than this: the correction is small
@@ -59,7 +59,13 @@ class Matrices:
 
     def covariance(self, robust: bool = True) -> Floats:
         """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
-        return sandwich(self.inverse, self.bread, self.meat, single=self.single) if robust else symmetric(self.inverse)
+        if not robust:
+            return symmetric(self.inverse)
+        if not self.single:
+            return symmetric(self.inverse @ self.meat @ self.inverse)
+        # H^-1 + H^-1 (M - H) H^-1: only a difference is rounded, which is small where the model holds.
+        rough = self.inverse.astype(np.float32)
+        return symmetric(self.inverse + rough @ ((self.meat - self.bread).astype(np.float32) @ rough))
 
     def from_anchors(self, fixed: NDArray[np.bool_], errors: Floats) -> Floats:
         """The covariance that free thresholds have from `errors`, those of the anchors in the order of `fixed`.

@@ -22,7 +22,7 @@ from scipy import sparse
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import csr, gram_of, onto_items, signed
+from spectral_irt.numerics import csr, gram_of, onto_items
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,10 @@ def _squares(rows: PeopleRows, tables: Any, design: sparse.csr_array) -> Floats:
 
 
 def _signed(rows: PeopleRows, seed: np.random.SeedSequence, tables: Any, columns: int, design: Any) -> Floats:
-    return signed(rows.scores(tables).once(), seed, columns, design)
+    """Columns of sums of people's scores with random signs; A' times them with a design."""
+    scores = rows.scores(tables).once()
+    signs = np.random.default_rng(seed).integers(0, 2, (scores.shape[0], columns)) * 2.0 - 1
+    return (scores if design is None else sparse.csr_array(scores @ design)).T @ signs
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
 from spectral_irt.data.packing import limits_of
-from spectral_irt.numerics import fill_dense, scramble
+from spectral_irt.numerics import csr, scramble, shared_ones
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
@@ -176,10 +176,9 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
     for start in range(0, block.n_persons, size):
         stop = min(start + size, block.n_persons)
         bounds = block.bounds[2 * start : 2 * stop + 1]
-        both = np.zeros((2 * (stop - start), k), dtype=np.float32)  # every second row: right, and wrong
         own = codes[bounds[0] : bounds[-1]]
-        fill_dense((bounds - bounds[0]).astype(np.int32), own, np.ones(len(own), dtype=np.float32), both)
-        x = both[::2]
+        both = csr((bounds - bounds[0]).astype(np.int32), own, shared_ones(len(own), np.float32), k)
+        x = both.toarray()[::2]  # every second row: right, and wrong
         has_score = np.zeros((stop - start, k + 1), dtype=np.float32)
         has_score[np.arange(stop - start), scores[start:stop]] = 1
         right += has_score.T @ x

@@ -129,8 +129,7 @@ def passing(beta: Floats, nodes: Floats, layout: Thresholds) -> Floats:
     """P(X >= k) of every threshold k at every node."""
     if layout.binary:
         return sigmoid(nodes - beta[:, None])
-    at = np.broadcast_to(nodes, (layout.n_items, len(nodes)))
-    p = category_probabilities(at, layout.cumulated(beta)[:, None, :])
+    p = category_probabilities(nodes, layout.cumulated(beta)[:, None, :])
     return np.asarray(above(p)[layout.item, :, layout.level - 1])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from spectral_irt.analysis.folder import written_with
 from spectral_irt.analysis.record import finding_record, record_head
 from spectral_irt.errors import OptionError, OutputError, listed
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.files import write_each
 from spectral_irt.leaderboard.findings import markdown
 from spectral_irt.leaderboard.page import page
 from spectral_irt.plots.base import write_figure
@@ -91,11 +91,7 @@ def write_board(
     if report is not None:
         check_place(report)
         writers[report] = lambda draft: _write_text(draft, page(board))
-    with all_or_nothing(list(writers), inputs=inputs, stale=stale) as drafts:
-        for draft, (target, write) in zip(drafts, writers.items(), strict=True):
-            with naming(target):
-                write(draft)
-    return list(writers)
+    return write_each(writers, inputs=inputs, stale=stale)
 
 
 def _write_text(draft: Path, text: str) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.ability import cached_runs, log_likelihood, solve
+from spectral_irt.ability import Run, cached_answers, cached_runs, log_likelihood, solve
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
+from spectral_irt.data.block import Floats, Ints, Rows, Thresholds, person_chunks, rows_of
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import above, category_probabilities
 from spectral_irt.numerics import Anderson
-
-if TYPE_CHECKING:
-    from spectral_irt.data.facets import FacetMeasures
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
@@ -106,12 +104,10 @@ def abilities(
     if prior_sd is not None and not prior_sd > 0:
         raise OptionError(f"`prior_sd` is {prior_sd}; it must be above zero.")
     beta = checked(responses, difficulty)
-    if method == "eap":
-        prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)
-    prior = None if prior_mean is None or prior_sd is None else (prior_mean, prior_sd)
+    prior = population(responses, beta, prior_mean, prior_sd) if method == "eap" else None
     found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
     ability, se, extreme, n, score = found
-    return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
+    return Abilities(ability, se, extreme, n, score, method, *(prior or (None, None)))
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:
@@ -167,9 +163,9 @@ def _solved(
     ability, se = (np.full(some.n_persons, float(value)) for value in prior or (np.nan, np.nan))
     for persons, run in cached_runs(some, layout, beta):
         if prior is not None:
-            ability[persons], se[persons] = posterior_moments(*run, *prior)
+            ability[persons], se[persons] = posterior_moments(run, *prior)
             continue
-        ability[persons], information = solve(*run, warm=warm)
+        ability[persons], information = solve(run, warm=warm)
         with np.errstate(divide="ignore"):
             se[persons] = 1 / np.sqrt(information)
     extreme = ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0)
@@ -220,7 +216,7 @@ def _from_parameters(
 ) -> Floats:
     rows, more = rows_of(block, layout), np.zeros(block.n_persons)
     cumulated, category = layout.cumulated(beta), np.arange(layout.widest + 1.0)
-    for start, stop in person_chunks(rows.indptr, max(1, CACHED // (layout.widest + 1))):
+    for start, stop in person_chunks(rows.indptr, cached_answers(layout)):
         some, known = rows.part(start, stop), np.isfinite(theta[start:stop])
         person = np.repeat(np.arange(some.n_persons), some.counts)
         items = some.items.astype(np.int64)
@@ -261,42 +257,43 @@ def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses
     return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]
 
 
-def posterior_moments(
-    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float
-) -> tuple[Floats, Floats]:
+def posterior_moments(run: Run, mean: float | Floats, sd: float) -> tuple[Floats, Floats]:
     """Mean and standard deviation of these people's abilities under a normal prior, of one mean or one for each."""
-    mode, width = mode_and_step(rows, layout, beta, mean, sd, STEP)
-    log_density = log_posterior(rows, layout, beta, mean, sd)
-    top = log_density(mode)
+    mode, width, heights = posterior_density(run, mean, sd, STEP, FALL)
     mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
-    for side in (-1, 1):
-        for k in range(1, MOST_NODES):
-            height = log_density(mode + side * k * width) - top
-            # Nothing beyond the fall: a person's numbers do not depend on how far the nodes go on account of others.
-            weight = np.where(height < -FALL, 0, np.exp(np.minimum(height, 0)))
-            mass += weight
-            first += side * k * weight
-            second += k**2 * weight
-            if np.all(height < -FALL):
-                break
+    for k, height in heights.items():
+        # Nothing beyond the fall: a person's numbers do not depend on how far the nodes go on account of others.
+        weight = np.where(height < -FALL, 0, np.exp(np.minimum(height, 0)))
+        mass += weight
+        first += k * weight
+        second += k**2 * weight
     first, second = first / mass, second / mass
     return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
 
 
-def mode_and_step(
-    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float, step: float
-) -> tuple[Floats, Floats]:
-    """Where each posterior is highest, and a step for looking at it that is `step` of its standard deviation there."""
-    mode, information = solve(rows, layout, beta, mean=mean, precision=sd**-2)
-    return mode, np.minimum(step / np.sqrt(information + sd**-2), WIDEST / layout.widest)
+def posterior_density(
+    run: Run, mean: float | Floats, sd: float, step: float, fall: float, beyond: int = 0
+) -> tuple[Floats, Floats, dict[int, Floats]]:
+    """Where each posterior is highest, the width of a step away from there, `step` of its standard deviation, and the
+    logarithm of the density after k steps up (or -k down), less that at the mode.
 
+    The steps go on until it has fallen so far for everybody, and then to so many nodes beyond."""
+    mode, information = solve(run, mean=mean, precision=sd**-2)
+    width = np.minimum(step / np.sqrt(information + sd**-2), WIDEST / run.layout.widest)
+    likelihood = log_likelihood(run)
 
-def log_posterior(
-    rows: Rows, layout: Thresholds, beta: Floats, mean: float | Floats, sd: float
-) -> Callable[[Floats], Floats]:
-    """Logarithm of the posterior density of each person's ability, but for a constant, as a function of abilities."""
-    likelihood = log_likelihood(rows, layout, beta)
-    return lambda theta: likelihood(theta) - ((theta - mean) / sd) ** 2 / 2
+    def log_density(theta: Floats) -> Floats:
+        return likelihood(theta) - ((theta - mean) / sd) ** 2 / 2
+
+    top, heights = log_density(mode), {}
+    for side in (-1, 1):
+        after = 0
+        for k in range(side, side * MOST_NODES, side):
+            heights[k] = log_density(mode + k * width) - top
+            after += bool(np.all(heights[k] < -fall))
+            if after > beyond:
+                break
+    return mode, width, heights
 
 
 def log_spread(away: Floats, error: Floats) -> float:

@@ -8,19 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.ability import cached_runs
+from spectral_irt.ability import Run, cached_runs
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Rows, Thresholds
+from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import (
-    MOST_NODES,
     checked,
     known_rows,
-    log_posterior,
     log_spread,
-    mode_and_step,
     population,
+    posterior_density,
     posterior_moments,
     settle,
 )
@@ -109,25 +107,17 @@ def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, layout: Thre
     # Of people about whom nothing is known but their population.
     values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
-        values[persons] = posterior_draws(*run, mean[persons], sd, chance[persons])
+        values[persons] = posterior_draws(run, mean[persons], sd, chance[persons])
     return values
 
 
-def posterior_draws(rows: Rows, layout: Thresholds, beta: Floats, mean: Floats, sd: float, chance: Floats) -> Floats:
+def posterior_draws(run: Run, mean: Floats, sd: float, chance: Floats) -> Floats:
     """Abilities at these points of each person's posterior distribution (0 to 1), people x draws."""
-    mode, width = mode_and_step(rows, layout, beta, mean, sd, STEP)
-    log_density = log_posterior(rows, layout, beta, mean, sd)
-    top = log_density(mode)
-    sides: dict[int, list[Floats]] = {-1: [], 1: []}
-    for side, heights in sides.items():
-        after = 0  # two nodes more than needed, for the cubics
-        for k in range(1, MOST_NODES):
-            heights.append(log_density(mode + side * k * width) - top)
-            after += bool(np.all(heights[-1] < -FALL))
-            if after == 3:
-                break
-    nodes = np.stack([*sides[-1][::-1], np.zeros(len(mode)), *sides[1]], axis=1)
-    first = 1 - len(sides[-1])  # the node, counted from the mode, at which the first cell starts
+    # Two nodes more than needed, for the cubics.
+    mode, width, heights = posterior_density(run, mean, sd, STEP, FALL, beyond=2)
+    heights[0] = np.zeros(len(mode))
+    nodes = np.stack([heights[k] for k in sorted(heights)], axis=1)
+    first = min(heights) + 1  # the node, counted from the mode, at which the first cell starts
     values = np.empty_like(chance)
     for start in range(0, len(mode), ROWS):
         some = slice(start, start + ROWS)
@@ -185,7 +175,7 @@ def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Fl
 def _moments(block: Block, mean: Floats, beta: Floats, layout: Thresholds, sd: float) -> tuple[Floats, Floats]:
     ability, error = mean.copy(), np.full(block.n_persons, sd)
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
-        ability[persons], error[persons] = posterior_moments(*run, mean[persons], sd)
+        ability[persons], error[persons] = posterior_moments(run, mean[persons], sd)
     return ability, error
 
 

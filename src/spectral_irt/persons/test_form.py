@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import complete_rows, every_score, score_abilities, solve
+from spectral_irt.ability import complete_runs, score_abilities, solve
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.same_items import _distinct as distinct_keys
@@ -65,8 +65,8 @@ class Form:
     def ends(self) -> tuple[float, float]:
         """Warm's abilities of the lowest and the highest score on all items with an estimate."""
         form = self.take(self.known)
-        rows = complete_rows(form.layout, np.array([0, form.max_score]))
-        low, high = solve(rows, form.layout, form.thresholds, warm=True)[0].tolist()
+        runs = complete_runs(form.layout, form.thresholds, np.array([0, form.max_score]))
+        low, high = np.concatenate([solve(run, warm=True)[0] for _, run in runs]).tolist()
         return low, high
 
     def abilities(self, method: str = "wle", prior: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
@@ -79,9 +79,8 @@ class Form:
             return score_abilities(self.thresholds, self.layout, warm=method == "wle")
         assert prior is not None
         ability, se = np.empty(self.max_score + 1), np.empty(self.max_score + 1)
-        for rows in every_score(self.layout):
-            found = posterior_moments(rows, self.layout, self.thresholds, *prior)
-            ability[rows.scores], se[rows.scores] = found
+        for some, run in complete_runs(self.layout, self.thresholds, np.arange(self.max_score + 1)):
+            ability[some], se[some] = posterior_moments(run, *prior)
         return ability, se
 
     def chances(self, theta: Floats) -> Floats:
@@ -109,7 +108,7 @@ class Form:
             p = sigmoid(theta[:, None] - self.thresholds)
             return p, p * (1 - p)
         cumulated = layout.cumulated(self.thresholds)
-        p = category_probabilities(np.repeat(theta[:, None], layout.n_items, axis=1), cumulated)
+        p = category_probabilities(theta[:, None], cumulated)
         k = np.arange(p.shape[2], dtype=float)
         tails, weighted = above(p), above(p * k)
         place = (slice(None), layout.item, layout.level - 1)
@@ -219,28 +218,19 @@ def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
     The mid-percentile of a score is 100 times the share of the people on the form with a lower score, and half of the
     share with the same.
     """
-    tables = [
-        _table(name, test, items, found.score[forms.form == k], found)
-        for k, (name, items) in enumerate(zip(forms.names, forms.items, strict=True))
-    ]
-    nothing = np.zeros(0, dtype=np.int64)
-    tables.append({name: values[:0] for name, values in _table("", test, nothing, nothing, found).items()})
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-
-
-def _table(name: str, test: Form, items: Ints, scores: Ints, found: Abilities) -> Columns:
-    ability, se = (
-        (np.zeros(1), np.zeros(1)) if not len(items) else test.take(items).abilities(found.method, found.prior)
-    )
-    n = np.bincount(scores, minlength=len(ability))
+    tables = [test.take(items).abilities(found.method, found.prior) for items in forms.items]
+    sizes = np.array([len(ability) for ability, _ in tables], dtype=np.int64)
+    n = [np.bincount(found.score[forms.form == k], minlength=size) for k, size in enumerate(sizes)]
+    nothing = np.zeros(0, dtype=np.int64)  # where there is no form
+    ability, se = np.concatenate([np.zeros((2, 0)), *tables], axis=1)
     return {
-        "form": np.full(len(ability), name, dtype=object),
-        "n_items": np.full(len(ability), len(items)),
-        "score": np.arange(len(ability)),
+        "form": np.repeat(np.array(forms.names, dtype=object), sizes),
+        "n_items": np.repeat(np.array([len(items) for items in forms.items], dtype=np.int64), sizes),
+        "score": np.concatenate([nothing, *map(np.arange, sizes)]),
         "ability": ability,
         "se": se,
-        "n": n,
-        "percentile": percentiles(n),
+        "n": np.concatenate([nothing, *n]),
+        "percentile": np.concatenate([np.zeros(0), *map(percentiles, n)]),
     }
 
 

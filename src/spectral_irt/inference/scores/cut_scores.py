@@ -218,7 +218,7 @@ def _same_class(
     """
     out, (method, prior) = np.full(block.n_persons, np.nan), by
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
-        n, moments = len(persons), score_cumulants(*run)
+        n, moments = len(persons), score_cumulants(run)
         needed = []
         for cut in cuts.tolist():
             expected, variance, lean, _ = moments(np.full(n, cut))
@@ -241,7 +241,7 @@ def _same_class(
 def _inverse_information(block: Block, beta: Floats, layout: Thresholds, cuts: Floats) -> tuple[Floats, int]:
     sums, people = np.zeros(len(cuts)), 0
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
-        moments = score_cumulants(*run, 2)
+        moments = score_cumulants(run, 2)
         sums += [np.sum(1 / moments(np.full(len(persons), cut))[1]) for cut in cuts.tolist()]
         people += len(persons)
     return sums, people
