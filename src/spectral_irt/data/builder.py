@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
+from spectral_irt.data.block import BINARY, BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.categories import BLANK, OptionCoder, RawAnswers, Used, settle, used_by_group
 from spectral_irt.data.labels import Labels, label_array, positions
-from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of, stored
+from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
 from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
@@ -124,9 +124,8 @@ class ResponsesBuilder:
         if self.scoring.above_mean or not (self._binary and len(self._pile)):
             return
         rows = joined([columns[:4] for columns in self._pile.used_up()], self._n_people)
-        repeats, counts = Repeats(), np.bincount(rows.person, minlength=stop - self._n_people)
-        blocks = pack_rows(rows.in_pieces(), counts, duplicates=self.duplicates, repeats=repeats)
-        self._blocks += map(stored, blocks)
+        repeats, counts = Repeats(self.duplicates), np.bincount(rows.person, minlength=stop - self._n_people)
+        self._blocks += pack_rows(rows.in_pieces(), counts, BINARY, repeats)
         repeats.complain(persons, items, self.source)
         self._n_people, self.n_waiting, self._pile = stop, 0, SpillColumns()
 
@@ -162,13 +161,12 @@ class ResponsesBuilder:
         return replace(made, raw=raw, notes=(*made.notes, *notes))
 
     def _packed(self, pieces: Iterable[AnswerRows], counts: Ints, report: Report, **known: Any) -> Responses:
-        repeats, blocks, n_packed = Repeats(), [], 0
-        for block in pack_rows(pieces, counts, known["thresholds"], duplicates=self.duplicates, repeats=repeats):
+        repeats, blocks, n_packed = Repeats(self.duplicates), [], 0
+        for block in pack_rows(pieces, counts, known["thresholds"], repeats):
             n_packed += block.n_persons
-            blocks.append(stored(block))
+            blocks.append(block)
             report(n_packed / len(counts))
-        if self.duplicates == "error":
-            repeats.complain(known["persons"], known["items"], self.source)
+        repeats.complain(known["persons"], known["items"], self.source)
         made = Responses(tuple(blocks), source=self.source, **known)
         if not repeats.extra:
             return made

@@ -212,11 +212,9 @@ class Responses:
         """Responses from codes that point into the labels, and categories, in any order; `known` are attributes."""
         layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
-        rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats()
-        counts = np.bincount(person, minlength=len(persons))
-        blocks = tuple(pack_rows(rows.in_pieces(), counts, layout, duplicates=duplicates, repeats=repeats))
-        if duplicates == "error":
-            repeats.complain(persons, items, known.get("source", "the data"))
+        rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats(duplicates)
+        blocks = tuple(pack_rows(rows.in_pieces(), np.bincount(person, minlength=len(persons)), layout, repeats))
+        repeats.complain(persons, items, known.get("source", "the data"))
         return cls(blocks, items, persons, thresholds=layout, **known)
 
     @property
