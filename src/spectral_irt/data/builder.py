@@ -9,7 +9,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,18 +61,15 @@ class ResponsesBuilder:
         self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
         self.check = ValueCheck(scoring, wide=wide)
         self._keys: Keys | None = None
+        self._options = OptionCoder()
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
-        self._binary = scoring.undecided or not scoring.graded  # up to now
+        self._binary = scoring.undecided or scoring.highest == 1  # up to now
         # Person, slot, option and time; where the person's mean decides later, the item instead, and the value.
         self._pile = SpillColumns()
         self.n_waiting = 0  # answers that are not packed
         self.turned = 0  # see `Settled`
-
-    @cached_property
-    def _options(self) -> OptionCoder:
-        return OptionCoder()
 
     def add(self, piece: Piece) -> None:
         answers = self.check.answers(piece.values, piece.place)
@@ -141,7 +137,7 @@ class ResponsesBuilder:
         """All answers; `person_at` and `item_at` are the final codes of people and items, by those of the pieces, and
         `of` are the things rated and the one of each item: it has the same categories whoever rates."""
         self.check.check(self.source)
-        self.check.check_key(items)
+        raw, notes = self._raw(items.tolist())
         if self._blocks and not len(self._pile):
             made = Responses(tuple(self._blocks), items, persons, source=self.source)
         else:
@@ -157,7 +153,6 @@ class ResponsesBuilder:
             pieces = self._final_rows(person_at, item_at, sums, final)
             made = self._packed(pieces, sums[0], report, persons=persons, items=items, **known)
         self.check.check_scored(made)
-        raw, notes = self._raw(items.tolist())
         return replace(made, raw=raw, notes=(*made.notes, *notes))
 
     def _packed(self, pieces: Iterable[AnswerRows], counts: Ints, report: Report, **known: Any) -> Responses:
@@ -205,20 +200,23 @@ class ResponsesBuilder:
         return counts, values, sizes
 
     def _raw(self, labels: list[Any]) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
-        """What is known of the answers besides right and wrong, when all are packed; and what is odd about it."""
+        """What is known of the answers besides right and wrong, when all were seen; and what is odd about it. An error
+        when an item has no right answer in the key."""
         raw, scoring = None, self.scoring
         found: tuple[Finding, ...] = ()
         if scoring.key is not None:
             known, place = [*scoring.key.values()], positions(labels, scoring.key).tolist()
-            own = {label: known[k] for label, k in zip(labels, place, strict=True) if k >= 0}
+            without = [label for label, k in zip(labels, place, strict=True) if k < 0]
+            if without:
+                what = f"the key has no answer for {len(without):,} of the items: {listed(without)}."
+                raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
+            own = {label: known[k] for label, k in zip(labels, place, strict=True)}
             best = {label: max(one.values()) for label, one in own.items()}
             key = {label: "|".join(text for text, s in one.items() if s == best[label]) for label, one in own.items()}
             found = self._options.findings(text for one in own.values() for text in one)
-            unused = dict.fromkeys(range(len(known)))
-            for k in place:
-                unused.pop(k, None)
-            if unused:  # a longer key does no harm, a misspelled label does
-                absent = [label for k, label in enumerate(scoring.key) if k in unused]
+            used = set(place)
+            absent = [label for k, label in enumerate(scoring.key) if k not in used]
+            if absent:  # a longer key does no harm, a misspelled label does
                 items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
                 said, remedy = f"{items} not among the answers: {listed(absent)}.", "Compare the labels."
                 found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
@@ -227,16 +225,6 @@ class ResponsesBuilder:
             raw = replace(raw or RawAnswers(), blanks=self._blanks.counts(labels))
             found += self._blanks.findings(labels)
         return raw, found
-
-
-def _counted(answered: Ints, width: int) -> Ints:
-    """Cells, omitted and not reached of every column, from the positions of the answers alone: rows that go on beyond a
-    column and have no answer in it, and rows that end before it."""
-    row, column = np.divmod(answered, width)
-    last = column[np.flatnonzero(np.diff(row, append=-1))]  # of every row that has an answer
-    ends = np.bincount(last, minlength=width)
-    before = np.cumsum(ends) - ends
-    return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
 
 
 class BlankCounter:
@@ -252,11 +240,9 @@ class BlankCounter:
         n_items = int(items.max()) + 1 if len(items) else 0
         if self._sums.shape[1] < n_items:
             self._sums = np.pad(self._sums, ((0, 0), (0, n_items - self._sums.shape[1])))
+        columns = items[:width]  # of every row
         if answered is None:
-            self._sums[0, :n_items] += np.bincount(items, minlength=n_items)
-            return None
-        if presented is None and not any(self._wrong):
-            self._sums[:, items[:width]] += _counted(answered, width)
+            self._sums[0, columns] += len(items) // width
             return None
         given = np.zeros(len(items), dtype=bool)
         given[answered] = True
@@ -266,9 +252,8 @@ class BlankCounter:
         there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
         shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
         blank, cells = ~rows & there & shown, there & (shown | rows)
-        kinds = [(blank & before).ravel(), (blank & ~before).ravel()]
-        for sums, mask in zip(self._sums, [cells.ravel(), *kinds], strict=True):
-            sums[:n_items] += np.bincount(items[mask], minlength=n_items)
+        kinds = (blank & before, blank & ~before)
+        self._sums[:, columns] += [mask.sum(axis=0) for mask in (cells, *kinds)]
         chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
         return chosen if len(chosen) else None
 

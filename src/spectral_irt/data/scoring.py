@@ -135,14 +135,10 @@ class Scoring:
 
     @property
     def highest(self) -> int:
+        """Of the categories that there may be: above 1, what an item has is known when all answers were seen."""
         if self.key is not None:
             return max((score for one in self.key.values() for score in one.values()), default=1)
         return HIGHEST if self.ordered else 1
-
-    @property
-    def graded(self) -> bool:
-        """Whether there may be more than right and wrong: what categories an item has is known when all were seen."""
-        return self.highest > 1
 
     @property
     def bits(self) -> int:
@@ -326,16 +322,6 @@ class ValueCheck:
                 f"`threshold` is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, "
                 f"so {effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
             )
-
-    def check_key(self, items: Iterable[Any]) -> None:
-        """Raise when an item has no right answer in the key; items of the key that nobody saw do no harm."""
-        if self.scoring.key is not None:
-            items = list(items)
-            place = positions(items, self.scoring.key)
-            absent = [item for item, k in zip(items, place, strict=True) if k < 0]
-            if absent:
-                what = f"the key has no answer for {len(absent):,} of the items: {listed(absent)}."
-                raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
 
     def check_scored(self, responses: Responses) -> None:
         """Raise when no answer at all agrees with the right ones: they are spelled differently."""
