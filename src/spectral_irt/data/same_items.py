@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
-from spectral_irt.data.packing import limits_of
 from spectral_irt.numerics import fill_dense, scramble
 
 if TYPE_CHECKING:
@@ -198,7 +197,8 @@ class Patterns:
 def distinct_rows(responses: Responses) -> Patterns:
     """The patterns of these people. Sets of items are told apart by `set_keys`."""
     first, count, of_person = _distinct(responses.entries.gather(_pattern_keys, responses.thresholds))
-    return Patterns(all_rows(responses.take_persons(first)), count, of_person)
+    (together,) = responses.take_persons(first).in_one_block().blocks
+    return Patterns(rows_of(together, responses.thresholds), count, of_person)
 
 
 def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
@@ -206,15 +206,9 @@ def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
     return Patterns(rows.take(first), count, of_person)
 
 
-def all_rows(responses: Any) -> Rows:
-    parts = list(responses.entries.map(rows_of, responses.thresholds))
-    names = ("items", "counts", "scores", "max_scores")
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-    return Rows(limits_of(columns[1]), *columns)
-
-
 def _pattern_keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:
-    return row_keys(rows_of(block, layout), layout, rows_of(block, layout).scores)
+    rows = rows_of(block, layout)
+    return row_keys(rows, layout, rows.scores)
 
 
 def row_keys(rows: Rows, layout: Thresholds, beside: Ints) -> NDArray[np.uint64]:
