@@ -18,7 +18,7 @@ from scipy import sparse
 from spectral_irt.data.block import BINARY, BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.categories import BLANK, OptionCoder, RawAnswers, Used, settle, used_by_group
 from spectral_irt.data.labels import Labels, label_array, positions
-from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of
+from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, pack_rows, slots_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
 from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
@@ -113,13 +113,14 @@ class ResponsesBuilder:
             n_people += block.n_persons
         self._blocks = []
         for person, codes, *others in before.used_up():
-            self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)  # type: ignore[operator, arg-type]
+            self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)
 
     def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
         """Pack the people before `stop`, who are complete, if answers are right or wrong; `persons` label new ones."""
         if self.scoring.above_mean or not (self._binary and len(self._pile)):
             return
-        rows = joined([columns[:4] for columns in self._pile.used_up()], self._n_people)
+        person, *others, _ = next(self._pile.used_up(np.inf))
+        rows = AnswerRows(person - np.int32(self._n_people), *others)
         repeats, counts = Repeats(self.duplicates), np.bincount(rows.person, minlength=stop - self._n_people)
         self._blocks += pack_rows(rows.in_pieces(), counts, BINARY, repeats)
         repeats.complain(persons, items, self.source)
@@ -171,7 +172,9 @@ class ResponsesBuilder:
         sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
         return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
-    def _final_rows(self, person_at: FinalCodes, item_at: Codes, sums: Sums, final: Renaming) -> Iterator[AnswerRows]:
+    def _final_rows(
+        self, person_at: FinalCodes, item_at: NDArray[np.int32], sums: Sums, final: Renaming
+    ) -> Iterator[AnswerRows]:
         """The answers with people and items under their final codes; the pile is used up."""
         n = np.maximum(sums[0], 1)
         mean, slack, above = sums[1] / n, SLACK * sums[2] / n, self.scoring.above_mean
@@ -179,24 +182,24 @@ class ResponsesBuilder:
             final = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().__getitem__
         for columns in self._pile.used_up(DEALT if self._pile.spilled else 1):
             codes, slots, options, when, values = columns
-            person: Any = codes if person_at is None else person_at[codes]
+            person = codes if person_at is None else person_at[codes]
             if above is None:
-                yield AnswerRows(person, final(slots), options, when)  # type: ignore[arg-type]
+                yield AnswerRows(person, final(slots), options, when)
             else:
                 right = (values - mean[person] > slack[person]) == (above == "right")
-                yield AnswerRows(person, 2 * item_at[slots] + right.astype(np.int32), None, when)
+                yield AnswerRows(person, slots_of(item_at[slots], right, 1), None, when)
 
     def _sums(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> Sums:
         """Answers of each person; where values are kept, sums of these and of their sizes. `used` notes categories."""
         counts, values, sizes = np.zeros(n_persons, dtype=np.int64), np.zeros(n_persons), np.zeros(n_persons)
         for person, slots, _, _, own in self._pile:
-            final: Any = person if person_at is None else person_at[person]
+            final = person if person_at is None else person_at[person]
             counts += np.bincount(final, minlength=n_persons)
             if own is not None:
                 values += np.bincount(final, own, n_persons)
                 sizes += np.bincount(final, np.abs(own), n_persons)
             elif used is not None:
-                used.note(slots)  # type: ignore[arg-type]
+                used.note(slots)
         return counts, values, sizes
 
     def _raw(self, labels: list[Any]) -> tuple[RawAnswers | None, tuple[Finding, ...]]:

@@ -113,9 +113,12 @@ def pack_rows(pieces: Iterable[AnswerRows], counts: Ints, layout: Thresholds, re
         for k in range(a, b):
             start, stop = chunks[k]
             places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
-            own = [AnswerRows(*rows).at(place) for rows, place in zip(dealt[r::n_runs], places, strict=True)]  # type: ignore[arg-type]
-            block = _packed(joined(own, start - chunks[a][0]), layout, range(start, stop), repeats)
-            del own
+            own = [AnswerRows(*rows).at(place) for rows, place in zip(dealt[r::n_runs], places, strict=True)]
+            person, *others = _joined(own)
+            rows = AnswerRows(person - np.int32(start - chunks[a][0]), *others)  # type: ignore[arg-type]
+            del own, person, others
+            block = _packed(rows, layout, range(start, stop), repeats)
+            del rows
             yield budget().keep(block, IN_MEMORY)
         dealt[r::n_runs] = [()] * len(ends)
 
@@ -138,12 +141,6 @@ def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple
     places = np.arange(len(block), dtype=np.int32)
     ends, order, _ = counting_sort(block, n_blocks, places, np.empty_like(block, dtype=np.int8))
     return rows.at(order), ends.tolist()
-
-
-def joined(parts: Sequence[tuple[Column, ...]], first: int) -> AnswerRows:
-    """The rows together, their people counted from the first."""
-    person, *others = _joined(parts)
-    return AnswerRows(person - np.int32(first), *others)  # type: ignore[operator, arg-type]
 
 
 def _packed(rows: AnswerRows, thresholds: Thresholds, persons: range, repeats: Repeats) -> Block:
@@ -220,7 +217,7 @@ def _settle(rows: AnswerRows, bits: int, which: Duplicates) -> Ints:
 SHARE = 0.25  # of the room that the budget leaves; there are two of them at times, and half is for the blocks
 IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
 
-Column = NDArray[Any] | None
+Column = Any  # an array, or None where there is none
 
 
 class SpillColumns(list[tuple[Column, ...]]):
@@ -238,14 +235,14 @@ class SpillColumns(list[tuple[Column, ...]]):
             columns = tuple(None if column is None else budget().spill.put(column) for column in columns)
         self.append(columns)
 
-    def used_up(self, n_rows: int = 1) -> Iterator[tuple[Column, ...]]:
+    def used_up(self, n_rows: float = 1) -> Iterator[tuple[Column, ...]]:
         """The pieces in order, several together until they have so many rows; each is let go when it was used."""
         waiting: list[tuple[Column, ...]] = []
         n_waiting = 0
         for k in range(len(self)):
             waiting.append(self[k])
             self[k] = ()
-            n_waiting += len(waiting[-1][0])  # type: ignore[arg-type]
+            n_waiting += len(waiting[-1][0])
             if k + 1 == len(self) or n_waiting >= n_rows:
                 together, waiting, n_waiting = waiting, [], 0
                 yield _joined(together)
