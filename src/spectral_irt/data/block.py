@@ -316,13 +316,6 @@ def answers(block: Block, person: Ints, thresholds: Thresholds) -> tuple[Ints, N
     return np.repeat(person, np.diff(indptr)), item, category.astype(bool) if thresholds.binary else category
 
 
-def dense(block: Block, thresholds: Thresholds) -> Floats:
-    table = np.full((block.n_persons, thresholds.n_items), np.nan)
-    person, item, category = answers(block, np.arange(block.n_persons), thresholds)
-    table[person, item] = category
-    return table
-
-
 n_persons, n_responses = attrgetter("n_persons"), attrgetter("n_responses")
 
 
