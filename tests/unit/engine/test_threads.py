@@ -115,7 +115,8 @@ def test_seeds_do_not_depend_on_threads():
     drawn = []
     for threads in (1, 3):
         parts = LocalEngine(threads).hold(range(5))
-        drawn.append(list(parts.map(lambda part, seed: np.random.default_rng(seed).random(), each=[parts.seeds(4)])))
+        seeds = np.random.SeedSequence(4).spawn(5)
+        drawn.append(list(parts.map(lambda part, seed: np.random.default_rng(seed).random(), each=[seeds])))
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 5
 
