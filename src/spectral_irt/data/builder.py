@@ -123,7 +123,7 @@ class ResponsesBuilder:
         person, *others, _ = next(self._pile.used_up(np.inf))
         rows = AnswerRows(person - np.int32(self._n_people), *others)
         repeats, counts = Repeats(self.duplicates), np.bincount(rows.person, minlength=stop - self._n_people)
-        self._blocks += pack_rows(rows.in_pieces(), counts, BINARY, repeats)
+        self._blocks += pack_rows([rows], counts, BINARY, repeats)
         repeats.complain(persons, items, self.source)
         self._n_people, self.n_waiting, self._pile = stop, 0, SpillColumns()
 

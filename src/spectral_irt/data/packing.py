@@ -20,7 +20,6 @@ from spectral_irt.numerics import counting_sort
 
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
-PIECE_ROWS = 1_000_000
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 
 
@@ -83,10 +82,6 @@ class AnswerRows(NamedTuple):
         person, slots, options, when = self
         options, when = (None if each is None else each[where] for each in (options, when))
         return AnswerRows(person[where], slots[where], options, when)
-
-    def in_pieces(self) -> Iterator[AnswerRows]:
-        """Rows in pieces that are dealt out within a core's reach; at least one."""
-        return (self.at(slice(start, start + PIECE_ROWS)) for start in range(0, len(self.person) or 1, PIECE_ROWS))
 
 
 def pack_rows(pieces: Iterable[AnswerRows], counts: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:

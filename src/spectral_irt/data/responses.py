@@ -200,7 +200,7 @@ class Responses:
         layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
         rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats(duplicates)
-        blocks = tuple(pack_rows(rows.in_pieces(), np.bincount(person, minlength=len(persons)), layout, repeats))
+        blocks = tuple(pack_rows([rows], np.bincount(person, minlength=len(persons)), layout, repeats))
         repeats.complain(persons, items, known.get("source", "the data"))
         return cls(blocks, items, persons, thresholds=layout, **known)
 
