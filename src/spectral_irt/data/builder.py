@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.data.block import BINARY, BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
-from spectral_irt.data.categories import BLANK, OptionCoder, RawAnswers, Used, settle, used_by_group
+from spectral_irt.data.categories import BLANK, Codes, OptionCoder, RawAnswers, Used, settle, used_by_group
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, pack_rows, slots_of
 from spectral_irt.data.responses import Responses
@@ -28,7 +28,6 @@ from spectral_irt.text import count_are
 if TYPE_CHECKING:
     from spectral_irt.data.scoring import Values
 
-Codes = NDArray[np.integer[Any]]
 Labeling = Callable[[], Sequence[Any]]
 Sums = tuple[Ints, Floats, Floats]
 FinalCodes = NDArray[np.int32] | None  # by those of the pieces; None: these are final

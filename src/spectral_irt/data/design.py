@@ -7,7 +7,7 @@ one edge a response. In several categories the same is asked of thresholds of di
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -193,8 +193,7 @@ def tied_to(responses: Responses, known: Mask, among: Mask | None = None) -> Mas
     wanted = responses.item_counts[responses.thresholds.item] > 0 if among is None else among
     reached = [known, known]
     if len(responses.blocks) > MANY_BLOCKS and responses.shared is None:  # the people of one block reach nearly all
-        some = responses.persons[: responses.ends[1]]
-        few = replace(responses, blocks=responses.blocks[:1], persons=some, people=None)
+        few = responses.first_block()
         reached = [_reach(few, known, against, wanted) for against in (False, True)]
     return _reach(responses, reached[0], False, wanted) & _reach(responses, reached[1], True, wanted)
 

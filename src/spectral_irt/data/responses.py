@@ -346,6 +346,10 @@ class Responses:
         raw = None if self.raw is None else replace(self.raw, blanks=None)
         return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw)
 
+    def first_block(self) -> Responses:
+        """The people of the first block, as they are packed."""
+        return replace(self, blocks=self.blocks[:1], persons=self.persons[: self.ends[1]], people=None)
+
     def sample(self, size: int, rng: np.random.Generator, among: Ints | None = None) -> tuple[Responses, Ints]:
         """So many people at random (of those `among`), and their positions; everybody where there are no more."""
         if (self.n_persons if among is None else len(among)) <= size:

@@ -72,7 +72,7 @@ class ValueCheck:
                 self.first = (place(int(where[0])), texts[0])
             kinds = texts.unique(maintain_order=True)
             if self.fraction is None and self.scoring.expects_01:
-                broken = next(filter(_is_fraction, kinds), None)
+                broken = next(filter(is_fraction, kinds), None)
                 if broken is not None:
                     self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
             strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
@@ -102,7 +102,7 @@ class ValueCheck:
         """Which values are odd, where the first stands, and what to do about them."""
         assert self.first is not None
         place, text = self.fraction or self.first
-        kinds = sorted(self.odd, key=lambda kind: not _is_fraction(kind)) if self.fraction else list(self.odd)
+        kinds = sorted(self.odd, key=lambda kind: not is_fraction(kind)) if self.fraction else list(self.odd)
         values, what = "value" if self.n_odd == 1 else "values", ", a fraction" if self.fraction else ""
         where = f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}"
         every = f"{self.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
@@ -165,7 +165,7 @@ def _of_words(kinds: list[str], how_to: str) -> str:
     return f"{how} ({order}); if one answer is right, say `correct` or `key`."
 
 
-def _is_fraction(text: str) -> bool:
+def is_fraction(text: str) -> bool:
     return _is_number(text) and np.isfinite(float(text)) and not float(text).is_integer()
 
 
