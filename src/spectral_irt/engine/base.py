@@ -100,10 +100,6 @@ class Prepared:
         """These parts and then the others, which the same engine keeps."""
         return Prepared((*self.parts, *others.parts), self.engine)
 
-    def gather(self, kernel: Kernel, *args: Any) -> Any:
-        """What the kernel gives, one after the other: an array with an entry for every person, or a tuple of them."""
-        return gathered(self.map(kernel, *args))
-
 
 def identity(part: Any) -> Any:
     return part
