@@ -175,7 +175,7 @@ def test_scored_or_as_categories_answers_0_and_1_are_the_same_data() -> None:
 
 def test_what_knows_right_and_wrong_only_refuses_more_categories() -> None:
     answers = si.read([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
-    for ask in (answers.sum, answers.map, answers.gather, answers.prepare, answers.transform):
+    for ask in (answers.sum, answers.map, answers.gather, answers.prepare):
         with pytest.raises(ResponseValueError, match="right and wrong answers only"):
             ask(len)
     assert not answers.thresholds.binary

@@ -46,7 +46,7 @@ def loops_over_parts(source):
     return lines
 
 
-ENGINE_CALLS = ("sum", "map", "prepare", "map_and_sum", "gather", "seeds")
+ENGINE_CALLS = ("sum", "map", "prepare", "map_and_sum", "gather")
 TAKERS = ("list", "tuple", "zip", "enumerate", "iter", "next", "map", "sorted", "reversed")
 
 

@@ -255,7 +255,7 @@ class _Job:
     def _status(self) -> tuple[NDArray[Any], Ints]:
         """A word about each item, and its group: new answers link groups, and may bring new ones."""
         made, layout = self.made, self.layout
-        now = examine(self.answers).status()
+        now = examine(self.answers).status
         status = np.full(len(self.n), "ok", dtype=object)
         status[(made.status == "no information") & (now != "ok")] = "no information"
         status[~self.known & (now == "no information")] = "no information"

@@ -77,7 +77,7 @@ class Rows(PeopleRows):
             ours, theta = block.take(order), theta[order]
             weight = None if weight is None else weight[order]
             where = np.arange(end, ours.n_responses, dtype=np.int32)
-            exact = Exact(ours.span(len(long), ours.n_persons), theta[len(long) :], where)
+            exact = Exact(block.take(short), theta[len(long) :], where)
             return cls(ours, len(long), theta, exact, n_items, precision, score, factor, weight)
         where = spans(block.indptr[:-1][short], block.counts[short]).astype(np.int32)
         exact = Exact(block.take(short), theta[short], where)

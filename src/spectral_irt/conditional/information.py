@@ -219,7 +219,8 @@ class Point:
 
     def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
         """Columns of sums of people's scores with random signs: their covariance is that matrix; A' times them."""
-        return self.scored.sum(_signed, self.tables, columns, design, each=[self.scored.seeds(seed)])
+        seeds = np.random.SeedSequence(seed).spawn(len(self.scored.parts))
+        return self.scored.sum(_signed, self.tables, columns, design, each=[seeds])
 
     def far_items(self, beta: Floats, step: Floats, prior: Any) -> Floats:
         """`beta` with items that moved far brought nearer to their place, where that is cheap; see `table_rows`."""

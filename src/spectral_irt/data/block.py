@@ -106,12 +106,6 @@ class Block:
         """Whether each response is right, in the order of `items`."""
         return np.repeat(np.tile([True, False], self.n_persons), np.diff(self.bounds))
 
-    def span(self, start: int, stop: int) -> Block:
-        """The block of the people from `start` up to `stop`; their answers are not copied."""
-        low, high = int(self.indptr[start]), int(self.indptr[stop])
-        options = None if self.options is None else self.options[low:high]
-        return Block(self.indptr[start : stop + 1] - low, self.split[start:stop] - low, self.items[low:high], options)
-
     def take(self, persons: Ints) -> Block:
         indptr, items, options = taken_rows(self.indptr, persons, self.items, self.options)
         return Block(indptr, indptr[:-1] + self.scores[persons], items, options)
@@ -318,17 +312,8 @@ def pair_work(block: Block, thresholds: Thresholds) -> float:
 
 
 def answers(block: Block, person: Ints, thresholds: Thresholds) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
-    if thresholds.binary:
-        return np.repeat(person, block.counts), np.asarray(block.items), block.right()
     indptr, item, category = answered_items(block, thresholds)
-    return np.repeat(person, np.diff(indptr)), item, category
-
-
-def dense(block: Block, thresholds: Thresholds) -> Floats:
-    table = np.full((block.n_persons, thresholds.n_items), np.nan)
-    person, item, category = answers(block, np.arange(block.n_persons), thresholds)
-    table[person, item] = category
-    return table
+    return np.repeat(person, np.diff(indptr)), item, category.astype(bool) if thresholds.binary else category
 
 
 n_persons, n_responses = attrgetter("n_persons"), attrgetter("n_responses")

@@ -9,26 +9,25 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
-from spectral_irt.data.categories import BLANK, OptionCoder, RawAnswers, Used, settle, used_by_group
+from spectral_irt.data.block import BINARY, BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
+from spectral_irt.data.categories import BLANK, Codes, OptionCoder, RawAnswers, Used, settle, used_by_group
 from spectral_irt.data.labels import Labels, label_array, positions
-from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, joined, pack_rows, slots_of, stored
+from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, pack_rows, slots_of
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
+from spectral_irt.data.scoring import Keys, Scoring
+from spectral_irt.data.value_check import Place, ValueCheck
 from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
 from spectral_irt.text import count_are
 
 if TYPE_CHECKING:
     from spectral_irt.data.scoring import Values
 
-Codes = NDArray[np.integer[Any]]
 Labeling = Callable[[], Sequence[Any]]
 Sums = tuple[Ints, Floats, Floats]
 FinalCodes = NDArray[np.int32] | None  # by those of the pieces; None: these are final
@@ -62,18 +61,15 @@ class ResponsesBuilder:
         self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
         self.check = ValueCheck(scoring, wide=wide)
         self._keys: Keys | None = None
+        self._options = OptionCoder()
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
-        self._binary = scoring.undecided or not scoring.graded  # up to now
+        self._binary = scoring.undecided or scoring.highest == 1  # up to now
         # Person, slot, option and time; where the person's mean decides later, the item instead, and the value.
         self._pile = SpillColumns()
         self.n_waiting = 0  # answers that are not packed
         self.turned = 0  # see `Settled`
-
-    @cached_property
-    def _options(self) -> OptionCoder:
-        return OptionCoder()
 
     def add(self, piece: Piece) -> None:
         answers = self.check.answers(piece.values, piece.place)
@@ -117,16 +113,16 @@ class ResponsesBuilder:
             n_people += block.n_persons
         self._blocks = []
         for person, codes, *others in before.used_up():
-            self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)  # type: ignore[operator, arg-type]
+            self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)
 
     def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
         """Pack the people before `stop`, who are complete, if answers are right or wrong; `persons` label new ones."""
         if self.scoring.above_mean or not (self._binary and len(self._pile)):
             return
-        rows = joined([columns[:4] for columns in self._pile.used_up()], self._n_people)
-        repeats, counts = Repeats(), np.bincount(rows.person, minlength=stop - self._n_people)
-        blocks = pack_rows(rows.in_pieces(), counts, duplicates=self.duplicates, repeats=repeats)
-        self._blocks += map(stored, blocks)
+        person, *others, _ = next(self._pile.used_up(np.inf))
+        rows = AnswerRows(person - np.int32(self._n_people), *others)
+        repeats, counts = Repeats(self.duplicates), np.bincount(rows.person, minlength=stop - self._n_people)
+        self._blocks += pack_rows([rows], counts, BINARY, repeats)
         repeats.complain(persons, items, self.source)
         self._n_people, self.n_waiting, self._pile = stop, 0, SpillColumns()
 
@@ -142,7 +138,7 @@ class ResponsesBuilder:
         """All answers; `person_at` and `item_at` are the final codes of people and items, by those of the pieces, and
         `of` are the things rated and the one of each item: it has the same categories whoever rates."""
         self.check.check(self.source)
-        self.check.check_key(items)
+        raw, notes = self._raw(items.tolist())
         if self._blocks and not len(self._pile):
             made = Responses(tuple(self._blocks), items, persons, source=self.source)
         else:
@@ -158,17 +154,15 @@ class ResponsesBuilder:
             pieces = self._final_rows(person_at, item_at, sums, final)
             made = self._packed(pieces, sums[0], report, persons=persons, items=items, **known)
         self.check.check_scored(made)
-        raw, notes = self._raw(items.tolist())
         return replace(made, raw=raw, notes=(*made.notes, *notes))
 
     def _packed(self, pieces: Iterable[AnswerRows], counts: Ints, report: Report, **known: Any) -> Responses:
-        repeats, blocks, n_packed = Repeats(), [], 0
-        for block in pack_rows(pieces, counts, known["thresholds"], duplicates=self.duplicates, repeats=repeats):
+        repeats, blocks, n_packed = Repeats(self.duplicates), [], 0
+        for block in pack_rows(pieces, counts, known["thresholds"], repeats):
             n_packed += block.n_persons
-            blocks.append(stored(block))
+            blocks.append(block)
             report(n_packed / len(counts))
-        if self.duplicates == "error":
-            repeats.complain(known["persons"], known["items"], self.source)
+        repeats.complain(known["persons"], known["items"], self.source)
         made = Responses(tuple(blocks), source=self.source, **known)
         if not repeats.extra:
             return made
@@ -178,7 +172,9 @@ class ResponsesBuilder:
         sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
         return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
-    def _final_rows(self, person_at: FinalCodes, item_at: Codes, sums: Sums, final: Renaming) -> Iterator[AnswerRows]:
+    def _final_rows(
+        self, person_at: FinalCodes, item_at: NDArray[np.int32], sums: Sums, final: Renaming
+    ) -> Iterator[AnswerRows]:
         """The answers with people and items under their final codes; the pile is used up."""
         n = np.maximum(sums[0], 1)
         mean, slack, above = sums[1] / n, SLACK * sums[2] / n, self.scoring.above_mean
@@ -186,41 +182,44 @@ class ResponsesBuilder:
             final = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().__getitem__
         for columns in self._pile.used_up(DEALT if self._pile.spilled else 1):
             codes, slots, options, when, values = columns
-            person: Any = codes if person_at is None else person_at[codes]
+            person = codes if person_at is None else person_at[codes]
             if above is None:
-                yield AnswerRows(person, final(slots), options, when)  # type: ignore[arg-type]
+                yield AnswerRows(person, final(slots), options, when)
             else:
                 right = (values - mean[person] > slack[person]) == (above == "right")
-                yield AnswerRows(person, 2 * item_at[slots] + right.astype(np.int32), None, when)
+                yield AnswerRows(person, slots_of(item_at[slots], right, 1), None, when)
 
     def _sums(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> Sums:
         """Answers of each person; where values are kept, sums of these and of their sizes. `used` notes categories."""
         counts, values, sizes = np.zeros(n_persons, dtype=np.int64), np.zeros(n_persons), np.zeros(n_persons)
         for person, slots, _, _, own in self._pile:
-            final: Any = person if person_at is None else person_at[person]
+            final = person if person_at is None else person_at[person]
             counts += np.bincount(final, minlength=n_persons)
             if own is not None:
                 values += np.bincount(final, own, n_persons)
                 sizes += np.bincount(final, np.abs(own), n_persons)
             elif used is not None:
-                used.note(slots)  # type: ignore[arg-type]
+                used.note(slots)
         return counts, values, sizes
 
     def _raw(self, labels: list[Any]) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
-        """What is known of the answers besides right and wrong, when all are packed; and what is odd about it."""
+        """What is known of the answers besides right and wrong, when all were seen; and what is odd about it. An error
+        when an item has no right answer in the key."""
         raw, scoring = None, self.scoring
         found: tuple[Finding, ...] = ()
         if scoring.key is not None:
             known, place = [*scoring.key.values()], positions(labels, scoring.key).tolist()
-            own = {label: known[k] for label, k in zip(labels, place, strict=True) if k >= 0}
+            without = [label for label, k in zip(labels, place, strict=True) if k < 0]
+            if without:
+                what = f"the key has no answer for {len(without):,} of the items: {listed(without)}."
+                raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
+            own = {label: known[k] for label, k in zip(labels, place, strict=True)}
             best = {label: max(one.values()) for label, one in own.items()}
             key = {label: "|".join(text for text, s in one.items() if s == best[label]) for label, one in own.items()}
             found = self._options.findings(text for one in own.values() for text in one)
-            unused = dict.fromkeys(range(len(known)))
-            for k in place:
-                unused.pop(k, None)
-            if unused:  # a longer key does no harm, a misspelled label does
-                absent = [label for k, label in enumerate(scoring.key) if k in unused]
+            used = set(place)
+            absent = [label for k, label in enumerate(scoring.key) if k not in used]
+            if absent:  # a longer key does no harm, a misspelled label does
                 items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
                 said, remedy = f"{items} not among the answers: {listed(absent)}.", "Compare the labels."
                 found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
@@ -229,16 +228,6 @@ class ResponsesBuilder:
             raw = replace(raw or RawAnswers(), blanks=self._blanks.counts(labels))
             found += self._blanks.findings(labels)
         return raw, found
-
-
-def _counted(answered: Ints, width: int) -> Ints:
-    """Cells, omitted and not reached of every column, from the positions of the answers alone: rows that go on beyond a
-    column and have no answer in it, and rows that end before it."""
-    row, column = np.divmod(answered, width)
-    last = column[np.flatnonzero(np.diff(row, append=-1))]  # of every row that has an answer
-    ends = np.bincount(last, minlength=width)
-    before = np.cumsum(ends) - ends
-    return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
 
 
 class BlankCounter:
@@ -254,11 +243,9 @@ class BlankCounter:
         n_items = int(items.max()) + 1 if len(items) else 0
         if self._sums.shape[1] < n_items:
             self._sums = np.pad(self._sums, ((0, 0), (0, n_items - self._sums.shape[1])))
+        columns = items[:width]  # of every row
         if answered is None:
-            self._sums[0, :n_items] += np.bincount(items, minlength=n_items)
-            return None
-        if presented is None and not any(self._wrong):
-            self._sums[:, items[:width]] += _counted(answered, width)
+            self._sums[0, columns] += len(items) // width
             return None
         given = np.zeros(len(items), dtype=bool)
         given[answered] = True
@@ -268,9 +255,8 @@ class BlankCounter:
         there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
         shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
         blank, cells = ~rows & there & shown, there & (shown | rows)
-        kinds = [(blank & before).ravel(), (blank & ~before).ravel()]
-        for sums, mask in zip(self._sums, [cells.ravel(), *kinds], strict=True):
-            sums[:n_items] += np.bincount(items[mask], minlength=n_items)
+        kinds = (blank & before, blank & ~before)
+        self._sums[:, columns] += [mask.sum(axis=0) for mask in (cells, *kinds)]
         chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
         return chosen if len(chosen) else None
 

@@ -19,7 +19,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.block import Mask as Mask
 from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.errors import AnswersStayError, DesignError, DisconnectedDesignError, Finding, first_of, listed
-from spectral_irt.numerics import onto_items
+from spectral_irt.numerics import fixed, onto_items
 from spectral_irt.text import count_are
 
 # A table this many times wider than long is more often transposed than real.
@@ -36,51 +36,74 @@ class Design:
 
     `component` is the strongly connected component of each, 0 the largest, -1 without answers. `information` is
     2 R W / (R + W), where R adds Z_l / n_l over the people who answered it right and W adds s_l / n_l over those who
-    answered it wrong: that of the Rasch model when people are as able as the items are hard. The masks say what
-    everyone or no one answered right, nobody answered, or only people with extreme scores answered.
+    answered it wrong: that of the Rasch model when people are as able as the items are hard. `extreme` are those
+    without a finite difficulty of their own: all right, all wrong, unanswered, or answered only by people with extreme
+    scores. `status` is a word about each item: "ok", "all right", "all wrong", "no information", "no responses",
+    "unlinked"; or "empty category" where some of its thresholds are never met.
     """
 
     answers: Responses
     component: Ints
     information: Floats
-    all_right: Mask
-    all_wrong: Mask
-    unanswered: Mask
-    uninformed: Mask
+    answered: Mask
+    extreme: Mask
+    status: NDArray[Any]
 
     @property
     def layout(self) -> Thresholds:
         return self.answers.thresholds
 
     @property
-    def answered(self) -> Mask:
-        return ~self.unanswered
-
-    @property
     def connected(self) -> bool:
         return bool(np.all(self.component[self.answered] == 0))
 
     @property
-    def extreme(self) -> Mask:
-        """Items without a finite difficulty of their own: all right, all wrong, unanswered or uninformed."""
-        return self.all_right | self.all_wrong | self.unanswered | self.uninformed
-
-    def status(self) -> NDArray[Any]:
-        """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "unlinked"; or
-        "empty category" where some of its thresholds are never met."""
-        layout, status = self.layout, np.full(self.layout.n_items, "ok", dtype=object)
-        alone = self.answered.sum() > 1 and np.sum(self.component == 0) == 1  # the largest group is a single item
-        status[layout.item[(self.component > 0) | alone]] = "unlinked"
-        status[layout.item[self.uninformed]] = "no information"
-        status[layout.item[self.all_right | self.all_wrong]] = "empty category"
-        for word, mask in (("all right", self.all_right), ("all wrong", self.all_wrong)):
-            status[np.bincount(layout.item[mask], minlength=layout.n_items) == layout.max_score] = word
-        status[self.answers.item_counts == 0] = "no responses"
-        return status
-
-    @property
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(_findings(self))
+        answers, binary = self.answers, self.layout.binary
+        found: list[Finding] = []
+        right, wrong = ("right", "wrong") if binary else ("in the highest category", "in the lowest category")
+        for code, word, what in (
+            ("no_responses", "no responses", "answered by nobody"),
+            ("extreme_items", "all right", f"answered {right} by everyone"),
+            ("extreme_items", "all wrong", f"answered {wrong} by everyone"),
+            ("empty_categories", "empty category", "without answers in a category"),
+            ("uninformed_items", "no information", f"answered only by people with all answers {right} or all {wrong}"),
+        ):
+            names: Labels = answers.items[self.status == word]
+            if len(names):
+                its, it, they = ("Its", "it", "It gets") if len(names) == 1 else ("Their", "them", "They get")
+                remedy = f"{its} difficulty comes" if binary else f"What is said about {it} comes"
+                remedy += f" from the prior alone; collect more answers or drop {it}."
+                if word == "no responses":
+                    remedy = f"{they} no estimate and come{'s' if len(names) == 1 else ''} last in every ranking."
+                sentence = f"{count_are(len(names), 'item')} {what}: {listed(names)}."
+                found.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
+        groups = np.full(len(self.component), -1)
+        groups[~self.extreme] = np.unique(self.component[~self.extreme], return_inverse=True)[1]
+        if groups.max() > 0:
+            apart = answers.items[np.unique(self.layout.item[groups > 0])]
+            said, of = (answers, groups) if not binary else (answers.take_items(~self.extreme), groups[~self.extreme])
+            sentence = describe_split(said, of)
+            how = f"Fit each group on its own, add a form that links them, or take {errors.LARGEST_COMPONENT}"
+            remedy = f"{how}; with regularization the groups are tied by the prior alone."
+            sentence = sentence[0].upper() + sentence[1:]
+            found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
+        words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
+        if not binary:
+            words = (*words[:2], "the highest score", "the lowest score")
+        kinds = list(zip(words, answers.kinds_of_people[: len(words)].tolist(), strict=True))
+        parts = [f"{number:,} with {what}" for what, number in kinds if number]
+        if parts:
+            silent = sum(number for _, number in kinds)
+            who = f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'}"
+            sentence = f"{who} no information about difficulty ({', '.join(parts)})."
+            remedy = "They stay in the counts and have no effect on the difficulties."
+            found.append(Finding("silent_persons", "note", sentence, remedy))
+        if answers.n_items > WIDE_RATIO * answers.n_persons:
+            sentence = f"There are {answers.n_items:,} items and only {answers.n_persons:,} people."
+            remedy = "If rows are items and columns people, say `orient='items'`."
+            found.append(Finding("many_more_items_than_persons", "note", sentence, remedy))
+        return tuple(found)
 
 
 def examine(responses: Responses) -> Design:
@@ -90,12 +113,20 @@ def examine(responses: Responses) -> Design:
         raise DesignError(f"{what} Check the file and the codes for missing answers.")
     right, wrong = evidence_of(responses)
     layout, counts = responses.thresholds, responses.category_counts
-    passed, failed = counts[layout.item, layout.level], counts[layout.item, layout.level - 1]
-    unanswered = responses.item_counts[layout.item] == 0
-    all_right, all_wrong = (failed == 0) & ~unanswered, (passed == 0) & ~unanswered
-    uninformed = (right == 0) & (wrong == 0) & ~unanswered & ~all_right & ~all_wrong
-    component = components(responses, right, wrong)
-    return Design(responses, component, _told(right, wrong), all_right, all_wrong, unanswered, uninformed)
+    answered = responses.item_counts[layout.item] > 0
+    all_right = (counts[layout.item, layout.level - 1] == 0) & answered
+    all_wrong = (counts[layout.item, layout.level] == 0) & answered
+    uninformed = (right == 0) & (wrong == 0) & answered & ~all_right & ~all_wrong
+    component, status = components(responses, right, wrong), np.full(layout.n_items, "ok", dtype=object)
+    alone = answered.sum() > 1 and np.sum(component == 0) == 1  # the largest group is a single item
+    status[layout.item[(component > 0) | alone]] = "unlinked"
+    status[layout.item[uninformed]] = "no information"
+    status[layout.item[all_right | all_wrong]] = "empty category"
+    for word, mask in (("all right", all_right), ("all wrong", all_wrong)):
+        status[np.bincount(layout.item[mask], minlength=layout.n_items) == layout.max_score] = word
+    status[responses.item_counts == 0] = "no responses"
+    extreme = ~answered | all_right | all_wrong | uninformed
+    return Design(responses, component, _told(right, wrong), answered, extreme, fixed(status))
 
 
 def _told(right: Floats, wrong: Floats) -> Floats:
@@ -271,54 +302,6 @@ def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds
     high = np.maximum.reduceat(group, ends)[::2]
     low = np.minimum.reduceat(np.where(group < 0, len(labels), group), ends)[::2]  # -1 is no group
     return int(np.sum(low < high))
-
-
-def _findings(design: Design) -> list[Finding]:
-    answers, status, binary = design.answers, design.status(), design.layout.binary
-    found: list[Finding] = []
-    right, wrong = ("right", "wrong") if binary else ("in the highest category", "in the lowest category")
-    for code, word, what in (
-        ("no_responses", "no responses", "answered by nobody"),
-        ("extreme_items", "all right", f"answered {right} by everyone"),
-        ("extreme_items", "all wrong", f"answered {wrong} by everyone"),
-        ("empty_categories", "empty category", "without answers in a category"),
-        ("uninformed_items", "no information", f"answered only by people with all answers {right} or all {wrong}"),
-    ):
-        names: Labels = answers.items[status == word]
-        if len(names):
-            its, it, they = ("Its", "it", "It gets") if len(names) == 1 else ("Their", "them", "They get")
-            remedy = f"{its} difficulty comes" if binary else f"What is said about {it} comes"
-            remedy += f" from the prior alone; collect more answers or drop {it}."
-            if word == "no responses":
-                remedy = f"{they} no estimate and come{'s' if len(names) == 1 else ''} last in every ranking."
-            sentence = f"{count_are(len(names), 'item')} {what}: {listed(names)}."
-            found.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
-    groups = np.full(len(design.component), -1)
-    groups[~design.extreme] = np.unique(design.component[~design.extreme], return_inverse=True)[1]
-    if groups.max() > 0:
-        apart = answers.items[np.unique(design.layout.item[groups > 0])]
-        said, of = (answers, groups) if not binary else (answers.take_items(~design.extreme), groups[~design.extreme])
-        sentence = describe_split(said, of)
-        how = f"Fit each group on its own, add a form that links them, or take {errors.LARGEST_COMPONENT}"
-        remedy = f"{how}; with regularization the groups are tied by the prior alone."
-        sentence = sentence[0].upper() + sentence[1:]
-        found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
-    words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
-    if not binary:
-        words = (*words[:2], "the highest score", "the lowest score")
-    kinds = list(zip(words, answers.kinds_of_people[: len(words)].tolist(), strict=True))
-    parts = [f"{number:,} with {what}" for what, number in kinds if number]
-    if parts:
-        silent = sum(number for _, number in kinds)
-        who = f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'}"
-        sentence = f"{who} no information about difficulty ({', '.join(parts)})."
-        remedy = "They stay in the counts and have no effect on the difficulties."
-        found.append(Finding("silent_persons", "note", sentence, remedy))
-    if answers.n_items > WIDE_RATIO * answers.n_persons:
-        sentence = f"There are {answers.n_items:,} items and only {answers.n_persons:,} people."
-        remedy = "If rows are items and columns people, say `orient='items'`."
-        found.append(Finding("many_more_items_than_persons", "note", sentence, remedy))
-    return found
 
 
 def check_usable(responses: Responses) -> None:

@@ -209,13 +209,6 @@ class Split:
     def n_groups(self) -> int:
         return len(self.names)
 
-    @property
-    def sizes(self) -> Ints:
-        return np.bincount(self.group[self.group >= 0], minlength=self.n_groups)
-
-    def members(self, group: int) -> NDArray[np.bool_]:
-        return self.group == group
-
     def keep(self, groups: NDArray[np.bool_]) -> Split:
         code = np.append(np.where(groups, np.cumsum(groups) - 1, -1), -1)
         return Split(tuple(np.array(self.names, dtype=object)[groups]), code[self.group])

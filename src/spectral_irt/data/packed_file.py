@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt import __version__
-from spectral_irt.data.block import Block, Ints, Thresholds
+from spectral_irt.data.block import Block, Ints, Thresholds, answered_items
 from spectral_irt.data.categories import RawAnswers
 from spectral_irt.data.labels import Labels, People, label_array, plain_label
+from spectral_irt.data.packing import pack_block, slots_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine.base import identity
 from spectral_irt.engine.dask import Shard
@@ -246,26 +247,19 @@ def _wrong_with(block: Block, places: dict[str, list[int]], thresholds: Threshol
 
 
 def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
-    """Whether each answer is one entry, or two for neighboring thresholds: passed the last, failed the next."""
-    items = block.items if thresholds.binary else thresholds.item[block.items]
-    shape = (block.n_persons, thresholds.n_items)
-    where: NDArray[Any] = np.ones(len(items), dtype=np.int8) if thresholds.binary else np.arange(len(items))
-    indptr = block.indptr.astype(np.int32 if len(items) < 2**31 else np.int64)
-    by_item = sparse.csr_array((where, items, indptr), shape=shape).tocsc()
-    person, place = by_item.indices, by_item.data  # of an item one after the other, ones before zeros
-    with_next = np.zeros(len(person), dtype=bool)  # whether the next entry belongs to the same answer
-    with_next[:-1] = person[1:] == person[:-1]
-    ends = by_item.indptr[1:]
-    with_next[ends[ends > 0] - 1] = False
-    if thresholds.binary:
-        return not with_next.any()
-    level, passed = thresholds.level[block.items[place]], place < block.split[person]
-    first = np.flatnonzero(with_next)
-    alone = ~with_next
-    alone[first + 1] = False
-    ends_well = np.where(passed, level == thresholds.max_score[items[place]], level == 1)
-    pairs = passed[first] & ~passed[first + 1] & (level[first + 1] == level[first] + 1) & ~with_next[first + 1]
-    return bool(np.all(ends_well[alone]) and np.all(pairs))
+    """Whether nobody answered an item twice, and the answers make these entries again: passed the last, failed the
+    next threshold."""
+    indptr, item, category = block.indptr, block.items, block.indptr[:0]
+    if not thresholds.binary:
+        indptr, item, category = answered_items(block, thresholds)
+    cells = (np.ones(len(item), dtype=np.int8), item, indptr.astype(np.int32))
+    by_item = sparse.csr_array(cells, shape=(block.n_persons, thresholds.n_items)).tocsc()
+    if thresholds.binary or not by_item.has_canonical_format:  # with each cell once
+        return bool(by_item.has_canonical_format)
+    again = pack_block(indptr, slots_of(item, category, thresholds.bits), thresholds)
+    row = np.repeat(np.arange(2 * block.n_persons), np.diff(block.bounds)) * thresholds.n_entries
+    same_counts = np.array_equal(again.bounds, block.bounds)
+    return same_counts and np.array_equal(np.sort(row + again.items), np.sort(row + block.items))
 
 
 def _thresholds(record: dict[str, Any], n_items: int) -> dict[str, Any]:

@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import BINARY, Block, Ints, Thresholds, person_chunks
-from spectral_irt.engine.memory import Budget, budget, give_back_freed
+from spectral_irt.engine.memory import budget, give_back_freed
 from spectral_irt.errors import NAMED, DuplicateResponseError, ReadError, first_of, listed
 from spectral_irt.numerics import counting_sort
 
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
-PIECE_ROWS = 1_000_000
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 
 
 @dataclass
 class Repeats:
-    """Repeated (person, item) pairs met while packing: how many extra answers, and the first few pairs."""
+    """Repeated (person, item) pairs met while packing: which answer counts, how many are extra, the first few pairs."""
 
+    counts: Duplicates = "error"
     extra: int = 0
     pairs: int = 0
     first: list[tuple[int, int]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Repeats:
         self.first += [(int(u), int(i)) for u, i in pairs[: NAMED - len(self.first)]]
 
     def complain(self, persons: Any, items: Any, source: str) -> None:
-        if self.extra:
+        if self.extra and self.counts == "error":
             first = [(persons[u], items[i]) for u, i in self.first]
             raise repeated(source, self.pairs, first, "Say `duplicates='first' or 'last'` to keep one answer of each.")
 
@@ -54,7 +54,7 @@ def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: 
 def pack_block(indptr: Ints, slots: NDArray[np.int32], thresholds: Thresholds = BINARY) -> Block:
     """One block from the slots of its people, none of them repeated."""
     person = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-    return _packed(AnswerRows(person, slots), thresholds, range(len(indptr) - 1), "error", Repeats())
+    return _packed(AnswerRows(person, slots), thresholds, range(len(indptr) - 1), Repeats())
 
 
 def slots_of(item: NDArray[np.integer[Any]], category: Any, bits: int) -> NDArray[np.int32]:
@@ -83,16 +83,11 @@ class AnswerRows(NamedTuple):
         options, when = (None if each is None else each[where] for each in (options, when))
         return AnswerRows(person[where], slots[where], options, when)
 
-    def in_pieces(self) -> Iterator[AnswerRows]:
-        """Rows in pieces that are dealt out within a core's reach."""
-        return (self.at(slice(start, start + PIECE_ROWS)) for start in range(0, len(self.person), PIECE_ROWS))
 
-
-def pack_rows(
-    pieces: Iterable[AnswerRows], counts: Ints, layout: Thresholds = BINARY, *, duplicates: Duplicates, repeats: Repeats
-) -> Iterator[Block]:
-    """Blocks from pieces of rows in any order; `counts` are the answers of each person. Of repeated answers the first
-    is the one that arrived first, or has the lowest `when`."""
+def pack_rows(pieces: Iterable[AnswerRows], counts: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:
+    """Blocks from pieces of rows in any order, in memory while the budget has room, else mapped from a temporary file;
+    `counts` are the answers of each person. Of repeated answers the first is the one that arrived first, or has the
+    lowest `when`."""
     chunks = list(person_chunks(limits_of(counts)))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
@@ -113,9 +108,13 @@ def pack_rows(
         for k in range(a, b):
             start, stop = chunks[k]
             places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
-            own = [AnswerRows(*rows).at(place) for rows, place in zip(dealt[r::n_runs], places, strict=True)]  # type: ignore[arg-type]
-            yield _packed(joined(own, start - chunks[a][0]), layout, range(start, stop), duplicates, repeats)
-            del own
+            own = [AnswerRows(*rows).at(place) for rows, place in zip(dealt[r::n_runs], places, strict=True)]
+            person, *others = _joined(own)
+            rows = AnswerRows(person - np.int32(start - chunks[a][0]), *others)  # type: ignore[arg-type]
+            del own, person, others
+            block = _packed(rows, layout, range(start, stop), repeats)
+            del rows
+            yield budget().keep(block, IN_MEMORY)
         dealt[r::n_runs] = [()] * len(ends)
 
 
@@ -139,19 +138,10 @@ def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> tuple
     return rows.at(order), ends.tolist()
 
 
-def joined(parts: Sequence[tuple[Column, ...]], first: int) -> AnswerRows:
-    """The rows together, their people counted from the first."""
-    nobody = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
-    person, *others = _joined(parts or [nobody])
-    return AnswerRows(person - np.int32(first), *others)  # type: ignore[operator, arg-type]
-
-
-def _packed(
-    rows: AnswerRows, thresholds: Thresholds, persons: range, duplicates: Duplicates, repeats: Repeats
-) -> Block:
+def _packed(rows: AnswerRows, thresholds: Thresholds, persons: range, repeats: Repeats) -> Block:
     """One block: by person, then right before wrong, then item. Arrays are changed in place, and let go at once."""
     bits, n_persons, with_options = thresholds.bits, len(persons), rows.options is not None
-    key, slot_bits, low = _sorted_keys(rows, bits, persons, duplicates, repeats)
+    key, slot_bits, low = _sorted_keys(rows, bits, persons, repeats)
     del rows
     chosen: NDArray[Any] = (key & 0xFF).astype(np.uint8) if with_options else np.empty(len(key), dtype=np.int8)
     key >>= low
@@ -186,11 +176,18 @@ def _packed(
     return block
 
 
-def _sorted_keys(
-    rows: AnswerRows, bits: int, persons: range, duplicates: Duplicates, repeats: Repeats
-) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
-    """The `_keys` in order; of repeated answers one, where that is asked for."""
-    key, slot_bits, low = _keys(rows, len(persons), bits)
+def _sorted_keys(rows: AnswerRows, bits: int, persons: range, repeats: Repeats) -> tuple[NDArray[Any], int, int]:
+    """Person, slot and option as one number, of 32 bits if it can be (sorted twice as fast), in order; and the bits of
+    the latter two. Of repeated answers one, where that is asked for."""
+    slot_bits = max(int(rows.slots.max(initial=1)).bit_length(), bits)
+    low = 0 if rows.options is None else 8
+    dtype = np.dtype(np.uint32 if len(persons).bit_length() + slot_bits + low <= 32 else np.uint64)
+    key: NDArray[Any] = rows.person.astype(dtype)
+    key <<= slot_bits
+    key |= rows.slots.view(f"u{rows.slots.itemsize}")
+    if rows.options is not None:
+        key <<= low
+        key |= rows.options
     pair = key >> (bits + low)  # person and item
     if np.any(pair[1:] <= pair[:-1]):
         key.sort()
@@ -199,37 +196,23 @@ def _sorted_keys(
         if len(again):
             person, item = again >> (slot_bits - bits), again & ((1 << (slot_bits - bits)) - 1)
             repeats.add(person.astype(np.int64) + persons.start, item.astype(np.int64))
-            if duplicates != "error":
-                return _keys(rows.at(_settle(rows, bits, keep_first=duplicates == "first")), len(persons), bits)
+            if repeats.counts != "error":
+                return _sorted_keys(rows.at(_settle(rows, bits, repeats.counts)), bits, persons, repeats)
     return key, slot_bits, low
 
 
-def _keys(rows: AnswerRows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
-    """Person, slot and option as one number, of 32 bits if it can be (sorted twice as fast); bits of the latter two."""
-    slot_bits = max(int(rows.slots.max(initial=1)).bit_length(), bits)
-    low = 0 if rows.options is None else 8
-    dtype = np.dtype(np.uint32 if n_persons.bit_length() + slot_bits + low <= 32 else np.uint64)
-    key: NDArray[Any] = rows.person.astype(dtype)
-    key <<= slot_bits
-    key |= rows.slots.view(f"u{rows.slots.itemsize}")
-    if rows.options is not None:
-        key <<= low
-        key |= rows.options
-    return key, slot_bits, low
-
-
-def _settle(rows: AnswerRows, bits: int, *, keep_first: bool) -> Ints:
+def _settle(rows: AnswerRows, bits: int, which: Duplicates) -> Ints:
     """Positions of one answer of each (person, item), in this order: the first or the last."""
     pair = (rows.person.astype(np.int64) << 32) + (rows.slots >> bits)
     order = np.argsort(pair, kind="stable") if rows.when is None else np.lexsort((rows.when, pair))
     new = np.concatenate([[True], np.diff(pair[order]) != 0])
-    return order[new] if keep_first else order[np.concatenate([new[1:], [True]])]
+    return order[new] if which == "first" else order[np.concatenate([new[1:], [True]])]
 
 
 SHARE = 0.25  # of the room that the budget leaves; there are two of them at times, and half is for the blocks
 IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
 
-Column = NDArray[Any] | None
+Column = Any  # an array, or None where there is none
 
 
 class SpillColumns(list[tuple[Column, ...]]):
@@ -247,14 +230,14 @@ class SpillColumns(list[tuple[Column, ...]]):
             columns = tuple(None if column is None else budget().spill.put(column) for column in columns)
         self.append(columns)
 
-    def used_up(self, n_rows: int = 1) -> Iterator[tuple[Column, ...]]:
+    def used_up(self, n_rows: float = 1) -> Iterator[tuple[Column, ...]]:
         """The pieces in order, several together until they have so many rows; each is let go when it was used."""
         waiting: list[tuple[Column, ...]] = []
         n_waiting = 0
         for k in range(len(self)):
             waiting.append(self[k])
             self[k] = ()
-            n_waiting += len(waiting[-1][0])  # type: ignore[arg-type]
+            n_waiting += len(waiting[-1][0])
             if k + 1 == len(self) or n_waiting >= n_rows:
                 together, waiting, n_waiting = waiting, [], 0
                 yield _joined(together)
@@ -271,9 +254,3 @@ def _joined(pieces: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
     if len(pieces) == 1:
         return pieces[0]
     return tuple(None if each[0] is None else np.concatenate(each) for each in zip(*pieces, strict=True))
-
-
-def stored(block: Block, allowed: Budget | None = None) -> Block:
-    """The same block, in memory while the budget has room, else mapped from a temporary file."""
-    kept: Block = (allowed or budget()).keep(block, IN_MEMORY)
-    return kept

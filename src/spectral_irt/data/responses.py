@@ -17,7 +17,7 @@ from spectral_irt.data import block as kernels
 from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, pack_rows, slots_of
-from spectral_irt.engine.base import Engine, Kernel, LocalEngine, Prepared, gathered
+from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered
 from spectral_irt.errors import DesignError, OptionError, ResponseValueError, listed
 from spectral_irt.files import write_each
 from spectral_irt.numerics import chosen_positions, fixed
@@ -102,25 +102,12 @@ class Responses:
         """What the kernel gives for each block's people, as one array for all of them, or a tuple of arrays."""
         return gathered(self.map(kernel, *args, persons=persons))
 
-    def prepare(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Prepared:
-        """What the kernel makes of every block, kept where the blocks are."""
-        return self.engine.prepare(kernel, self.blocks, *args, each=self._cut(persons))
-
-    def transform(
-        self,
-        kernel: Kernel,
-        *args: Any,
-        persons: Sequence[NDArray[Any] | None] = (),
-        items: Labels | None = None,
-        seed: np.random.SeedSequence | None = None,
-    ) -> Responses:
-        """Responses whose blocks are what the kernel makes of these, with the same people. With a `seed` the kernel
-        gets one of its own for every block, after the values of its persons."""
-        each: list[Sequence[Any]] = [*self._cut(persons), *([] if seed is None else [seed.spawn(len(self.blocks))])]
-        blocks = self.engine.prepare(kernel, self.blocks, *args, each=each).parts
-        if items is None:
-            return replace(self, blocks=blocks)
-        return replace(self, blocks=blocks, items=items, thresholds=Thresholds.ones(len(items)), codes=None)
+    def prepare(
+        self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = (), each: Each = ()
+    ) -> Prepared:
+        """What the kernel makes of every block, kept where the blocks are. `each` are sequences with an entry for every
+        block, which the kernel gets after the values of its persons."""
+        return self.engine.prepare(kernel, self.blocks, *args, each=[*self._cut(persons), *each])
 
     @cached_property
     def entries(self) -> Responses:
@@ -212,11 +199,9 @@ class Responses:
         """Responses from codes that point into the labels, and categories, in any order; `known` are attributes."""
         layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
-        rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats()
-        counts = np.bincount(person, minlength=len(persons))
-        blocks = tuple(pack_rows(rows.in_pieces(), counts, layout, duplicates=duplicates, repeats=repeats))
-        if duplicates == "error":
-            repeats.complain(persons, items, known.get("source", "the data"))
+        rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats(duplicates)
+        blocks = tuple(pack_rows([rows], np.bincount(person, minlength=len(persons)), layout, repeats))
+        repeats.complain(persons, items, known.get("source", "the data"))
         return cls(blocks, items, persons, thresholds=layout, **known)
 
     @property
@@ -421,4 +406,7 @@ class Responses:
 
     def to_dense(self) -> Floats:
         """People x items with NaN where there is no answer; for small data."""
-        return self.entries.gather(kernels.dense, self.thresholds)
+        table = np.full((self.n_persons, self.n_items), np.nan)
+        person, item, category = self.answers()
+        table[person, item] = category
+        return table

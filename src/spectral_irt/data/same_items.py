@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
-from spectral_irt.data.packing import limits_of
 from spectral_irt.numerics import csr, scramble, shared_ones
 
 if TYPE_CHECKING:
@@ -52,12 +51,11 @@ class SharedSet:
 
 @dataclass(frozen=True, eq=False)
 class SharedSets:
-    """Sets of items that many people answered; the other people, if any; the set of each person, -1 for the rest."""
+    """Sets of items that many people answered; and the other people, if any."""
 
     sets: tuple[SharedSet, ...]
     rest: Responses | None
     n_items: int
-    code: Ints
 
     def total(self, of: Any) -> Floats:
         """The sum over sets of `of(set)`, a number for each of its items, in the order of all items."""
@@ -87,7 +85,10 @@ def shared_sets(
         return None
     code = np.where(worth, np.cumsum(worth) - 1, -1)[code]
     sets = _items_of(responses, first[worth])
-    sums = [responses.engine.keep(SharedSet(items, *_empty(len(items)))) for items in sets]
+    sums = []
+    for items, k in zip(sets, map(len, sets), strict=True):
+        empty = SharedSet(items, np.zeros(k + 1), np.zeros((k + 1, k)), np.zeros((k, k)))
+        sums.append(responses.engine.keep(empty))
     for tables in responses.map(_tables, sets, m, persons=(code,)):
         for which, *more in tables:
             if not more:
@@ -97,7 +98,7 @@ def shared_sets(
     for one in sums:
         one.together[:] -= one.people[-1]  # those who had all right
     outside = code < 0
-    return SharedSets(tuple(sums), responses.take_persons(outside) if outside.any() else None, m, code)
+    return SharedSets(tuple(sums), responses.take_persons(outside) if outside.any() else None, m)
 
 
 def _distinct(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
@@ -109,10 +110,6 @@ def _distinct(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return first[order], count[order], rank[of_person.ravel()]
-
-
-def _empty(k: int) -> tuple[Floats, Floats, Floats]:
-    return np.zeros(k + 1), np.zeros((k + 1, k)), np.zeros((k, k))
 
 
 def sampled_sets(block: Block, table: NDArray[np.uint64]) -> tuple[int, int]:
@@ -170,8 +167,7 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
         codes = place[codes]
         if codes.max() == k or np.any(block.counts != k):
             return ()
-    scores = block.scores
-    people, right, together = _empty(k)
+    scores, right, together = block.scores, np.zeros((k + 1, k)), np.zeros((k, k))
     size = min(max(CELLS // k, 1), EXACT)
     for start in range(0, block.n_persons, size):
         stop = min(start + size, block.n_persons)
@@ -183,8 +179,7 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
         has_score[np.arange(stop - start), scores[start:stop]] = 1
         right += has_score.T @ x
         together += x.T @ x
-    people += np.bincount(scores, minlength=k + 1)
-    return people, right, together
+    return np.bincount(scores, minlength=k + 1).astype(np.float64), right, together
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +192,8 @@ class Patterns:
 def distinct_rows(responses: Responses) -> Patterns:
     """The patterns of these people. Sets of items are told apart by `set_keys`."""
     first, count, of_person = _distinct(responses.entries.gather(_pattern_keys, responses.thresholds))
-    return Patterns(all_rows(responses.take_persons(first)), count, of_person)
+    (together,) = responses.take_persons(first).in_one_block().blocks
+    return Patterns(rows_of(together, responses.thresholds), count, of_person)
 
 
 def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
@@ -205,15 +201,9 @@ def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
     return Patterns(rows.take(first), count, of_person)
 
 
-def all_rows(responses: Any) -> Rows:
-    parts = list(responses.entries.map(rows_of, responses.thresholds))
-    names = ("items", "counts", "scores", "max_scores")
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-    return Rows(limits_of(columns[1]), *columns)
-
-
 def _pattern_keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:
-    return row_keys(rows_of(block, layout), layout, rows_of(block, layout).scores)
+    rows = rows_of(block, layout)
+    return row_keys(rows, layout, rows.scores)
 
 
 def row_keys(rows: Rows, layout: Thresholds, beside: Ints) -> NDArray[np.uint64]:

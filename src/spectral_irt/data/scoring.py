@@ -1,38 +1,26 @@
 """Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they are.
 In two steps, because a person's mean is known only when all ratings were seen: `Scoring.clean` turns raw values, a
-polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is. `ValueCheck`
-takes note of values that are neither an answer nor missing."""
+polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.categories import HIGHEST, UNUSED, recoding, score_of
-from spectral_irt.data.labels import (
-    CELL_ERRORS,
-    NOT_ANSWERED,
-    SUSPECTS,
-    as_series,
-    as_text,
-    one_spelling,
-    positions,
-    spellings,
-)
-from spectral_irt.data.value_check import is_fraction, odd_sentence
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, check_option, listed
+from spectral_irt.data.labels import CELL_ERRORS, NOT_ANSWERED, as_series, as_text, one_spelling, positions, spellings
+from spectral_irt.errors import OptionError, check_option, listed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from spectral_irt.data.block import Floats, Ints
     from spectral_irt.data.block import Mask as Bools
-    from spectral_irt.data.responses import Responses
 
     Values = pl.Series | Floats
 
@@ -135,14 +123,10 @@ class Scoring:
 
     @property
     def highest(self) -> int:
+        """Of the categories that there may be: above 1, what an item has is known when all answers were seen."""
         if self.key is not None:
             return max((score for one in self.key.values() for score in one.values()), default=1)
         return HIGHEST if self.ordered else 1
-
-    @property
-    def graded(self) -> bool:
-        """Whether there may be more than right and wrong: what categories an item has is known when all were seen."""
-        return self.highest > 1
 
     @property
     def bits(self) -> int:
@@ -234,14 +218,13 @@ class Scoring:
             odd = odd & said.is_null()
         return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
 
-    def keys_of(self, items: Iterable[Any]) -> Keys | None:
-        """The options of every item that have a score; None when there is no key."""
-        if self.key is None:
-            return None
+    def keys_of(self, items: Iterable[Any]) -> Keys:
+        """The options of every item that have a score."""
         import polars as pl
 
-        known = [*(list(one.items()) for one in self.key.values()), []]
-        own = [known[k] for k in positions(items, self.key)]
+        key = self.key or {}
+        known = [*(list(one.items()) for one in key.values()), []]
+        own = [known[k] for k in positions(items, key)]
         most = max(map(len, own), default=0)
         padded = [one + [(None, 0)] * (most - len(one)) for one in own]
         return Keys(
@@ -252,8 +235,7 @@ class Scoring:
 
     def category(self, answers: Any, items: NDArray[Any], keys: Keys | None = None) -> NDArray[np.uint8]:
         """The category of each answer of `clean`, but for `above_mean`; `items` are the codes of each."""
-        if self.key is not None:
-            assert keys is not None
+        if keys is not None:
             found = np.zeros(len(items), dtype=np.uint8)
             for options, scores in zip(keys.options, keys.scores, strict=True):
                 chosen = (answers == options.gather(items)).fill_null(False).to_numpy()
@@ -265,89 +247,6 @@ class Scoring:
             return np.array(answers.is_in(list(self.correct)).to_numpy()).view(np.uint8)
         right = answers == 1 if self.threshold is None else answers > self.threshold
         return np.asarray(right).view(np.uint8)
-
-
-class Place(NamedTuple):
-    """Where a value stands, in the person's words."""
-
-    name: str
-    column: Any
-    row: int
-
-
-@dataclass
-class ValueCheck:
-    """What was met among the raw values: the odd ones, and the range. `check` complains when all were seen."""
-
-    scoring: Scoring
-    low: float = np.inf
-    high: float = -np.inf
-    n_odd: int = 0
-    odd: dict[str, None] = field(default_factory=dict)
-    first: tuple[Place, str] | None = None
-    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
-    columns: set[Any] = field(default_factory=set)  # of the first odd values
-    examples: list[str] = field(default_factory=list)
-    wide: bool = False  # columns are items, so that an odd value may mean that one is not
-    n_columns: int = 0  # how many there are
-
-    def answers(self, values: Values, place: Callable[[int], Place]) -> Answers:
-        """The answers among the values of one piece, taking note of them; `place` says where its k-th value stands."""
-        found = self.scoring.clean(values)
-        if found.odd is not None:
-            where = np.flatnonzero(found.odd)
-            texts = one_spelling(as_series(values[where]))
-            if self.first is None:
-                self.first = (place(int(where[0])), texts[0])
-            kinds = texts.unique(maintain_order=True)
-            if self.fraction is None and self.scoring.expects_01:
-                broken = next(filter(is_fraction, kinds), None)
-                if broken is not None:
-                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
-            strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
-            self.columns |= {place(k).column for k in strange[:20].tolist()}
-            self.n_odd += len(texts)
-            self.odd |= dict.fromkeys(kinds.head(1000).to_list())
-        elif self.scoring.threshold is not None and len(found.values):
-            self.low = min(self.low, float(found.values.min()))  # type: ignore[arg-type]
-            self.high = max(self.high, float(found.values.max()))  # type: ignore[arg-type]
-        elif self.scoring.compares_text and not self.examples:
-            self.examples = as_series(found.values).unique(maintain_order=True).head(NAMED + 1).to_list()
-        return found
-
-    def check(self, name: str) -> None:
-        """Raise when some value was odd, or when the threshold leaves nothing to compare."""
-        if self.first is not None:
-            raise ResponseValueError(odd_sentence(self))
-        threshold = self.scoring.threshold
-        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
-            effect = "none is" if threshold >= self.high else "all are"
-            raise OptionError(
-                f"`threshold` is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, "
-                f"so {effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
-            )
-
-    def check_key(self, items: Iterable[Any]) -> None:
-        """Raise when an item has no right answer in the key; items of the key that nobody saw do no harm."""
-        if self.scoring.key is not None:
-            items = list(items)
-            place = positions(items, self.scoring.key)
-            absent = [item for item, k in zip(items, place, strict=True) if k < 0]
-            if absent:
-                what = f"the key has no answer for {len(absent):,} of the items: {listed(absent)}."
-                raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
-
-    def check_scored(self, responses: Responses) -> None:
-        """Raise when no answer at all agrees with the right ones: they are spelled differently."""
-        if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
-            return
-        if self.scoring.correct is not None:
-            said: str = f"`correct` is {listed(self.scoring.correct)}"
-        else:
-            options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
-            said = f"the key holds {listed(options)}"
-        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
-        raise OptionError(f"{what} Check the spelling, capitals included.")
 
 
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:

@@ -83,9 +83,6 @@ class Prepared:
     parts: tuple[Any, ...]
     engine: Engine
 
-    def __len__(self) -> int:
-        return len(self.parts)
-
     def map(self, kernel: Kernel, *args: Any, each: Each = ()) -> Iterator[Any]:
         return self.engine.map(kernel, self.parts, *args, each=each)
 
@@ -102,13 +99,6 @@ class Prepared:
     def with_more(self, others: Prepared) -> Prepared:
         """These parts and then the others, which the same engine keeps."""
         return Prepared((*self.parts, *others.parts), self.engine)
-
-    def gather(self, kernel: Kernel, *args: Any) -> Any:
-        """What the kernel gives, one after the other: an array with an entry for every person, or a tuple of them."""
-        return gathered(self.map(kernel, *args))
-
-    def seeds(self, seed: int) -> list[np.random.SeedSequence]:
-        return np.random.SeedSequence(seed).spawn(len(self.parts))
 
 
 def identity(part: Any) -> Any:

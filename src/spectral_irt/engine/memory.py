@@ -27,6 +27,7 @@ from spectral_irt.files import reason_of
 from spectral_irt.text import count, in_bytes, size_text
 
 Array = NDArray[Any]
+Moved = dict[tuple[int, int, str], Array]  # arrays of a part on disk: by address, size and kind of those in memory
 
 PROGRAM = 150 * 10**6  # bytes that Python and the libraries take before there are any data
 WORK = 250  # bytes for each answer of a block that a thread's temporary arrays take
@@ -74,7 +75,7 @@ class Budget:
         self._lock = RLock()  # a finalizer may run while it is held
         self._kept: set[int] = set()  # the arrays whose memory is counted, by their id
 
-    def needed(
+    def reserve(
         self,
         *,
         persons: int,
@@ -84,16 +85,14 @@ class Budget:
         parameters: int | None = None,
         combinations: int = 0,
         fit: bool = True,
-    ) -> int:
-        """Bytes without which nothing can be done: program, tables, and the larger of work on blocks and matrices."""
+        noun: str = "items",
+    ) -> None:
+        """Set aside the bytes without which nothing can be done: program, tables, and the larger of work on blocks and
+        matrices; an error if that is more than there is. `noun`: what users call the items, which may be thresholds or
+        combinations with raters."""
         work, size = threads * WORK * min(answers, BLOCK), items if parameters is None else parameters
         matrices = 0 if not fit else SQUARE * size**2 if size <= DENSE_ITEMS else DRAWS * size
-        return PROGRAM + max(work, matrices) + 250 * persons + 500 * items + COMBINATION * combinations
-
-    def reserve(self, *, persons: int, items: int, threads: int, noun: str = "items", **more: Any) -> None:
-        """Set aside what work on so many people and items takes; an error if that is more than there is. `noun`: what
-        users call the items, which may be thresholds or combinations with raters."""
-        needed = self.needed(persons=persons, items=items, threads=threads, **more)
+        needed = PROGRAM + max(work, matrices) + 250 * persons + 500 * items + COMBINATION * combinations
         if self.explicit and needed > self.total:
             fewer = "" if threads == 1 else ", or take fewer `threads`"
             raise OptionError(
@@ -107,25 +106,23 @@ class Budget:
     def room(self) -> int:
         return max(self.total - self.reserved, 0)
 
-    def keep(self, part: Any, share: float = 1.0) -> Any:
+    def keep(self, part: Any, share: float = 1.0, moved: Moved | None = None) -> Any:
         """The same part, whose arrays are counted, or have moved to a file where this share of the room is spent.
         Objects are changed in place; read-only arrays belong to another part, and stay."""
-        return self._moved(part, {}, share)
-
-    def _moved(self, thing: Any, seen: dict[tuple[int, int, str], Array], share: float) -> Any:
-        if isinstance(thing, np.ndarray):
-            return self._array(thing, seen, share)
-        if thing is None or isinstance(thing, int | float | str):  # most things; to ask for a dataclass takes longer
-            return thing
-        if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
-            return tuple(self._moved(each, seen, share) for each in thing)
-        if isinstance(thing, dict) or sparse.issparse(thing) or (is_dataclass(thing) and not isinstance(thing, type)):
-            held = thing if isinstance(thing, dict) else vars(thing)  # frozen or not: the numbers stay the same
+        moved = {} if moved is None else moved
+        if isinstance(part, np.ndarray):
+            return self._array(part, moved, share)
+        if part is None or isinstance(part, int | float | str):  # most things; to ask for a dataclass takes longer
+            return part
+        if isinstance(part, tuple) and not hasattr(part, "_fields"):
+            return tuple(self.keep(each, share, moved) for each in part)
+        if isinstance(part, dict) or sparse.issparse(part) or (is_dataclass(part) and not isinstance(part, type)):
+            held = part if isinstance(part, dict) else vars(part)  # frozen or not: the numbers stay the same
             for name, value in list(held.items()):
-                held[name] = self._moved(value, seen, share)
-        return thing
+                held[name] = self.keep(value, share, moved)
+        return part
 
-    def _array(self, array: Array, seen: dict[tuple[int, int, str], Array], share: float) -> Array:
+    def _array(self, array: Array, moved: Moved, share: float) -> Array:
         """The array, whose memory is counted until nothing shows it any more; or a copy of it on disk."""
         if array.nbytes < SMALL or array.dtype.hasobject or not array.flags.writeable or is_mapped(array):
             return array
@@ -141,9 +138,9 @@ class Budget:
                 weakref.finalize(whole, self._gone, id(whole), whole.nbytes).atexit = False
                 return array
         key = (array.__array_interface__["data"][0], array.nbytes, array.dtype.str)
-        if key not in seen:  # two matrices of a part may share their numbers
-            seen[key] = self.spill.put(array)
-        return seen[key].reshape(array.shape)
+        if key not in moved:  # two matrices of a part may share their numbers
+            moved[key] = self.spill.put(array)
+        return moved[key].reshape(array.shape)
 
     def _gone(self, array: int, size: int) -> None:
         with self._lock:

@@ -73,7 +73,7 @@ def keep_estimable(responses: Responses) -> Kept:
     rest, mask, findings = estimable(responses)
     design = examine(responses)
     also = tuple(f for f in design.findings if f.code in ("silent_persons", "many_more_items_than_persons"))
-    return Kept(rest, mask, design.status(), findings + also, responses.thresholds)
+    return Kept(rest, mask, design.status, findings + also, responses.thresholds)
 
 
 def scalable(responses: Responses) -> Mask:
@@ -110,7 +110,7 @@ def _categories_used(block: Block, layout: Thresholds) -> Floats:
 def keep_scalable(responses: Responses, labels: NDArray[Any], group: Ints) -> Kept:
     """The items that a rating scale can place; an error where a category of a group is nobody's choice there."""
     design, mask = examine(responses), scalable(responses)
-    status, rest = design.status(), responses if mask.all() else responses.take_items(mask)
+    status, rest = design.status.copy(), responses if mask.all() else responses.take_items(mask)
     used = rest.entries.sum(_categories_used, rest.thresholds)
     for g, label in enumerate(labels):
         mine = np.flatnonzero(group[mask] == g)

@@ -348,7 +348,7 @@ class VariationalRasch(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
-        rest = responses.take_items(design.answered) if design.unanswered.any() else responses
+        rest = responses.take_items(design.answered) if not design.answered.all() else responses
         items = Items(start_thresholds(rest), 1 / (1 + rest.item_counts / 5), 0.0, 1.0, 1.0)
         x, parts, shift = safe = items.pack(), rest.prepare(VariationalPart.of), 0.0
         accelerate, good = Anderson(), items  # which proposes; what lowers the bound gives way to the plain update
@@ -379,7 +379,7 @@ class VariationalRasch(RaschEstimator):
         findings = [*(one for one in design.findings if one.code != "silent_persons"), INTERVALS]
         if passes >= self.max_iter:
             findings += convergence("the variational fit", passes, "passes", "a last step of", change, self.tol)
-        kept = Kept(rest, design.answered, design.status(), tuple(findings), responses.thresholds)
+        kept = Kept(rest, design.answered, design.status, tuple(findings), responses.thresholds)
         hyper = {"sigma": float(good.tau**-0.5), "sigma_b": float(good.tau_b**-0.5), "mu": -float(centre)}
         extra = {"elbo": np.array(trace), **hyper}
         return kept.estimate(good.mean - centre, np.sqrt(good.var), passes, change, extra=extra)

@@ -255,7 +255,7 @@ def _keep_mixed(responses: Responses) -> Kept:
         remedy = f"Use {other} for an estimate from a prior, or drop the items."
         findings.append(Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist())))
     rest = responses if mixed.all() else responses.take_items(mixed)
-    return Kept(rest, mixed, design.status(), tuple(findings), responses.thresholds)
+    return Kept(rest, mixed, design.status, tuple(findings), responses.thresholds)
 
 
 def _fit_findings(fit: MarginalFit, sd: Floats, estimated: bool, responses: Responses, tol: float) -> list[Finding]:

@@ -264,7 +264,7 @@ class ChoppinRasch(RaschEstimator):
         sentence = "The methods of the reciprocal matrix have no standard errors here."
         remedy = "`PairwiseRasch`, `ConditionalRasch` and `SpectralRasch` have them."
         findings = (*design.findings, Finding("no_standard_errors", "note", sentence, remedy))
-        kept = Kept(responses, design.answered, design.status(), findings, responses.thresholds)
+        kept = Kept(responses, design.answered, design.status, findings, responses.thresholds)
         difficulty, n_iter, residual = self._solve(matrix)
         return kept.estimate(difficulty, None, n_iter, residual, se_method="none", extra={"reciprocal": matrix})
 

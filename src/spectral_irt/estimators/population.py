@@ -244,7 +244,7 @@ def people_by_group(responses: Responses, labels: Any, weights: Floats | None = 
             f"there are {split.n_groups:,} groups ({listed(split.names)}); at most {MOST_GROUPS} can have a population "
             "each. Merge them into a few, each of some hundred people."
         )
-    members = [split.members(g) for g in range(split.n_groups)]
+    members = [split.group == g for g in range(split.n_groups)]
     parts = tuple(Members(responses.take_persons(each), None if weights is None else weights[each]) for each in members)
     _check_linked(parts, split.names)
     findings = []

@@ -167,7 +167,7 @@ def _chain_alone(design: Design, plan: Regularization, weighting: str, se: str, 
     errors, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
     if method == "one-pass":
         errors, location = one_pass(balance)
-    status = design.status()
+    status = design.status
     alone = np.zeros(len(beta), dtype=bool)
     if not balance.in_information and method != "none":
         # The sandwich takes what flows out of an item for information, which it is under ability weights only. What

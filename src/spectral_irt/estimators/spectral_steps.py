@@ -305,7 +305,7 @@ def estimate(
     made = Estimate(
         with_missing(beta, mask),
         with_missing(errors, mask),
-        design.status(),
+        design.status,
         start.passes + found.evaluations,
         found.move,
         item_se=with_missing(location, kept),
@@ -328,7 +328,7 @@ def _anchored(made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices
     item = layout.sum(fixed.astype(float)) == layout.max_score
     tied = np.zeros(layout.n_entries, dtype=bool)
     tied[fit.mask] = fit.tied
-    status = made.status
+    status = made.status.copy()
     status[status == "unlinked"] = "ok"
     status[(layout.sum((~tied).astype(float)) > 0) & (status == "ok")] = "unlinked"
     status[item] = "anchored"

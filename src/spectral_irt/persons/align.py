@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,8 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
     if responses.items.tolist() == labels.tolist():
         return responses
     place = _places(labels, responses, ignore_unknown)
-    return responses.transform(_recode, place.astype(np.int32), items=labels)
+    blocks = responses.prepare(_recode, place.astype(np.int32)).parts
+    return replace(responses, blocks=blocks, items=labels, thresholds=Thresholds.ones(len(labels)), codes=None)
 
 
 def align_categories(calibration: Calibration, responses: Responses, ignore_unknown: bool = False) -> Responses:

@@ -52,6 +52,14 @@ class Design:
         """For runs of consecutive people: how many items each is shown, and these items, person after person."""
         raise NotImplementedError
 
+    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Given]:
+        """For runs of people: how many items each is given, these items, and the categories of the answers."""
+        start = 0
+        for counts, shown in self.shown(for_design, len(ability), len(items.slopes)):
+            own = np.repeat(ability[start : start + len(counts)], counts)
+            yield counts, shown, items.at(shown).answers(for_answers.random(len(shown)), own)
+            start += len(counts)
+
 
 @dataclass(frozen=True)
 class Complete(Design):
@@ -230,11 +238,11 @@ class Responsive(Design):
         `luck`, a number between 0 and 1 for every person and item."""
         raise NotImplementedError
 
-    def administered(self, rng: Rng, items: Items, ability: Floats) -> Iterator[Given]:
+    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Given]:
         rows = max(1, CHUNK // items.cumulated.size)
         for start in range(0, len(ability), rows):
             some = ability[start : start + rows]
-            yield self.given(rng.random((len(some), len(items.slopes))), items, some)
+            yield self.given(for_answers.random((len(some), len(items.slopes))), items, some)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from spectral_irt.data.packing import limits_of, pack_block
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.simulate.designs import Design, Given, Items, Responsive, Rng, as_count, as_design, check_spread
+from spectral_irt.simulate.designs import Design, Items, as_count, as_design, check_spread
 
 # Slots of packed responses are the item and the bits of the category in four bytes.
 MOST_ITEMS = 2**30 - 1
@@ -219,9 +219,8 @@ def _drawn(
     if shifted or given is not None:
         theta = theta - shift
     a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
-    parts = _answered(plan, streams[2], streams[3], theta, Items(layout.cumulated(beta), a))
     blocks: list[Block] = []
-    for counts, item, category in parts:
+    for counts, item, category in plan.answered(streams[2], streams[3], Items(layout.cumulated(beta), a), theta):
         slots, limits = (item << layout.bits) | category.astype(np.int32), limits_of(counts)
         for start, stop in person_chunks(limits):
             own = limits[start : stop + 1]
@@ -229,18 +228,6 @@ def _drawn(
     labels = (np.arange(n_items), np.arange(n_persons))
     responses = Responses(tuple(blocks), *labels, source=f"simulated data ({plan})", thresholds=layout)
     return Simulated(responses, beta, theta, a, plan)
-
-
-def _answered(plan: Design, for_design: Rng, for_answers: Rng, theta: Floats, items: Items) -> Iterator[Given]:
-    """For runs of people: how many items each is given, these items, and the categories of the answers."""
-    if isinstance(plan, Responsive):
-        yield from plan.administered(for_answers, items, theta)
-        return
-    start = 0
-    for counts, shown in plan.shown(for_design, len(theta), len(items.slopes)):
-        own = np.repeat(theta[start : start + len(counts)], counts)
-        yield counts, shown, items.at(shown).answers(for_answers.random(len(shown)), own)
-        start += len(counts)
 
 
 def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:

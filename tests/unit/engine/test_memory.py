@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 import spectral_irt as si
-from spectral_irt.data.packing import stored
+from spectral_irt.data.packing import IN_MEMORY
 from spectral_irt.engine import LocalEngine, memory
 from spectral_irt.engine.memory import Budget, is_mapped
 from spectral_irt.errors import OptionError, OutputError
@@ -42,7 +42,7 @@ def answers(persons=300, items=12, p=0.7):
 def test_the_same_bits_when_everything_is_on_disk(nothing, threads, monkeypatch):
     free = in_blocks(answers(), 75)
     here = si.SpectralRasch().fit(free.using(LocalEngine(threads)))
-    mapped = replace(free, blocks=tuple(stored(block, nothing) for block in free.blocks))
+    mapped = replace(free, blocks=tuple(nothing.keep(block, IN_MEMORY) for block in free.blocks))
     assert all(is_mapped(block.items) and is_mapped(block.indptr) for block in mapped.blocks)
     monkeypatch.setattr(memory, "_in_force", nothing)
     there = si.SpectralRasch().fit(mapped.using(LocalEngine(threads)))
@@ -137,7 +137,8 @@ def test_the_reckoning_is_what_arrays_take(persons, items, each, tmp_path):
         tracemalloc.stop()
         si.set_memory()
     counts = {"persons": persons, "items": items, "answers": responses.n_responses}
-    reckoned = budget.needed(**counts, threads=1) - memory.PROGRAM
+    budget.reserve(**counts, threads=1)
+    reckoned = budget.reserved - memory.PROGRAM
     assert taken < 1.1 * reckoned + 10**7
     assert reckoned < 6 * taken + 4 * 10**7
 

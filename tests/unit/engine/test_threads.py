@@ -10,6 +10,7 @@ import pytest
 
 from spectral_irt import SpectralRasch
 from spectral_irt.engine import LocalEngine
+from spectral_irt.engine.base import gathered
 from spectral_irt.errors import OptionError
 from spectral_irt.simulate import rasch
 
@@ -106,7 +107,7 @@ def test_prepared_parts_have_sums_of_their_own():
     assert further.sum(lambda part: part) == -60
     assert total[0] == 60
     np.testing.assert_array_equal(total[1], [3, 60])
-    np.testing.assert_array_equal(parts.gather(lambda part: np.full(2, part)), [10, 10, 20, 20, 30, 30])
+    np.testing.assert_array_equal(gathered(parts.map(lambda part: np.full(2, part))), [10, 10, 20, 20, 30, 30])
     with pytest.raises(ValueError, match="zip"):
         list(parts.map(lambda part, own: own, each=[[1]]))
 
@@ -115,7 +116,8 @@ def test_seeds_do_not_depend_on_threads():
     drawn = []
     for threads in (1, 3):
         parts = LocalEngine(threads).hold(range(5))
-        drawn.append(list(parts.map(lambda part, seed: np.random.default_rng(seed).random(), each=[parts.seeds(4)])))
+        seeds = np.random.SeedSequence(4).spawn(5)
+        drawn.append(list(parts.map(lambda part, seed: np.random.default_rng(seed).random(), each=[seeds])))
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 5
 

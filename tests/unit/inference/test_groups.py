@@ -72,7 +72,6 @@ def test_labels(labels):
     found = by_label(si.Responses.from_wide(TABLE), labels)
     assert found.names == ("a", "b")
     assert found.group.tolist() == [1, -1, 0, -1, 1, -1, 0]
-    assert found.sizes.tolist() == [2, 2]
 
 
 @pytest.mark.parametrize(

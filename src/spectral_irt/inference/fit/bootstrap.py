@@ -118,8 +118,9 @@ def redraw(
     intercepts.
     """
     layout, beta = responses.thresholds, checked(responses, thresholds)
-    drawn = responses.entries.transform(_redraw, layout, beta, slope, persons=(ability, se), seed=seed)
-    return replace(responses, blocks=drawn.blocks)
+    seeds = seed.spawn(len(responses.blocks))
+    drawn = responses.entries.prepare(_redraw, layout, beta, slope, persons=(ability, se), each=[seeds])
+    return replace(responses, blocks=drawn.parts)
 
 
 def _redraw(

@@ -245,7 +245,7 @@ def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> G
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
         raise DesignError(f"{responses.source}: two groups of people are needed to compare, and there is {what}.")
     layout = responses.thresholds
-    groups = [responses.take_persons(split.members(k)) for k in range(split.n_groups)]
+    groups = [responses.take_persons(split.group == k) for k in range(split.n_groups)]
     kept = np.ones(responses.n_items, dtype=bool)
     if model.shape is not None and not layout.binary:
         kept = np.isfinite(layout.mean(model.shape))
@@ -261,7 +261,7 @@ def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> G
     thresholds, se = np.array([fit.thresholds for fit in fits]), np.array([fit.se for fit in fits])
     found = GroupCalibrations(
         names=split.names,
-        sizes=split.sizes,
+        sizes=np.array([group.n_persons for group in groups]),
         everyone=everyone,
         left_out=responses.items[~kept],
         thresholds=thresholds,

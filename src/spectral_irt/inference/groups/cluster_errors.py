@@ -220,7 +220,7 @@ def _marginal(
         mine = others[: population.statistics.shape[1]]
         others = others[len(mine) :]
         args = (layout, fit.difficulty, population, mine)
-        scored.append(_People(part.responses, code[people.split.members(g)], _marginal_scores, args))
+        scored.append(_People(part.responses, code[people.split.group == g], _marginal_scores, args))
     return _sandwich(layout, found.inverse(RIDGE)[: len(beta)], _scores_by_cluster(scored))
 
 

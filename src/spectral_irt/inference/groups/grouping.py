@@ -168,7 +168,7 @@ def group_columns(
     sd of the posterior means). They are from a sample of a very large group, and empty where too few people differ.
     """
     split = by_label(responses, labels)
-    rows = [(label, split.members(k)) for k, label in enumerate(split.names)]
+    rows = [(label, split.group == k) for k, label in enumerate(split.names)]
     known = np.isfinite(found.ability)
     without = split.group < 0
     if (without & known).any():

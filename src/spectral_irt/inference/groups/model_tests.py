@@ -280,7 +280,7 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     answers, beta = responses.take_items(known), calibration.thresholds[responses.thresholds.of_items(known)]
     layout, design = answers.thresholds, model_like(calibration).design(answers)
     split = divide(answers, "ability", difficulty=beta)
-    halves = [answers.take_persons(split.members(k)) for k in (0, 1)]
+    halves = [answers.take_persons(split.group == k) for k in (0, 1)]
     sizes = np.array([int(half.informative.sum()) for half in halves])
     if not sizes.all():
         raise few

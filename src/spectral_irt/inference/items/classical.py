@@ -169,7 +169,7 @@ def runs(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> It
     items with a difficulty, by these items alone."""
     location = np.where(np.isfinite(location), location, np.nan)
     for start, stop in person_chunks(block.indptr, CACHED):
-        part = block.span(start, stop)
+        part = block.take(np.arange(start, stop))
         known, rest = answers_with_difficulty(part, beta), rest_of(part, location, layout)
         yield np.arange(start, stop), part, rest, rest if known is part else rest_of(known, location, layout)
 
