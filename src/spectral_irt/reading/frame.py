@@ -64,6 +64,9 @@ class Table:
         dtype = self.dtypes[column]
         return column in self.untyped or (bool(dtype.is_numeric()) and dtype not in WHOLE)
 
+    def where(self, column: int) -> str:
+        return f"{self.name}: column {str(self.columns[column])!r}"
+
     def whole(self) -> pl.DataFrame:
         """All of it in memory, columns by position."""
         return pl.concat([frame for frame, _ in self.pieces(range(len(self.columns)))])
@@ -228,6 +231,11 @@ def _series(column: Any) -> pl.Series:
     return series_of([None if absent else v for v, absent in zip(column.to_list(), missing, strict=True)])
 
 
+def is_plain(dtype: Any) -> bool:
+    """Whether values of this type may be answers or labels: numbers, texts, times."""
+    return not (dtype.is_nested() or dtype in (pl.Object, pl.Binary))
+
+
 def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
     """The labels as Int64, or as text when `text` says so or the type demands it."""
     dtype = column.dtype
@@ -239,7 +247,7 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
         whole = column.cast(pl.Int64, strict=False)
         if (whole.cast(dtype) == column).all() and not column.is_nan().any():
             return whole.cast(pl.String)
-    if dtype.is_nested() or dtype in (pl.Object, pl.Binary):
+    if not is_plain(dtype):
         raise ReadError(f"{name} is of type {dtype}; labels are text or numbers.")
     return column.cast(pl.String)
 

@@ -4,7 +4,7 @@ are put in order, the codes follow, and the rows are dealt out to blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -159,7 +159,7 @@ class LongTables:
     """Long tables, one after the other, as one; what labels they have is known when all pieces were read."""
 
     tables: Sequence[tuple[Table, Long]]
-    about: PersonColumns | None = None
+    about: PersonColumns
     persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
@@ -173,10 +173,9 @@ class LongTables:
         """The rows in order of arrival, without those that are empty altogether; and the share of all that is read."""
         order = OrderColumn()
         for number, (table, layout) in enumerate(self.tables):
-            start, about = table.rows_above + 1, self.about.positions(table) if self.about else []
-            answers = [layout.person, layout.item, layout.response]
+            start, about = table.rows_above + 1, self.about.positions(table)
             others = [k for k in (layout.order, layout.row, *layout.facets) if k is not None]
-            columns = list(dict.fromkeys([*answers, *about, *others]))
+            columns = list(dict.fromkeys([layout.person, layout.item, layout.response, *about, *others]))
             for frame, done in table.pieces(columns):
                 rows: RowNumbers = range(start, start + frame.height)
                 start += frame.height
@@ -185,27 +184,25 @@ class LongTables:
                 if all(frame.to_series(k).null_count() for k in range(3)):
                     empty = frame.select(pl.all_horizontal(pl.nth(0, 1, 2).is_null())).to_series()
                     rows, frame = np.asarray(rows)[~empty.to_numpy()], frame.filter(~empty)
+                held = dict(zip(columns, frame.get_columns(), strict=True))
                 when = None
                 if layout.order is not None:
-                    where = f"{table.name}: column {str(table.columns[layout.order])!r}"
-                    when = order.read(frame.to_series(columns.index(layout.order)), where, rows)
-                if self.about is not None:
-                    self.about.add(frame.to_series(0), [frame.to_series(columns.index(k)) for k in about], table)
-                person = self._codes("person", table, layout, frame.to_series(0), rows)
-                item = self._codes("item", table, layout, self._item(table, layout, frame, columns, rows), rows)
-                named = table.columns[layout.response] if layout.row is None else frame.to_series(1)
+                    when = order.read(held[layout.order], table.where(layout.order), rows)
+                self.about.add(held[layout.person], [held[k] for k in about], table)
+                person = self._codes("person", table, layout, held[layout.person], rows)
+                item = self._codes("item", table, layout, self._item(table, layout, held, rows), rows)
+                named = table.columns[layout.response] if layout.row is None else held[layout.item]
                 place = partial(_place, table.name, named, rows)
-                yield Piece(person, item, frame.to_series(2), place, when=when), (number + done) / len(self.tables)
+                yield Piece(person, item, held[layout.response], place, when=when), (number + done) / len(self.tables)
 
-    def _item(self, table: Table, layout: Long, frame: pl.DataFrame, columns: list[int], rows: RowNumbers) -> pl.Series:
+    def _item(self, table: Table, layout: Long, held: Mapping[int, pl.Series], rows: RowNumbers) -> pl.Series:
         """The column of items; with facets, what was rated and by whom in one text."""
         if not layout.facets:
-            return frame.to_series(1)
+            return held[layout.item]
         found = []
         for k in (layout.item, *layout.facets):
-            where = f"{table.name}: column {str(table.columns[k])!r}"
-            labels = plain_labels(frame.to_series(columns.index(k)), text=True, name=where)
-            _check_filled(labels, where, rows, "what was rated, or by whom")
+            labels = plain_labels(held[k], text=True, name=table.where(k))
+            _check_filled(labels, table.where(k), rows, "what was rated, or by whom")
             found.append(labels.alias(str(k)))
         return pl.select(pl.concat_str(found, separator=JOINED)).to_series()
 
@@ -225,13 +222,15 @@ class LongTables:
         return Facets(names, tuple(levels), np.stack(codes, axis=1))
 
     def _codes(self, role: str, table: Table, layout: Long, column: pl.Series, rows: RowNumbers) -> NDArray[np.int32]:
-        where = f"{table.name}: column {str(table.columns[getattr(layout, role)])!r}"
+        where = table.where(getattr(layout, role))
         labels = plain_labels(column, text=self._kinds(role)[0] or column.dtype == pl.String, name=where)
-        if role == "person" and labels.null_count():
+        if role == "item":
+            _check_filled(labels, where, rows, "which item the response belongs to")
+            return self.items.codes(labels)[0]
+        if labels.null_count():
             check_names(labels, where, rows)
-        _check_filled(labels, where, rows, f"which {role} the response belongs to")
-        codes, new = (self.persons if role == "person" else self.items).codes(labels)
-        if role == "person" and new.dtype == pl.String and new.str.strip_chars().is_in(NOT_ANSWERED).any():
+        codes, new = self.persons.codes(labels)
+        if new.dtype == pl.String and new.str.strip_chars().is_in(NOT_ANSWERED).any():
             check_names(labels, where, rows)
         return codes
 
@@ -281,7 +280,6 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
         options.report(READ * done)
     if not data.persons.size:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
-    builder.check.check(options.source)
     items, item_at = data.numbering("item")
     facets, of = data.facets(items), None
     if facets is not None:

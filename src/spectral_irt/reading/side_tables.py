@@ -36,6 +36,8 @@ class PersonColumns:
 
     def add(self, labels: pl.Series, columns: Sequence[pl.Series], table: Table) -> None:
         """Some rows: labels of people, and their values in each column; codes with value labels become these."""
+        if not self.names:
+            return
         part = pl.DataFrame([self._texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
         values = pl.all().str.strip_chars()
         part = part.with_columns(pl.when(~values.is_in(NOT_ANSWERED)).then(values))

@@ -27,8 +27,8 @@ from spectral_irt.reading import LayoutOptions, ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Long, Wide, find_layout, plain, plural_words
 from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, unchanged
-from spectral_irt.reading.frame import LEAST_ROWS, WHOLE, Pieces, Table, check_names, labels_of, plain_labels
-from spectral_irt.reading.item_columns import check_named, together
+from spectral_irt.reading.frame import LEAST_ROWS, WHOLE, Pieces, Table, check_names, is_plain, labels_of, plain_labels
+from spectral_irt.reading.item_columns import check_named, findings
 from spectral_irt.reading.long_builder import LongTables, long_responses
 from spectral_irt.reading.side_tables import PersonColumns, read_key
 from spectral_irt.reading.sql import open_query
@@ -135,7 +135,7 @@ Laid = Sequence[tuple[Table, Long | Wide]]
 
 def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Responses:
     asked, options = options.layout, replace(options, scoring=scoring)
-    about = PersonColumns(asked.people, options.source) if asked.people else None
+    about = PersonColumns(asked.people, options.source)
     long = [(table, layout) for table, layout in found if isinstance(layout, Long)]
     wide = [(table, layout) for table, layout in found if isinstance(layout, Wide)]
     if long and wide:
@@ -148,7 +148,7 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
     else:
         check_named(asked.items, [name for table, _ in wide for name in table.columns], options.source)
         responses = WideBuilder(wide, options, about).responses()
-    if about is not None:
+    if about.names:
         responses = replace(responses, people=about.people(responses.persons))
     notes = [note for table, _ in found for note in table.notes]
     notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item")]
@@ -206,7 +206,7 @@ def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tup
 class WideBuilder:
     """Wide tables on their way to Responses, stacked; people and items in the order they come."""
 
-    def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns | None) -> None:
+    def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns) -> None:
         bare = [table.name for table, layout in tables if layout.label is None and table.row_labels is None]
         if bare and len(bare) < len(tables):
             raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Say `person=`.")
@@ -248,9 +248,8 @@ class WideBuilder:
             of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
         by_row = (persons, items, of_row) if self._people_down else (items, persons, None, of_row)
         packed = self._builder.responses(*by_row)
-        chosen = [layout.chosen for _, layout in self._tables if layout.chosen is not None]
         meaning, said = self._category_labels(dict(zip(self._code, items, strict=True)) if self._people_down else {})
-        notes = [*(together(chosen).findings() if chosen else ()), *said]
+        notes = [*(findings(self._tables, tuple(self._code)) if self._people_down else ()), *said]
         if self._totals:
             sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
             notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
@@ -277,7 +276,7 @@ class WideBuilder:
 
     def _read(self, table: Table, layout: Wide, number: int, index: int) -> int:
         """Add the rows of a table; those without labels are numbered from `number`, and the next number is returned."""
-        about = self._about.positions(table) if self._about else []
+        about = self._about.positions(table)
         columns = [item_label(table.columns[k]) for k in layout.columns]
         codes = np.array([self._code[name] for name in columns], dtype=np.int32)
         beside, n, start = [*([] if layout.label is None else [layout.label]), *about], len(codes), 0
@@ -285,7 +284,7 @@ class WideBuilder:
             height = len(values) // n
             rows = table.rows_above + np.arange(start + 1, start + height + 1)
             if layout.label is not None:
-                where = f"{table.name}: column {str(table.columns[layout.label])!r}"
+                where = table.where(layout.label)
                 others, values, rows = self._without_empty_rows(others, values, rows, where)
                 labels = plain_labels(others[0], text=table.dtypes[layout.label] not in WHOLE, name=where)
                 if self._people_down:
@@ -294,8 +293,7 @@ class WideBuilder:
                 labels = table.row_labels.slice(start, height)
             else:
                 labels = pl.Series(np.arange(number, number + height, dtype=np.int64))
-            if self._about is not None:
-                self._about.add(labels, others[len(others) - len(about) :], table)
+            self._about.add(labels, others[len(others) - len(about) :], table)
 
             def place(k: int, rows: NDArray[Any] = rows) -> Place:
                 return Place(table.name, columns[k % n], int(rows[k // n]))
@@ -359,9 +357,8 @@ def _joined(labels: list[pl.Series]) -> pl.Series:
 def _batches(table: Table, beside: Sequence[int], columns: Sequence[int], size: int) -> Iterator[Batch]:
     """Some rows at a time; values as an array where every column holds numbers, else all as text."""
     for k in columns:
-        if table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary):
-            name = str(table.columns[k])
-            raise ReadError(f"{table.name}: column {name!r} is of type {table.dtypes[k]}, not answers. Leave it out.")
+        if not is_plain(table.dtypes[k]):
+            raise ReadError(f"{table.where(k)} is of type {table.dtypes[k]}, not answers. Leave it out.")
     numeric = all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
     n, width = len(beside), len(table.columns)
     if table.cells is None:
