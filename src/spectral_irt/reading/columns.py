@@ -11,20 +11,10 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.data.labels import SUSPECTS, one_spelling
-from spectral_irt.data.scoring import Scoring
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.reading import LayoutOptions
+from spectral_irt.reading import ReadOptions, item_columns
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
-from spectral_irt.reading.item_columns import (
-    WHEN,
-    are_answers,
-    check_named,
-    choose_columns,
-    named,
-    parts_of,
-    says_attribute,
-    words_of,
-)
+from spectral_irt.reading.item_columns import WHEN, are_answers, named, parts_of, says_attribute, words_of
 
 Candidates = Mapping[str, list[int]]  # columns that may have each role
 
@@ -110,9 +100,7 @@ def plain(name: Any) -> str:
     return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
 
 
-def find_layout(
-    table: Table, options: LayoutOptions, scoring: Scoring | None = None, *, every_row: bool = False
-) -> Long | Wide:
+def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) -> Long | Wide:
     """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
     given = {role: table.position(role, getattr(options, role)) for role in (*ROLES, "order_by")}
     ignored = {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
@@ -130,10 +118,10 @@ def find_layout(
     if options.format == "long" or (options.format == "auto" and (named_long or _looks_long(table, options, found))):
         return _long(table, options, found, given["order_by"])
     label = given["item" if options.orient == "items" and options.format == "wide" else "person"]
-    return _wide(table, options, label, ignored, scoring or Scoring(), every_row)
+    return _wide(table, options, label, ignored, every_row)
 
 
-def _looks_long(table: Table, options: LayoutOptions, found: Candidates) -> bool:
+def _looks_long(table: Table, options: ReadOptions, found: Candidates) -> bool:
     if options.orient == "items" or len(table.columns) < 3:
         return False
     if all(found[role] for role in ROLES):
@@ -146,7 +134,7 @@ def _looks_long(table: Table, options: LayoutOptions, found: Candidates) -> bool
     return False
 
 
-def _long(table: Table, options: LayoutOptions, found: Candidates, order: int | None) -> Long:
+def _long(table: Table, options: ReadOptions, found: Candidates, order: int | None) -> Long:
     if options.orient == "items":
         raise OptionError("`orient='items'` is for wide tables; in a long table the columns say what is what.")
     if options.items:
@@ -170,7 +158,7 @@ def _unclear(table: Table, role: str, found: Sequence[int], likely: Sequence[int
     return ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
 
 
-def _objects(table: Table, options: LayoutOptions, response: int | None, people: Sequence[int]) -> Long:
+def _objects(table: Table, options: ReadOptions, response: int | None, people: Sequence[int]) -> Long:
     """Of objects of answers; people may be without a name, and are numbered then."""
     if options.items:
         what = f"`items=` names columns of a wide table, and {table.name} has objects of answers."
@@ -189,9 +177,7 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
     return " and ".join(repr(str(table.columns[k])) for k in positions)
 
 
-def _wide(
-    table: Table, options: LayoutOptions, label: int | None, ignored: set[int | None], scoring: Scoring, every_row: bool
-) -> Wide:
+def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[int | None], every_row: bool) -> Wide:
     """What each column of a wide table is: the label of the rows, an item, or left out."""
     if options.order_by is not None:
         raise OptionError(f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide.")
@@ -199,7 +185,7 @@ def _wide(
         name = str(table.columns[label])
         raise OptionError(f"column {name!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
-        label = _label_column(table, options, ignored, scoring)
+        label = _label_column(table, options, ignored)
         if options.orient == "persons":
             _check_orientation(table, label)
     columns = [k for k in range(len(table.columns) - table.n_added) if k != label and k not in ignored]
@@ -210,15 +196,15 @@ def _wide(
         raise ReadError(f"{what} Check the separator.")
     if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))
-    chosen, others, alike = choose_columns(table, columns, options.items, scoring, every_row)
+    chosen, others, alike = item_columns.choose_columns(table, columns, options, every_row)
     if not chosen:
-        check_named(options.items, [table.columns[k] for k in columns], table.name)
+        item_columns.check_named(options.items, [table.columns[k] for k in columns], table.name)
     return Wide(label, tuple(chosen), others, alike)
 
 
-def _label_column(table: Table, options: LayoutOptions, ignored: set[int | None], scoring: Scoring) -> int | None:
+def _label_column(table: Table, options: ReadOptions, ignored: set[int | None]) -> int | None:
     """The first column, if it labels the rows; columns that are not items do not count as the first."""
-    meant, items_of_key = named(options.items, table.columns), set(map(str, scoring.key or ()))
+    meant, items_of_key = named(options.items, table.columns), set(map(str, options.scoring.key or ()))
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:
             continue

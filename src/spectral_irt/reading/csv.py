@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 from spectral_irt.errors import Finding, ReadError, listed
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
-from spectral_irt.reading.text_pieces import (
-    RawPiece,
-    check_utf8,
-    end_of_last_record,
-    notes_on_encoding,
-    outside_quotes,
-    raw_pieces,
-)
+from spectral_irt.reading.text_pieces import RawPiece, end_of_last_record, notes_on_encoding, outside_quotes, raw_pieces
 from spectral_irt.tables import GUARDED, unguarded
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -58,7 +51,6 @@ class CsvText:
         """The records after the header, in pieces, checked."""
         above = self.above
         for piece in raw_pieces(self.file, end_of_last_record, size):
-            check_utf8(self.file, piece)
             cut, above = min(above, len(piece.data)), max(above - len(piece.data), 0)
             piece = piece._replace(data=piece.data[cut:], line=piece.line + piece.data.count(b"\n", 0, cut))
             yield piece._replace(data=self._checked(piece))
@@ -177,7 +169,6 @@ def _first_records(file: File) -> tuple[list[str], list[int]]:
     """The first records that are not blank, and how many bytes of the text end with each."""
     before, records, ends = 0, list[str](), list[int]()
     for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
-        check_utf8(file, piece)
         bounds = records_of(piece.data, "\n")[0].tolist() if piece.data.strip() else []
         for start, end in itertools.pairwise([0, *bounds]):
             if piece.data[start:end].strip() and len(records) < FIRST_RECORDS:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 from xml.etree import ElementTree
 
@@ -322,7 +323,4 @@ def _look(data: bytes, hidden: HiddenCells) -> None:
 
 def _column(letters: bytes) -> int:
     """The column from 0: A is 0, AA is 26."""
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - 64
-    return number - 1
+    return reduce(lambda number, letter: 26 * number + letter - 64, letters, 0) - 1

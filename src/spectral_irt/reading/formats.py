@@ -60,6 +60,7 @@ FORMATS = {
 }
 STORED = ("parquet", "arrow")  # kinds that are read where they are
 TEXT = ("csv", "json")
+LOGGED = ("json", "parquet", "eval")  # kinds that harnesses write logs in
 BINARY = ("workbook", "spss", "stata")
 ENCODED = (*TEXT, "spss", "stata")  # kinds whose text may be in one encoding or another
 COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
@@ -144,10 +145,11 @@ def read_one(path: Paths, what: str, work: Callable[[Table], Result], **how: Any
 
 def open_table(file: File) -> Table:
     """The file as a table, by the module for its kind, or by that for the harness that wrote it."""
-    from spectral_irt.eval_logs.log import read_logs, table_of_logs
+    if file.family in LOGGED:
+        from spectral_irt.eval_logs.log import read_logs, table_of_logs
 
-    if (logs := read_logs(file)) is not None:
-        return table_of_logs(file, logs)
+        if (logs := read_logs(file)) is not None:
+            return table_of_logs(file, logs)
     if (module := FORMATS[file.family].module) is None:
         raise ReadError(f"{file.name} is a packed file, and no table. Give a table of people with `group_file=`.")
     table: Table = importlib.import_module(f"{__package__}.{module}").open_table(file)
@@ -353,7 +355,7 @@ def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEng
     from spectral_irt.data.packed_file import open_responses
 
     found = open_responses(files[0].path)
-    absent = [one for one in options.layout.people if found.people is None or one not in found.people]
+    absent = [one for one in options.people if found.people is None or one not in found.people]
     if absent:
         what = f"{name} is a packed file without a column {absent[0]!r} about people."
         raise OptionError(f"{what} Name it when packing, `group=`, or give a table of people, `group_file=`.")

@@ -273,9 +273,8 @@ def settled(labels: pl.Series, *, loose: bool) -> pl.Series:
     return labels.cast(pl.Int64) if loose and all_whole(labels) else labels
 
 
-def labels_of(labels: pl.Series, *, loose: bool) -> Labels:
+def labels_of(labels: pl.Series) -> Labels:
     """Labels as `Responses` holds them."""
-    labels = settled(labels, loose=loose)
     return label_array(labels.to_numpy() if labels.dtype == pl.Int64 else labels.to_list())
 
 
@@ -291,9 +290,7 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
     array = filled(values)
     if array.dtype.kind in "US":
-        plain = array.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
-        array = np.empty(array.shape, dtype=object)
-        array[...] = plain
+        array = np.asarray(values, dtype=object)
     if array.ndim != 1:
         raise OptionError(f"persons, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
     return array

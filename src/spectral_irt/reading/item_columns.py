@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, item_label, one_spelling, positions
-from spectral_irt.data.scoring import Scoring
 from spectral_irt.errors import NAMED, Finding, OptionError, listed
 from spectral_irt.reading.frame import Table, is_plain
 
 if TYPE_CHECKING:
+    from spectral_irt.reading import ReadOptions
     from spectral_irt.reading.columns import Wide
 
 # fmt: off
@@ -155,13 +155,13 @@ def _columns(names: Sequence[Any]) -> str:
 
 
 def choose_columns(
-    table: Table, candidates: Sequence[int], items: Sequence[Any], scoring: Scoring, every_row: bool
+    table: Table, candidates: Sequence[int], options: ReadOptions, every_row: bool
 ) -> tuple[Sequence[int], Mapping[str, Held], str]:
     """Those of these columns that are items, by the first rows or by every row; others by the code of their finding,
     with what each holds; and what the items hold."""
-    names = {k: item_label(table.columns[k]) for k in candidates}
-    if items:
-        return list(compress(candidates, named(items, list(names.values())))), {}, ""
+    names, scoring = {k: item_label(table.columns[k]) for k in candidates}, options.scoring
+    if options.items:
+        return list(compress(candidates, named(options.items, list(names.values())))), {}, ""
     if scoring.key and (kept := positions(names.values(), scoring.key) >= 0).any():
         return list(compress(candidates, kept)), {"not_in_key": dict.fromkeys(compress(candidates, ~kept), "")}, ""
     out, suspects = _attributes(table, names)
@@ -171,7 +171,7 @@ def choose_columns(
     if FEWEST_ALIKE <= len(rest) <= WIDEST:
         held = _values(table, rest, (*NOT_ANSWERED, *scoring.missing), every_row)
         odd, doubtful, alike = unlike_the_others(held, suspects)
-        odd |= _other_labels({k: table.value_labels.get(k, {}) for k in rest})
+        odd |= _other_labels(table, rest) if table.value_labels else {}
     chosen = [k for k in rest if k not in odd]
     others = {
         "attribute_columns": dict.fromkeys(out, ""),
@@ -265,14 +265,14 @@ def _range(values: Sequence[float]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _other_labels(labels: Mapping[int, dict[str, str]]) -> Held:
+def _other_labels(table: Table, columns: Sequence[int]) -> Held:
     """Columns with value labels of their own where most share one set (SPSS, Stata)."""
-    sets = {k: frozenset(text.strip().lower() for text in own.values()) for k, own in labels.items() if own}
+    labels = {k: list(table.value_labels[k].values()) for k in columns if k in table.value_labels}
+    sets = {k: frozenset(text.strip().lower() for text in own) for k, own in labels.items()}
     usual, n = Counter(sets.values()).most_common(1)[0] if sets else (frozenset(), 0)
-    if n < max(FEWEST_ALIKE, MOST * len(labels)):
+    if n < max(FEWEST_ALIKE, MOST * len(columns)):
         return {}
-    other = [k for k, own in sets.items() if not own & usual]
-    return {k: f"values labeled {listed(list(labels[k].values())[:3])}" for k in other}
+    return {k: f"values labeled {listed(labels[k][:3])}" for k, own in sets.items() if not own & usual}
 
 
 def _sums(table: Table, columns: Sequence[int]) -> list[int]:

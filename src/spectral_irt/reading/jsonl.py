@@ -17,10 +17,9 @@ from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
-from spectral_irt.reading.text_pieces import check_utf8, end_of_last_line, notes_on_encoding, raw_pieces
+from spectral_irt.reading.text_pieces import end_of_last_line, notes_on_encoding, raw_pieces
 
 HEAD_BYTES = 1 << 16
-PIECE_BYTES = 1 << 21  # objects take many times the memory of their text
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes as a pair
 NUMBER, ITEM = 0, 1  # columns that are no fields, whose names are texts
 _KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "null", dict: "an object"}
@@ -41,8 +40,7 @@ def numbered_objects(
     file: File, size: int | None = None, hook: Callable[..., Any] | None = _unlike
 ) -> Iterator[tuple[Numbered, float]]:
     """The objects in pieces, each with the number of its line, and the share of the file read by now."""
-    for piece in raw_pieces(file, end_of_last_line, size or PIECE_BYTES):
-        check_utf8(file, piece)
+    for piece in raw_pieces(file, end_of_last_line, size):
         texts = piece.data.decode().split("\n") if piece.data.strip() else []  # there may be very many blank lines
         lines = [(k, text) for k, text in enumerate(texts, start=piece.line) if text.strip()]
         yield [(k, _parsed(f"{file.name}: line {k:,}", text, hook)) for k, text in lines], piece.done

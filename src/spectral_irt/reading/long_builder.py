@@ -21,7 +21,7 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
-from spectral_irt.reading.columns import Long
+from spectral_irt.reading.columns import Long, plural_words
 from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.side_tables import PersonColumns
 
@@ -120,8 +120,7 @@ def _keys_of(labels: pl.Series) -> LabelKeys:
 class OrderColumn:
     """Reads a column, piece by piece, as numbers that order its rows; all pieces hold the same kind of thing."""
 
-    def __init__(self) -> None:
-        self._kind: str | None = None
+    _kind: str | None = None
 
     def read(self, column: pl.Series, where: str, rows: RowNumbers) -> NDArray[Any]:
         found, kind = self._numbers(column)
@@ -215,8 +214,9 @@ class LongTables:
         levels, codes = [], []
         for column in parts:
             known, code = np.unique(column.to_numpy(), return_inverse=True)
-            order = settled(pl.Series(known), loose=True).arg_sort().to_numpy()
-            levels.append(labels_of(pl.Series(known).gather(order), loose=True))
+            level = settled(pl.Series(known), loose=True)
+            order = level.arg_sort().to_numpy()
+            levels.append(labels_of(level.gather(order)))
             codes.append(np.argsort(order)[code.ravel()])
         names = ("item", *(str(table.columns[k]) for k in layout.facets))
         return Facets(names, tuple(levels), np.stack(codes, axis=1))
@@ -234,18 +234,17 @@ class LongTables:
             check_names(labels, where, rows)
         return codes
 
-    def item_labels(self) -> list[Any]:
-        """Those of the items that came up, by code."""
-        found: list[Any] = labels_of(self.items.labels(), loose=self._kinds("item")[1]).tolist()
-        return found
+    def labels(self, role: str) -> pl.Series:
+        """Those that came up, by code."""
+        return settled((self.persons if role == "person" else self.items).labels(), loose=self._kinds(role)[1])
 
     def numbering(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
         """The labels in order, numbers by size and text by its characters; and the position of each by its code."""
-        labels, loose = (self.persons if role == "person" else self.items).labels(), self._kinds(role)[1]
-        order = settled(labels, loose=loose).arg_sort().to_numpy()
+        labels = self.labels(role)
+        order = labels.arg_sort().to_numpy()
         position = np.empty(len(order), dtype=np.int32)
         position[order] = np.arange(len(order), dtype=np.int32)
-        return labels_of(labels.gather(order), loose=loose), position
+        return labels_of(labels.gather(order)), position
 
 
 def _check_filled(labels: pl.Series, where: str, rows: RowNumbers, what: str) -> None:
@@ -274,7 +273,8 @@ READ = 0.8  # the share of the work that is reading; the rest is packing
 def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     """Responses from long tables; people and items in sorted order."""
     refuse_blanks(options.scoring, "here there is a row for each answer")
-    builder = ResponsesBuilder(options.scoring, options.source, data.item_labels, duplicates=options.duplicates)
+    labels = lambda: data.labels("item").to_list()  # noqa: E731
+    builder = ResponsesBuilder(options.scoring, options.source, labels, duplicates=options.duplicates)
     for piece, done in one_ahead(data.pieces()):
         builder.add(piece)
         options.report(READ * done)
@@ -287,4 +287,6 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     persons, person_at = data.numbering("person")
     report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
     responses = builder.responses(persons, items, person_at, item_at, of, report)
-    return replace(responses, frame_kind=options.frame_kind, facets=facets)
+    table, layout = data.tables[0]
+    words = plural_words(table.columns[layout.person], table.columns[layout.item])
+    return replace(responses, facets=facets, words=words)

@@ -25,7 +25,7 @@ from spectral_irt.data.packing import repeated
 from spectral_irt.data.same_items import sampled_sets
 from spectral_irt.engine.base import Each, Engine, Kernel
 from spectral_irt.errors import AnswersStayError, DatabaseError, OptionError, ReadError, ResponseValueError, listed
-from spectral_irt.reading import LayoutOptions
+from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, find_layout, plural_words
 from spectral_irt.reading.frame import table_of_frame
 from spectral_irt.sql import queries
@@ -225,7 +225,7 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     named, types = _first_that_exists(connection, table)
     source = f"table {table!r} of {connection.where}"
     empty = pl.DataFrame(schema=dict.fromkeys(types, pl.String))
-    layout = find_layout(table_of_frame(empty, list(types), name=source), LayoutOptions(format="long", **asked))
+    layout = find_layout(table_of_frame(empty, list(types), name=source), ReadOptions(format="long", **asked))
     assert isinstance(layout, Long)
     names = {role: list(types)[getattr(layout, role)] for role in ("person", "item", "response")}
     put = {"table": named} | {role: queries.column_called(name) for role, name in names.items()}
