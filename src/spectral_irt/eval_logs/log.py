@@ -23,7 +23,7 @@ from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueEr
 from spectral_irt.reading.formats import LOGGED, File
 from spectral_irt.reading.frame import Table, table_of_frame
 from spectral_irt.reading.jsonl import numbered_objects
-from spectral_irt.reading.text_pieces import unpacked
+from spectral_irt.reading.text_pieces import HEAD_BYTES, unpacked
 
 VARIANT = ","  # between a metric and the filter it was computed under, as lm-evaluation-harness has it
 REPEAT = "#"  # between a sample and the number of its second and later runs
@@ -182,7 +182,6 @@ def no_samples(path: Path, why: str) -> ReadError:
 
 
 HARNESSES = ("lm_eval", "every_eval_ever", "inspect_ai", "helm", "lighteval")  # modules of this package
-HEAD = 1 << 16
 
 
 def written_by(file: File) -> ModuleType | None:
@@ -190,10 +189,10 @@ def written_by(file: File) -> ModuleType | None:
     if file.family not in LOGGED or file.uri is not None:
         return None
     if file.compression is not None:
-        head = next(unpacked(file, HEAD))[0][:HEAD]
+        head = next(unpacked(file, HEAD_BYTES))[0][:HEAD_BYTES]
     else:
         with open(file.path, "rb") as opened:
-            head = opened.read(HEAD)
+            head = opened.read(HEAD_BYTES)
     modules = (importlib.import_module(f"{__package__}.{name}") for name in HARNESSES)
     return next((module for module in modules if module.is_ours(file.path, head)), None)
 

@@ -16,13 +16,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.errors import Finding, ReadError, listed
+from spectral_irt.reading import text_pieces
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
-from spectral_irt.reading.text_pieces import RawPiece, end_of_last_record, notes_on_encoding, outside_quotes, raw_pieces
+from spectral_irt.reading.text_pieces import HEAD_BYTES, RawPiece, end_of_last_record, outside_quotes, raw_pieces
 from spectral_irt.tables import GUARDED, unguarded
 
 SEPARATORS = (",", ";", "\t", "|")
-HEAD_BYTES = 1 << 16
 MOST_COLUMNS = 1_000_000
 WIDE_ENOUGH = 3  # values of a record, below which a single value above is no title
 FIRST_RECORDS = 8  # looked at for titles and the separator
@@ -152,13 +152,12 @@ def open_table(file: File) -> Table:
     text, n = CsvText(file, separator, columns, ends[titles]), len(columns)
     start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
     start = start.head(HEAD_ROWS * n)
-    notes = notes_on_encoding(file)
+    notes = text_pieces.notes_on_encoding(file)
     if titles:
         shown = listed([record.strip(separator + ' \r\n"') for record in records[:titles]])
         notes += (Finding("title_rows", "note", f"{file.name}: {shown} above the header was treated as a title."),)
     head = lambda column: start.gather_every(n, column)  # noqa: E731
-    more: dict[str, Any] = {"untyped": range(n), "cells": text.cells, "notes": notes}
-    return Table(file.name, columns, [pl.String] * n, head, text.pieces, **more)
+    return Table(file.name, columns, [pl.String] * n, head, text.pieces, range(n), text.cells, notes=notes)
 
 
 def _n_values(record: str, separator: str) -> int:

@@ -17,9 +17,8 @@ from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
-from spectral_irt.reading.text_pieces import end_of_last_line, notes_on_encoding, raw_pieces
+from spectral_irt.reading.text_pieces import HEAD_BYTES, end_of_last_line, notes_on_encoding, raw_pieces
 
-HEAD_BYTES = 1 << 16
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes as a pair
 NUMBER, ITEM = 0, 1  # columns that are no fields, whose names are texts
 _KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "null", dict: "an object"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,19 +39,17 @@ class PersonColumns:
         """Some rows: labels of people, and their values in each column; codes with value labels become these."""
         if not self.names:
             return
-        part = pl.DataFrame([self._texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
+        texts = partial(plain_labels, text=True, name=self.source)
+        part = pl.DataFrame([texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
         values = pl.all().str.strip_chars()
         part = part.with_columns(pl.when(~values.is_in(NOT_ANSWERED)).then(values))
         labeled = [(k, table.value_labels.get(place)) for k, place in enumerate(self.positions(table))]
         part = part.with_columns([pl.col(f"c{k}").replace(known) for k, known in labeled if known])
-        part = part.with_columns(self._texts(labels).alias(LABEL)).filter(pl.col(LABEL).is_not_null())
+        part = part.with_columns(texts(labels).alias(LABEL)).filter(pl.col(LABEL).is_not_null())
         self._parts.append(part.unique(maintain_order=True))
         self._waiting += self._parts[-1].height
         if self._waiting > 2 * self._settled + KEPT:
             self._together()
-
-    def _texts(self, values: pl.Series) -> pl.Series:
-        return plain_labels(values, text=True, name=self.source).cast(pl.String)
 
     def _together(self) -> pl.DataFrame:
         self._parts = [pl.concat(self._parts).unique(maintain_order=True)]

@@ -20,6 +20,7 @@ from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
 
+HEAD_BYTES = 1 << 16  # looked at to tell what a file is
 PIECE_BYTES = 1 << 21  # larger pieces leave the caches, and cost memory
 LONGEST_RECORD = 1 << 26  # bytes; a longer one has lost its line breaks, or a quotation mark was never closed
 MAX_UNPACKED = 4 * 10**9  # bytes; the largest sheet that a spreadsheet program opens at all is of this order

@@ -104,7 +104,7 @@ def as_pivot(frame):
 @pytest.fixture
 def small_pieces(monkeypatch):
     monkeypatch.setattr(tabular, "PIECE_ROWS", 7)
-    monkeypatch.setattr(wide_tables, "LEAST_ROWS", 1)
+    monkeypatch.setattr(tabular, "LEAST_ROWS", 1)
     monkeypatch.setattr(tabular, "PIECE_CELLS", 50)
     monkeypatch.setattr(raw, "PIECE_BYTES", 64)
     monkeypatch.setattr(csv_text, "HEAD_BYTES", 16)
