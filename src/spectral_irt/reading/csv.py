@@ -21,6 +21,7 @@ from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
 from spectral_irt.reading.text_pieces import HEAD_BYTES, RawPiece, end_of_last_record, outside_quotes, raw_pieces
 from spectral_irt.tables import GUARDED, unguarded
+from spectral_irt.text import count
 
 SEPARATORS = (",", ";", "\t", "|")
 MOST_COLUMNS = 1_000_000
@@ -73,7 +74,7 @@ class CsvText:
         for k in np.flatnonzero(ragged & ~blank)[:1]:
             line = piece.line + data.count(b"\n", 0, int(starts[k]))
             quotes = " Check the quotation marks on it." if b'"' in data[starts[k] : ends[k]] else ""
-            found = "1 value" if n_values[k] == 1 else f"{n_values[k]:,} values"
+            found = count(n_values[k], "value")
             raise ReadError(
                 f"{self.file.name}: line {line:,} has {found}; the header has {len(self.columns):,} columns. Give "
                 f"every line the same number of values, empty where there is no answer.{quotes}"

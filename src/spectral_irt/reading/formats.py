@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from spectral_irt.data.scoring import several
 from spectral_irt.engine.memory import cannot_spill, spill_folder
 from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean, printable
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
@@ -109,11 +110,9 @@ def find_files(
 ) -> list[File]:
     """The files that a path, several paths or a glob mean, all of one family; `sheet` and `encoding` as in `File`."""
     encoding = checked_encoding(encoding)
-    several = isinstance(path, Iterable) and not isinstance(path, str | bytes | os.PathLike)
-    paths: list[Any] = list(path) if several else [path]  # type: ignore[arg-type]
-    if not paths:
+    files = [file for one in several(path) for file in expand(one)]
+    if not files:
         raise ReadError("there is no file to read: the list of paths is empty.")
-    files = [file for one in paths for file in expand(one)]
     families = {file.family: file.name for file in reversed(files)}
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())

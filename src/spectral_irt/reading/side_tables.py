@@ -87,8 +87,7 @@ def read_people(path: str, columns: Sequence[str] = (), *, person: str | None = 
             raise OptionError(f"say which column of {table.name} is meant; it has {listed(table.columns)}.")
         about = PersonColumns(names, table.name)
         if label in about.positions(table):
-            name = str(table.columns[label])
-            raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
+            raise OptionError(f"{table.where(label)} names the people; a group is another one.")
         return _rows_about(table, label, about)
 
     return read_one(path, "a table of people", read, sheet_option="group_sheet", **how)

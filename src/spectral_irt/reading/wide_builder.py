@@ -344,9 +344,7 @@ class WideBuilder:
 
 
 def _joined(labels: list[pl.Series]) -> pl.Series:
-    if len({part.dtype for part in labels}) > 1:
-        labels = [part.cast(pl.String) for part in labels]
-    return pl.concat(labels)
+    return pl.concat([part.to_frame("label") for part in labels], how="vertical_relaxed").to_series()
 
 
 def _batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
