@@ -102,22 +102,23 @@ def plain(name: Any) -> str:
 
 def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) -> Long | Wide:
     """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
-    given = {role: table.position(role, getattr(options, role)) for role in (*ROLES, "order_by")}
+    asked = {role: getattr(options, role) for role in (*ROLES, "order_by")}
+    given = {role: table.position(role, name) for role, name in asked.items() if name is not None}
     ignored = {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
     used = {*given.values(), *ignored}
     free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in used]
     # Columns that may have each role: the one that was named, else those with a usual name.
     found = {role: [k for k, name in free if name in known] for role, known in ROLES.items()}
     found["person"] = found["person"] or [k for k, name in free if name in ID_NAMES]
-    found |= {role: [k] for role, k in given.items() if k is not None}
+    found |= {role: [k] for role, k in given.items()}
     if table.nested:
-        return _objects(table, options, given["response"], found["person"])
+        return _objects(table, options, given.get("response"), found["person"])
     named_long = options.item is not None or options.response is not None
     if options.format == "wide" and options.orient != "items" and named_long:
         raise OptionError("`item` and `response` name columns of a long table; leave them out, or say `format='long'`.")
     if options.format == "long" or (options.format == "auto" and (named_long or _looks_long(table, options, found))):
-        return _long(table, options, found, given["order_by"])
-    label = given["item" if options.orient == "items" and options.format == "wide" else "person"]
+        return _long(table, options, found, given.get("order_by"))
+    label = given.get("item" if options.orient == "items" and options.format == "wide" else "person")
     return _wide(table, options, label, ignored, every_row)
 
 
@@ -177,11 +178,11 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
     return " and ".join(repr(str(table.columns[k])) for k in positions)
 
 
-def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[int | None], every_row: bool) -> Wide:
+def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[int], every_row: bool) -> Wide:
     """What each column of a wide table is: the label of the rows, an item, or left out."""
     if options.order_by is not None:
         raise OptionError(f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide.")
-    if label in ignored and label is not None:
+    if label is not None and label in ignored:
         name = str(table.columns[label])
         raise OptionError(f"column {name!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
@@ -202,7 +203,7 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
     return Wide(label, tuple(chosen), others, alike)
 
 
-def _label_column(table: Table, options: ReadOptions, ignored: set[int | None]) -> int | None:
+def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int | None:
     """The first column, if it labels the rows; columns that are not items do not count as the first."""
     meant, items_of_key = named(options.items, table.columns), set(map(str, options.scoring.key or ()))
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):

@@ -71,10 +71,8 @@ class Table:
         """All of it in memory, columns by position."""
         return pl.concat([frame for frame, _ in self.pieces(range(len(self.columns)))])
 
-    def position(self, role: str, name: Any) -> int | None:
+    def position(self, role: str, name: Any) -> int:
         """The position of a column that was named; an error with the nearest names when there is none."""
-        if name is None:
-            return None
         if name in self.columns:
             return self.columns.index(name)
         names = [str(column) for column in self.columns]
@@ -213,7 +211,8 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
         labels = series_of(plain)
         check_names(labels, "the index of the dataframe", range(len(plain)))
         labels = labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)
-    return table_of_frame(by_position(pl.DataFrame(series)), columns, labels), kind
+    named = [str(name) if is_missing(name) else name for name in columns]  # pandas may have None or NaN for a name
+    return table_of_frame(by_position(pl.DataFrame(series)), named, labels), kind
 
 
 def _series(column: Any) -> pl.Series:

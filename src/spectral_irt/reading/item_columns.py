@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, item_label, one_spelling, positions
+from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling, positions
 from spectral_irt.errors import NAMED, Finding, OptionError, listed
 from spectral_irt.reading.frame import Table, is_plain
 
@@ -130,8 +130,7 @@ def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> It
         who = f"labeled by column {str(table.columns[layout.label])!r}"
     yield Finding("items_taken", "note", f"Items: {_columns(items)}. People are {who}.", "", items)
     for code, sentence in SENTENCES.items():
-        every = [(table.columns[k], what) for table, one in tables for k, what in one.others.get(code, {}).items()]
-        held = {item_label(name): what for name, what in every}
+        held = {table.columns[k]: what for table, one in tables for k, what in one.others.get(code, {}).items()}
         if not held:
             continue
         names, severity = tuple(held), "warning"
@@ -159,7 +158,7 @@ def choose_columns(
 ) -> tuple[Sequence[int], Mapping[str, Held], str]:
     """Those of these columns that are items, by the first rows or by every row; others by the code of their finding,
     with what each holds; and what the items hold."""
-    names, scoring = {k: item_label(table.columns[k]) for k in candidates}, options.scoring
+    names, scoring = {k: table.columns[k] for k in candidates}, options.scoring
     if options.items:
         return list(compress(candidates, named(options.items, list(names.values())))), {}, ""
     if scoring.key and (kept := positions(names.values(), scoring.key) >= 0).any():

@@ -73,16 +73,16 @@ def _kind(value: Any) -> str:
 
 def _apart(file: File, field: str, objects: Numbered, number: int, start: Numbered) -> Iterator[tuple[int, Any]]:
     """A row for each answer, with the other fields of its person; people are numbered from `number`."""
-    found: list[Any] = [one.get(field) for _, one in objects]
-    for (line, _), answers in zip(objects, found, strict=True):
+    known = [one.get(field) for _, one in (*objects, *start)]
+    some = next((item for answers in known if isinstance(answers, dict) for item in answers), None)
+    nothing = {} if some is None else {some: None}  # for people who answered nothing, so that they are counted
+    for k, (line, one) in enumerate(objects, start=number):
+        answers = one.get(field)
         if not isinstance(answers, dict):
             raise ReadError(
                 f"{file.name}: line {line:,} has no object of answers in the field {field!r}, as in "
                 f'{{"{field}": {{"q1": 1, "q2": 0}}}}.'
             )
-    some = next((item for _, one in (*objects, *start) for item in one.get(field) or ()), None)
-    nothing = {} if some is None else {some: None}  # for people who answered nothing, so that they are counted
-    for k, ((line, one), answers) in enumerate(zip(objects, found, strict=True), start=number):
         for item, value in (answers or nothing).items():
             yield line, {**one, field: value, NUMBER: k, ITEM: item}
 

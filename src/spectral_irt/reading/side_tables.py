@@ -33,7 +33,7 @@ class PersonColumns:
 
     def positions(self, table: Table) -> list[int]:
         """Where the columns are in a table."""
-        return [table.position("people", name) for name in self.names]  # type: ignore[misc]
+        return [table.position("people", name) for name in self.names]
 
     def add(self, labels: pl.Series, columns: Sequence[pl.Series], table: Table) -> None:
         """Some rows: labels of people, and their values in each column; codes with value labels become these."""

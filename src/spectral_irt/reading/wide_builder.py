@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.labels import Labels, item_label, label_array, nobody, positions
+from spectral_irt.data.labels import Labels, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place, Scoring
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError, listed
@@ -169,7 +169,7 @@ def _alike(labels: Labels, kind: str) -> list[Finding]:
 
 def _with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> tuple[Table, Long]:
     """The layout with the facets; a wide table is made long: the columns that are no items, item, answer and row."""
-    facets: tuple[Any, ...] = tuple(table.position("facet", name) for name in names)
+    facets = tuple(table.position("facet", name) for name in names)
     if isinstance(layout, Long):
         return table, replace(layout, facets=facets)
     if layout.label is None:
@@ -212,7 +212,7 @@ class WideBuilder:
         self._at_once = self._people_down and options.duplicates == "error"
         if not self._at_once:
             refuse_blanks(options.scoring, "here people may have several rows, or a row is an item")
-        columns = [item_label(table.columns[k]) for table, layout in tables for k in layout.columns]
+        columns = [table.columns[k] for table, layout in tables for k in layout.columns]
         self._code = {name: code for code, name in enumerate(dict.fromkeys(columns))}
         self._labels: list[pl.Series] = []
         labels = lambda: list(self._code) if self._people_down else _joined(self._labels).to_list()  # noqa: E731
@@ -255,7 +255,7 @@ class WideBuilder:
     def _category_labels(self, items: Mapping[Any, Any]) -> tuple[dict[Any, dict[float, str]], list[Finding]]:
         """What the codes of each item mean, by its label; and a note where the file labels those of most alike."""
         tables = [(table, k) for table, layout in self._tables for k in layout.columns]
-        every = [(item_label(table.columns[k]), table.value_labels.get(k, {})) for table, k in tables]
+        every = [(table.columns[k], table.value_labels.get(k, {})) for table, k in tables]
         labels, n = Counter(tuple(one.items()) for _, one in every).most_common(1)[0]
         shown = ", ".join(f"{code} {text}" for code, text in labels)
         sentence = f"The file labels the categories: {shown}."
@@ -272,7 +272,7 @@ class WideBuilder:
     def _read(self, table: Table, layout: Wide, index: int) -> None:
         """Add the rows of a table; those without labels are numbered on."""
         about = self._about.positions(table)
-        columns = [item_label(table.columns[k]) for k in layout.columns]
+        columns = [table.columns[k] for k in layout.columns]
         codes = np.array([self._code[name] for name in columns], dtype=np.int32)
         beside, n, start = [*([] if layout.label is None else [layout.label]), *about], len(codes), 0
         for others, values, done in _batches(table, beside, layout.columns):
