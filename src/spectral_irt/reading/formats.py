@@ -297,9 +297,10 @@ def recognize(path: Path) -> File:
         return File(path, "eval", None)
     if compression and suffix in (ending for family in BINARY for ending in FORMATS[family].endings):
         raise ReadError(f"{path.name} is packed, and files of this kind are read as they are. {_UNPACK}")
-    if suffix in FORMATS["workbook"].endings or (suffix not in REMEDIES and _holds_workbook(path, start)):
+    zipped = start[:4] == ZIP
+    if suffix in FORMATS["workbook"].endings or (zipped and suffix not in REMEDIES and _holds_workbook(path)):
         return File(path, "workbook", None)
-    if suffix in REMEDIES or start[:4] == ZIP:
+    if suffix in REMEDIES or zipped:
         remedy = REMEDIES.get(suffix, _UNPACK)
         raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
     actual = {b"\x1f\x8b": "gz", b"\x28\xb5": "zst"}.get(start[:2])
@@ -315,12 +316,10 @@ def recognize(path: Path) -> File:
     return File(path, family, actual)
 
 
-def _holds_workbook(path: Path, start: bytes) -> bool:
-    """Whether a file that is not called one is an .xlsx workbook."""
-    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError):
-        if start[:4] == ZIP:
-            with zipfile.ZipFile(path) as archive:
-                return "xl/workbook.xml" in archive.namelist()
+def _holds_workbook(path: Path) -> bool:
+    """Whether an archive that is not called one is an .xlsx workbook."""
+    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(path) as archive:
+        return "xl/workbook.xml" in archive.namelist()
     return False
 
 
