@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,17 +55,17 @@ def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
-    from spectral_irt.reading import LayoutOptions, scoring_of
+    from spectral_irt.reading import ReadOptions, scoring_of
     from spectral_irt.reading.columns import Long, find_layout
     from spectral_irt.reading.formats import open_table
 
     table = open_table(file)
-    how = LayoutOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
+    how = ReadOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
     roles, error, layout = [UNUSED] * len(table.columns), "", None
     try:
         key, _, sheet = (asked.get("key") or "").rpartition("#")  # of the workbook itself
         scoring = scoring_of(key=key, key_sheet=sheet) if key else scoring_of(key=sheet or None)
-        layout = find_layout(table, how, scoring, every_row=True)
+        layout = find_layout(table, replace(how, scoring=scoring), every_row=True)
         roles = _roles(table, layout)
     except SpectralIrtError as problem:
         error = for_shell(str(problem))

@@ -157,11 +157,6 @@ def readable(labels: NDArray[Any]) -> list[str]:
     return [str(label).encode("utf-8", "replace").decode("utf-8") for label in labels.tolist()]
 
 
-def item_label(name: Any) -> Any:
-    """A column's name as the label of an item; a missing name (None, NaN) becomes the text for it."""
-    return str(name) if is_missing(name) else name
-
-
 def names_nothing(label: Any) -> bool:
     return is_missing(label) or (isinstance(label, str) and label.strip() in NOT_ANSWERED)
 

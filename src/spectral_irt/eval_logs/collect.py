@@ -28,8 +28,7 @@ PATTERNS += ("details_*.parquet", "????-??-??T*_*.json")  # how logs are named, 
 Codes = NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Collected:
+class Collected(NamedTuple):
     """Models (people) and prompts (items) of many logs."""
 
     responses: Responses  # repeats of a prompt are items of their own

@@ -1,4 +1,4 @@
-"""Every Eval Ever: `<id>_samples.jsonl`, a line for each sample, by its instance-level schema; read and written.
+"""Every Eval Ever: `<id>_samples.jsonl`, a line for each sample, by its instance-level schema.
 
 `evaluation.is_correct` says whether an answer is right; `evaluation.score` can be asked for. A sample that counts in
 several results has a line for each, told apart by `evaluation_result_id`."""
@@ -15,7 +15,6 @@ from spectral_irt.eval_logs.log import VARIANT, Log, Sample, log_of, mapping, nu
 from spectral_irt.reading.formats import File
 
 NAME = "Every Eval Ever"
-SCHEMA = "0.3.0"  # what is written
 KNOWN = ("0.1.", "0.2.", "0.3.")
 USUAL = "is_correct"
 

@@ -20,10 +20,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, listed, printable, retold
-from spectral_irt.reading.formats import File
+from spectral_irt.reading.formats import LOGGED, File
 from spectral_irt.reading.frame import Table, table_of_frame
 from spectral_irt.reading.jsonl import numbered_objects
-from spectral_irt.reading.text_pieces import end_of_last_line, raw_pieces
+from spectral_irt.reading.text_pieces import HEAD_BYTES, unpacked
 
 VARIANT = ","  # between a metric and the filter it was computed under, as lm-evaluation-harness has it
 REPEAT = "#"  # between a sample and the number of its second and later runs
@@ -182,18 +182,17 @@ def no_samples(path: Path, why: str) -> ReadError:
 
 
 HARNESSES = ("lm_eval", "every_eval_ever", "inspect_ai", "helm", "lighteval")  # modules of this package
-HEAD = 1 << 16
 
 
 def written_by(file: File) -> ModuleType | None:
     """The reader of the harness that wrote the file, or None."""
-    if file.family not in ("json", "parquet", "eval") or file.uri is not None:
+    if file.family not in LOGGED or file.uri is not None:
         return None
     if file.compression is not None:
-        head = next((piece.data[:HEAD] for piece in raw_pieces(file, end_of_last_line, HEAD)), b"")
+        head = next(unpacked(file, HEAD_BYTES))[0][:HEAD_BYTES]
     else:
         with open(file.path, "rb") as opened:
-            head = opened.read(HEAD)
+            head = opened.read(HEAD_BYTES)
     modules = (importlib.import_module(f"{__package__}.{name}") for name in HARNESSES)
     return next((module for module in modules if module.is_ours(file.path, head)), None)
 

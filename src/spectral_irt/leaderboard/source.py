@@ -96,8 +96,7 @@ def read_source(
     if files is not None:
         if reading:
             raise OptionError(f"`{next(iter(reading))}=` is for tables, and these files are logs of a harness.")
-        found = collect(files, metric=metric, attributes=rest, **how)
-        source = Source(found.responses, found.prompt, dict(found.attributes), found.metrics)
+        source = Source(*collect(files, metric=metric, attributes=rest, **how))
     else:
         if metric:
             raise OptionError("`metric=` is for logs of a harness; of a table, say `response=`.")

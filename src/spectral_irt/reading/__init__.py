@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from spectral_irt.data.builder import from_array, is_frame, names_files
@@ -24,9 +24,10 @@ __all__ = ["read"]
 
 
 @dataclass(frozen=True)
-class LayoutOptions:
-    """The options about the layout of a table, as those of `read`."""
+class ReadOptions:
+    """The options of `read`, checked: how to score, what the columns are, and what to do on the way."""
 
+    scoring: Scoring = field(default_factory=Scoring)
     format: str = "auto"
     person: Any = None
     item: Any = None
@@ -37,6 +38,10 @@ class LayoutOptions:
     order_by: Any = None
     people: tuple[str, ...] = ()
     facets: tuple[str, ...] = ()
+    duplicates: Duplicates = "error"
+    source: str = "the data"
+    frame_kind: str | None = None
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         check_option("format", self.format, ("auto", "wide", "long"))
@@ -46,22 +51,10 @@ class LayoutOptions:
                 what = f"`{name}=` names columns, and with `orient='items'` a column is a person;"
                 raise OptionError(f"{what} leave out one of them.")
 
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """All options, checked: how to score, what the columns are, and what to do on the way."""
-
-    scoring: Scoring
-    layout: LayoutOptions
-    duplicates: Duplicates = "error"
-    source: str = "the data"
-    frame_kind: str | None = None
-    progress: Progress | None = None
-
     def said(self, *but: str) -> str:
         """The options that are not as they are by default, but for these."""
-        values = {**vars(self.scoring), **vars(self.layout), "duplicates": self.duplicates}
-        default = {**vars(Scoring()), **vars(LayoutOptions()), "duplicates": "error"}
+        values, default = ({**vars(one.scoring), **vars(one)} for one in (self, ReadOptions()))
+        but += ("scoring", "source", "frame_kind", "progress")
         return ", ".join(f"`{name}=`" for name in values if values[name] != default[name] and name not in but)
 
     def report(self, share: float) -> None:
@@ -230,11 +223,11 @@ def read(
     said |= {"ordered": ordered, "recode": recode, "reverse": reverse, "span": span, "unused": unused, "groups": groups}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **said)
     about = (several(people), several(facets))
-    layout = LayoutOptions(format, person, item, response, orient, several(ignore), several(items), order_by, *about)
+    layout = (format, person, item, response, orient, several(ignore), several(items), order_by, *about)
+    options = ReadOptions(how, *layout, duplicates, progress=progress)
     if order_by is not None and duplicates == "error":
         what = "`order_by=` says which of several answers is first or last;"
         raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
-    options = ReadOptions(how, layout, duplicates, progress=progress)
     asked = sql is not None or database is not None
     if source is None and not asked:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
@@ -250,13 +243,12 @@ def read(
 
 
 def _read_array(table: Any, options: ReadOptions) -> Responses:
-    layout = options.layout
-    if layout.format == "long":
+    if options.format == "long":
         raise OptionError("this table is an array, wide: a row for each person. `Responses.from_long` takes columns.")
     if said := options.said("format", "orient", "items", *vars(options.scoring)):
         raise OptionError(f"{said} is about columns with names; this table is an array, without names.")
-    items = layout.items or None
-    return of_either_kind(lambda how: from_array(table, how, items, layout.orient), options.scoring)
+    items = options.items or None
+    return of_either_kind(lambda how: from_array(table, how, items, options.orient), options.scoring)
 
 
 def scoring_of(

@@ -4,18 +4,19 @@ Options decide first, then the names of the columns, then their values."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from spectral_irt.data.labels import SUSPECTS, one_spelling
-from spectral_irt.data.scoring import Scoring
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.reading import LayoutOptions, item_columns
+from spectral_irt.reading import ReadOptions, item_columns
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
-from spectral_irt.reading.item_columns import WHEN, ItemColumns, are_answers, named, parts_of, says_attribute, words_of
+from spectral_irt.reading.item_columns import WHEN, are_answers, named, parts_of, says_attribute, words_of
+
+Candidates = Mapping[str, list[int]]  # columns that may have each role
 
 # fmt: off
 _PEOPLE = (
@@ -85,11 +86,13 @@ class Long:
 
 @dataclass(frozen=True)
 class Wide:
-    """Position of the row labels of a wide table (None: rows are numbered), and of the columns with answers."""
+    """Position of the row labels of a wide table (None: rows are numbered), and of the columns with answers. Other
+    columns by the code of their finding, with what each holds; `alike` is what those with answers hold."""
 
     label: int | None
     columns: tuple[int, ...]
-    chosen: ItemColumns | None = None
+    others: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    alike: str = ""
 
 
 def plain(name: Any) -> str:
@@ -97,43 +100,32 @@ def plain(name: Any) -> str:
     return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
 
 
-def find_layout(
-    table: Table, options: LayoutOptions, scoring: Scoring | None = None, *, every_row: bool = False
-) -> Long | Wide:
+def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) -> Long | Wide:
     """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
-    for role in ("person", "item", "response", "order_by"):
-        table.position(role, getattr(options, role))
-    _ignored(table, options)
+    asked = {role: getattr(options, role) for role in (*ROLES, "order_by")}
+    given = {role: table.position(role, name) for role, name in asked.items() if name is not None}
+    ignored = {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
+    used = {*given.values(), *ignored}
+    free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in used]
+    # Columns that may have each role: the one that was named, else those with a usual name.
+    found = {role: [k for k, name in free if name in known] for role, known in ROLES.items()}
+    found["person"] = found["person"] or [k for k, name in free if name in ID_NAMES]
+    found |= {role: [k] for role, k in given.items()}
     if table.nested:
-        return _objects(table, options)
+        return _objects(table, options, given.get("response"), found["person"])
     named_long = options.item is not None or options.response is not None
     if options.format == "wide" and options.orient != "items" and named_long:
         raise OptionError("`item` and `response` name columns of a long table; leave them out, or say `format='long'`.")
-    if options.format == "long" or (options.format == "auto" and (named_long or _looks_long(table, options))):
-        return _long(table, options)
-    return _wide(table, options, scoring or Scoring(), every_row)
+    if options.format == "long" or (options.format == "auto" and (named_long or _looks_long(table, options, found))):
+        return _long(table, options, found, given.get("order_by"))
+    label = given.get("item" if options.orient == "items" and options.format == "wide" else "person")
+    return _wide(table, options, label, ignored, every_row)
 
 
-def _ignored(table: Table, options: LayoutOptions) -> set[int | None]:
-    return {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
-
-
-def _candidates(table: Table, role: str, options: LayoutOptions) -> list[int]:
-    """Columns that may have this role: the one that was named, else those with a usual name."""
-    given = table.position(role, getattr(options, role))
-    if given is not None:
-        return [given]
-    used = {table.position(other, getattr(options, other)) for other in (*ROLES, "order_by")}
-    free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in used | _ignored(table, options)]
-    found = [k for k, name in free if name in ROLES[role]]
-    return found if found or role != "person" else [k for k, name in free if name in ID_NAMES]
-
-
-def _looks_long(table: Table, options: LayoutOptions) -> bool:
+def _looks_long(table: Table, options: ReadOptions, found: Candidates) -> bool:
     if options.orient == "items" or len(table.columns) < 3:
         return False
-    found = {role: _candidates(table, role, options) for role in ROLES}
-    if all(found.values()):
+    if all(found[role] for role in ROLES):
         return True
     if found["person"] and found["item"] and not are_answers(table.head(found["item"][0])):
         raise ReadError(
@@ -143,19 +135,19 @@ def _looks_long(table: Table, options: LayoutOptions) -> bool:
     return False
 
 
-def _long(table: Table, options: LayoutOptions) -> Long:
+def _long(table: Table, options: ReadOptions, found: Candidates, order: int | None) -> Long:
     if options.orient == "items":
         raise OptionError("`orient='items'` is for wide tables; in a long table the columns say what is what.")
     if options.items:
         raise OptionError(f"`items=` names columns of a wide table, and {table.name} is long, a row per answer.")
-    chosen: dict[str, int] = {}
+    chosen: list[int] = []
     for role in ROLES:
-        found = [k for k in _candidates(table, role, options) if k not in chosen.values()]
-        if len(found) != 1:
-            raise _unclear(table, role, found, [k for k in found if are_answers(table.head(k))])
-        chosen[role] = found[0]
-    order = table.position("order_by", options.order_by)
-    return Long(chosen["person"], chosen["item"], chosen["response"], order)
+        may = [k for k in found[role] if k not in chosen]
+        if len(may) != 1:
+            raise _unclear(table, role, may, [k for k in may if are_answers(table.head(k))])
+        chosen += may
+    person, item, response = chosen
+    return Long(person, item, response, order)
 
 
 def _unclear(table: Table, role: str, found: Sequence[int], likely: Sequence[int] = ()) -> ReadError:
@@ -167,19 +159,18 @@ def _unclear(table: Table, role: str, found: Sequence[int], likely: Sequence[int
     return ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
 
 
-def _objects(table: Table, options: LayoutOptions) -> Long:
+def _objects(table: Table, options: ReadOptions, response: int | None, people: Sequence[int]) -> Long:
     """Of objects of answers; people may be without a name, and are numbered then."""
     if options.items:
         what = f"`items=` names columns of a wide table, and {table.name} has objects of answers."
         raise OptionError(f"{what} Leave it out.")
     number, item = len(table.columns) - 2, len(table.columns) - 1
-    response = table.position("response", options.response)
     if response is None:
         usual = [k for k in table.nested if plain(table.columns[k]) in RESPONSE_NAMES] or table.nested
         if len(usual) > 1:
             raise _unclear(table, "response", table.nested)
         response = usual[0]
-    person = next((k for k in _candidates(table, "person", options) if k not in table.nested), number)
+    person = next((k for k in people if k not in table.nested), number)
     return Long(person, item, response, row=number)
 
 
@@ -187,16 +178,15 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
     return " and ".join(repr(str(table.columns[k])) for k in positions)
 
 
-def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: bool) -> Wide:
+def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[int], every_row: bool) -> Wide:
     """What each column of a wide table is: the label of the rows, an item, or left out."""
     if options.order_by is not None:
         raise OptionError(f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide.")
-    given = options.item if options.orient == "items" and options.format == "wide" else options.person
-    label, ignored = table.position("person", given), _ignored(table, options)
-    if label in ignored and label is not None:
-        raise OptionError(f"column {str(given)!r} of {table.name} labels the rows and cannot be left out as well.")
+    if label is not None and label in ignored:
+        name = str(table.columns[label])
+        raise OptionError(f"column {name!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
-        label = _label_column(table, options, ignored, scoring)
+        label = _label_column(table, options, ignored)
         if options.orient == "persons":
             _check_orientation(table, label)
     columns = [k for k in range(len(table.columns) - table.n_added) if k != label and k not in ignored]
@@ -207,17 +197,15 @@ def _wide(table: Table, options: LayoutOptions, scoring: Scoring, every_row: boo
         raise ReadError(f"{what} Check the separator.")
     if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))
-    chosen, about = item_columns.choose_columns(table, columns, options.items, scoring, every_row)
+    chosen, others, alike = item_columns.choose_columns(table, columns, options, every_row)
     if not chosen:
         item_columns.check_named(options.items, [table.columns[k] for k in columns], table.name)
-    name = None if table.row_labels is None else "the index"
-    name = name if label is None else f"column {str(table.columns[label])!r}"
-    return Wide(label, tuple(chosen), replace(about, label=name))
+    return Wide(label, tuple(chosen), others, alike)
 
 
-def _label_column(table: Table, options: LayoutOptions, ignored: set[int | None], scoring: Scoring) -> int | None:
+def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int | None:
     """The first column, if it labels the rows; columns that are not items do not count as the first."""
-    meant, items_of_key = named(options.items, table.columns), set(map(str, scoring.key or ()))
+    meant, items_of_key = named(options.items, table.columns), set(map(str, options.scoring.key or ()))
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:
             continue

@@ -16,20 +16,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.errors import Finding, ReadError, listed
+from spectral_irt.reading import text_pieces
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
-from spectral_irt.reading.text_pieces import (
-    RawPiece,
-    check_utf8,
-    end_of_last_record,
-    notes_on_encoding,
-    outside_quotes,
-    raw_pieces,
-)
+from spectral_irt.reading.text_pieces import HEAD_BYTES, RawPiece, end_of_last_record, outside_quotes, raw_pieces
 from spectral_irt.tables import GUARDED, unguarded
+from spectral_irt.text import count
 
 SEPARATORS = (",", ";", "\t", "|")
-HEAD_BYTES = 1 << 16
 MOST_COLUMNS = 1_000_000
 WIDE_ENOUGH = 3  # values of a record, below which a single value above is no title
 FIRST_RECORDS = 8  # looked at for titles and the separator
@@ -58,7 +52,6 @@ class CsvText:
         """The records after the header, in pieces, checked."""
         above = self.above
         for piece in raw_pieces(self.file, end_of_last_record, size):
-            check_utf8(self.file, piece)
             cut, above = min(above, len(piece.data)), max(above - len(piece.data), 0)
             piece = piece._replace(data=piece.data[cut:], line=piece.line + piece.data.count(b"\n", 0, cut))
             yield piece._replace(data=self._checked(piece))
@@ -81,7 +74,7 @@ class CsvText:
         for k in np.flatnonzero(ragged & ~blank)[:1]:
             line = piece.line + data.count(b"\n", 0, int(starts[k]))
             quotes = " Check the quotation marks on it." if b'"' in data[starts[k] : ends[k]] else ""
-            found = "1 value" if n_values[k] == 1 else f"{n_values[k]:,} values"
+            found = count(n_values[k], "value")
             raise ReadError(
                 f"{self.file.name}: line {line:,} has {found}; the header has {len(self.columns):,} columns. Give "
                 f"every line the same number of values, empty where there is no answer.{quotes}"
@@ -160,13 +153,12 @@ def open_table(file: File) -> Table:
     text, n = CsvText(file, separator, columns, ends[titles]), len(columns)
     start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
     start = start.head(HEAD_ROWS * n)
-    notes = notes_on_encoding(file)
+    notes = text_pieces.notes_on_encoding(file)
     if titles:
         shown = listed([record.strip(separator + ' \r\n"') for record in records[:titles]])
         notes += (Finding("title_rows", "note", f"{file.name}: {shown} above the header was treated as a title."),)
     head = lambda column: start.gather_every(n, column)  # noqa: E731
-    more: dict[str, Any] = {"untyped": range(n), "cells": text.cells, "notes": notes}
-    return Table(file.name, columns, [pl.String] * n, head, text.pieces, **more)
+    return Table(file.name, columns, [pl.String] * n, head, text.pieces, range(n), text.cells, notes=notes)
 
 
 def _n_values(record: str, separator: str) -> int:
@@ -177,7 +169,6 @@ def _first_records(file: File) -> tuple[list[str], list[int]]:
     """The first records that are not blank, and how many bytes of the text end with each."""
     before, records, ends = 0, list[str](), list[int]()
     for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
-        check_utf8(file, piece)
         bounds = records_of(piece.data, "\n")[0].tolist() if piece.data.strip() else []
         for start, end in itertools.pairwise([0, *bounds]):
             if piece.data[start:end].strip() and len(records) < FIRST_RECORDS:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 from xml.etree import ElementTree
 
@@ -125,7 +126,8 @@ def _load(file: File) -> Cells:
         opened: dict[str, tuple[Any, HiddenCells | None]] = {}
         for sheet in names if file.sheet is None else [_named_sheet(file, names)]:
             hidden = _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None  # first: it may reach too far
-            opened[sheet] = reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), hidden
+            how = {"header_row": None, "skip_rows": 0, "dtypes": "string", "whitespace_as_null": True}
+            opened[sheet] = reader.load_sheet(sheet, **how), hidden
         sheet = next(iter(opened)) if len(opened) == 1 else _only_filled(file, opened)
         loaded, hidden = opened[sheet]
         columns = [info.absolute_index for info in loaded.available_columns()]
@@ -133,8 +135,6 @@ def _load(file: File) -> Cells:
     name = f"{file.name}, sheet {sheet!r}"
     errors = [(k, hidden.errors[column]) for k, column in enumerate(columns) if hidden and column in hidden.errors]
     frame = frame.with_columns([frame.to_series(k).scatter(*map(list, zip(*own, strict=True))) for k, own in errors])
-    cell = pl.all()  # one expression for all columns: there may be 16,384, and each step has a price
-    frame = frame.select(pl.when(cell.str.strip_chars() != "").then(cell).name.keep())
     rows = np.flatnonzero(_filled(frame)) if frame.width else np.arange(0)
     if not len(rows):
         raise ReadError(f"{name} is empty.")
@@ -322,7 +322,4 @@ def _look(data: bytes, hidden: HiddenCells) -> None:
 
 def _column(letters: bytes) -> int:
     """The column from 0: A is 0, AA is 26."""
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - 64
-    return number - 1
+    return reduce(lambda number, letter: 26 * number + letter - 64, letters, 0) - 1

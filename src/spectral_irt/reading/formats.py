@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from spectral_irt.data.scoring import several
 from spectral_irt.engine.memory import cannot_spill, spill_folder
 from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean, printable
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
@@ -60,6 +61,7 @@ FORMATS = {
 }
 STORED = ("parquet", "arrow")  # kinds that are read where they are
 TEXT = ("csv", "json")
+LOGGED = ("json", "parquet", "eval")  # kinds that harnesses write logs in
 BINARY = ("workbook", "spss", "stata")
 ENCODED = (*TEXT, "spss", "stata")  # kinds whose text may be in one encoding or another
 COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
@@ -108,11 +110,9 @@ def find_files(
 ) -> list[File]:
     """The files that a path, several paths or a glob mean, all of one family; `sheet` and `encoding` as in `File`."""
     encoding = checked_encoding(encoding)
-    several = isinstance(path, Iterable) and not isinstance(path, str | bytes | os.PathLike)
-    paths: list[Any] = list(path) if several else [path]  # type: ignore[arg-type]
-    if not paths:
+    files = [file for one in several(path) for file in expand(one)]
+    if not files:
         raise ReadError("there is no file to read: the list of paths is empty.")
-    files = [file for one in paths for file in expand(one)]
     families = {file.family: file.name for file in reversed(files)}
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
@@ -144,10 +144,11 @@ def read_one(path: Paths, what: str, work: Callable[[Table], Result], **how: Any
 
 def open_table(file: File) -> Table:
     """The file as a table, by the module for its kind, or by that for the harness that wrote it."""
-    from spectral_irt.eval_logs.log import read_logs, table_of_logs
+    if file.family in LOGGED:
+        from spectral_irt.eval_logs.log import read_logs, table_of_logs
 
-    if (logs := read_logs(file)) is not None:
-        return table_of_logs(file, logs)
+        if (logs := read_logs(file)) is not None:
+            return table_of_logs(file, logs)
     if (module := FORMATS[file.family].module) is None:
         raise ReadError(f"{file.name} is a packed file, and no table. Give a table of people with `group_file=`.")
     table: Table = importlib.import_module(f"{__package__}.{module}").open_table(file)
@@ -296,9 +297,10 @@ def recognize(path: Path) -> File:
         return File(path, "eval", None)
     if compression and suffix in (ending for family in BINARY for ending in FORMATS[family].endings):
         raise ReadError(f"{path.name} is packed, and files of this kind are read as they are. {_UNPACK}")
-    if suffix in FORMATS["workbook"].endings or (suffix not in REMEDIES and _holds_workbook(path, start)):
+    zipped = start[:4] == ZIP
+    if suffix in FORMATS["workbook"].endings or (zipped and suffix not in REMEDIES and _holds_workbook(path)):
         return File(path, "workbook", None)
-    if suffix in REMEDIES or start[:4] == ZIP:
+    if suffix in REMEDIES or zipped:
         remedy = REMEDIES.get(suffix, _UNPACK)
         raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
     actual = {b"\x1f\x8b": "gz", b"\x28\xb5": "zst"}.get(start[:2])
@@ -314,12 +316,10 @@ def recognize(path: Path) -> File:
     return File(path, family, actual)
 
 
-def _holds_workbook(path: Path, start: bytes) -> bool:
-    """Whether a file that is not called one is an .xlsx workbook."""
-    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError):
-        if start[:4] == ZIP:
-            with zipfile.ZipFile(path) as archive:
-                return "xl/workbook.xml" in archive.namelist()
+def _holds_workbook(path: Path) -> bool:
+    """Whether an archive that is not called one is an .xlsx workbook."""
+    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(path) as archive:
+        return "xl/workbook.xml" in archive.namelist()
     return False
 
 
@@ -353,7 +353,7 @@ def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEng
     from spectral_irt.data.packed_file import open_responses
 
     found = open_responses(files[0].path)
-    absent = [one for one in options.layout.people if found.people is None or one not in found.people]
+    absent = [one for one in options.people if found.people is None or one not in found.people]
     if absent:
         what = f"{name} is a packed file without a column {absent[0]!r} about people."
         raise OptionError(f"{what} Name it when packing, `group=`, or give a table of people, `group_file=`.")

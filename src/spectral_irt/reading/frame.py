@@ -64,14 +64,15 @@ class Table:
         dtype = self.dtypes[column]
         return column in self.untyped or (bool(dtype.is_numeric()) and dtype not in WHOLE)
 
+    def where(self, column: int) -> str:
+        return f"{self.name}: column {str(self.columns[column])!r}"
+
     def whole(self) -> pl.DataFrame:
         """All of it in memory, columns by position."""
         return pl.concat([frame for frame, _ in self.pieces(range(len(self.columns)))])
 
-    def position(self, role: str, name: Any) -> int | None:
+    def position(self, role: str, name: Any) -> int:
         """The position of a column that was named; an error with the nearest names when there is none."""
-        if name is None:
-            return None
         if name in self.columns:
             return self.columns.index(name)
         names = [str(column) for column in self.columns]
@@ -210,7 +211,8 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
         labels = series_of(plain)
         check_names(labels, "the index of the dataframe", range(len(plain)))
         labels = labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)
-    return table_of_frame(by_position(pl.DataFrame(series)), columns, labels), kind
+    named = [str(name) if is_missing(name) else name for name in columns]  # pandas may have None or NaN for a name
+    return table_of_frame(by_position(pl.DataFrame(series)), named, labels), kind
 
 
 def _series(column: Any) -> pl.Series:
@@ -228,6 +230,11 @@ def _series(column: Any) -> pl.Series:
     return series_of([None if absent else v for v, absent in zip(column.to_list(), missing, strict=True)])
 
 
+def is_plain(dtype: Any) -> bool:
+    """Whether values of this type may be answers or labels: numbers, texts, times."""
+    return not (dtype.is_nested() or dtype in (pl.Object, pl.Binary))
+
+
 def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
     """The labels as Int64, or as text when `text` says so or the type demands it."""
     dtype = column.dtype
@@ -239,7 +246,7 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
         whole = column.cast(pl.Int64, strict=False)
         if (whole.cast(dtype) == column).all() and not column.is_nan().any():
             return whole.cast(pl.String)
-    if dtype.is_nested() or dtype in (pl.Object, pl.Binary):
+    if not is_plain(dtype):
         raise ReadError(f"{name} is of type {dtype}; labels are text or numbers.")
     return column.cast(pl.String)
 
@@ -265,9 +272,8 @@ def settled(labels: pl.Series, *, loose: bool) -> pl.Series:
     return labels.cast(pl.Int64) if loose and all_whole(labels) else labels
 
 
-def labels_of(labels: pl.Series, *, loose: bool) -> Labels:
+def labels_of(labels: pl.Series) -> Labels:
     """Labels as `Responses` holds them."""
-    labels = settled(labels, loose=loose)
     return label_array(labels.to_numpy() if labels.dtype == pl.Int64 else labels.to_list())
 
 
@@ -283,9 +289,7 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
     array = filled(values)
     if array.dtype.kind in "US":
-        plain = array.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
-        array = np.empty(array.shape, dtype=object)
-        array[...] = plain
+        array = np.asarray(values, dtype=object)
     if array.ndim != 1:
         raise OptionError(f"persons, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
     return array

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, item_label, one_spelling, positions
-from spectral_irt.data.scoring import Scoring
+from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling, positions
 from spectral_irt.errors import NAMED, Finding, OptionError, listed
-from spectral_irt.reading.frame import Table
+from spectral_irt.reading.frame import Table, is_plain
+
+if TYPE_CHECKING:
+    from spectral_irt.reading import ReadOptions
+    from spectral_irt.reading.columns import Wide
 
 # fmt: off
 # Attributes that may well be coded 0 and 1: the name alone decides.
@@ -49,7 +51,7 @@ FEWEST_ALIKE, MOST = 5, 0.7  # columns, and share of them, that make a family of
 FEW_VALUES = 12  # different values of an item, at most
 ENOUGH = 50  # answers in a column below which a value that is not there says nothing
 USUAL = 0.2  # share of the family's columns that hold a value of the family
-Unlike = dict[int, str]  # what a column holds, by its number
+Held = dict[int, str]  # what a column holds, by its position
 INSIDE, STRAY = 0.2, 0.05  # shares of a column: values of the family, at least; values that are typing errors, at most
 
 
@@ -69,17 +71,16 @@ def says_attribute(name: Any) -> bool:
     return bool(words & ATTRIBUTES) and words <= ATTRIBUTES | _BESIDE
 
 
-def attributes_among(names: Sequence[Any], are_answers: Sequence[bool]) -> tuple[list[int], list[int]]:
-    """Positions of the names that are attributes, and of those that merely mention one ("group 2", "age_q3"). Where
-    most of the names have the same of these words, it is how the items are called, and none is either."""
-    words = [words_of(name) for name in names]
-    sure = [k for k, name in enumerate(names) if says_attribute(name)]
-    short = [k for k, own in enumerate(words) if len(own) <= 3 and ATTRIBUTES.intersection(own)]
-    like = sorted({*sure, *short})
+def _attributes(table: Table, names: Mapping[int, Any]) -> tuple[list[int], list[int]]:
+    """Columns whose names are attributes, and those whose names merely mention one ("group 2", "age_q3"). Where most of
+    the names have the same of these words, it is how the items are called, and none is either."""
+    words = {k: words_of(name) for k, name in names.items()}
+    sure = [k for k, name in names.items() if says_attribute(name)]
+    like = sorted({*sure, *(k for k, own in words.items() if len(own) <= 3 and ATTRIBUTES.intersection(own))})
     times = Counter(word for k in like for word in ATTRIBUTES.intersection(words[k]))
     if 2 * (max(times.values(), default=0) - 1) > len(names) - 1 or len(names) - len(sure) < 2:
         return [], []
-    out = [k for k in sure if not are_answers[k] or CATEGORIES.intersection(words[k])]
+    out = [k for k in sure if CATEGORIES.intersection(words[k]) or not are_answers(table.head(k))]
     return out, [k for k in like if k not in out]
 
 
@@ -121,93 +122,76 @@ SENTENCES = {
 }
 
 
-@dataclass(frozen=True)
-class ItemColumns:
-    """The items by name; other columns by the code of their finding, with what each holds; what the items hold."""
-
-    items: tuple[Any, ...] = ()
-    others: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
-    alike: str = ""
-    label: Any = None
-
-    def findings(self) -> tuple[Finding, ...]:
-        who = "numbered" if self.label is None else f"labeled by {self.label}"
-        found = [Finding("items_taken", "note", f"Items: {_columns(self.items)}. People are {who}.", "", self.items)]
-        for code, held in self.others.items():
-            names, severity = tuple(held), "warning"
-            are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
-            values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
-            values += f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-            values += f", where the {len(self.items):,} others hold {self.alike}" if self.alike else ""
-            remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
-            if code == "not_in_key":
-                known = all(map(says_attribute, names))
-                remedy = "" if known else "Add the right answers of those that are items to the key."
-                severity = "note" if known else "warning"
-            elif code in ("suspect_items", "doubtful_items"):
-                remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
-            sentence = SENTENCES[code].format(columns=_columns(names), are=are, values=values)
-            found.append(Finding(code, severity, sentence, remedy, names))  # type: ignore[arg-type]
-        return tuple(found)
+def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> Iterator[Finding]:
+    """What is said of the columns of tables that are read as one, whose items these are."""
+    table, layout = tables[0]
+    who = "numbered" if table.row_labels is None else "labeled by the index"
+    if layout.label is not None:
+        who = f"labeled by column {str(table.columns[layout.label])!r}"
+    yield Finding("items_taken", "note", f"Items: {_columns(items)}. People are {who}.", "", items)
+    for code, sentence in SENTENCES.items():
+        held = {table.columns[k]: what for table, one in tables for k, what in one.others.get(code, {}).items()}
+        if not held:
+            continue
+        names, severity = tuple(held), "warning"
+        are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
+        values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
+        values += f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        values += f", where the {len(items):,} others hold {layout.alike}" if layout.alike else ""
+        remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
+        if code == "not_in_key":
+            known = all(map(says_attribute, names))
+            remedy = "" if known else "Add the right answers of those that are items to the key."
+            severity = "note" if known else "warning"
+        elif code in ("suspect_items", "doubtful_items"):
+            remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
+        sentence = sentence.format(columns=_columns(names), are=are, values=values)
+        yield Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
 
 
 def _columns(names: Sequence[Any]) -> str:
     return f"{'column' if len(names) == 1 else f'{len(names):,} columns'} {listed(names)}"
 
 
-def together(parts: Sequence[ItemColumns]) -> ItemColumns:
-    """What was chosen in several tables; a column that is an item in one of them is an item."""
-    items = dict.fromkeys(name for part in parts for name in part.items)
-    codes = [code for code in SENTENCES if any(code in part.others for part in parts)]
-    others = {code: {k: v for part in parts for k, v in part.others.get(code, {}).items()} for code in codes}
-    return ItemColumns(tuple(items), others, parts[0].alike, parts[0].label)
-
-
 def choose_columns(
-    table: Table, candidates: Sequence[int], items: Sequence[Any], scoring: Scoring, every_row: bool
-) -> tuple[list[int], ItemColumns]:
-    """Positions of the items among these columns, and what to say of them, by the first rows or by every row."""
-    names = [item_label(table.columns[k]) for k in candidates]
-    if items:
-        kept: Any = named(items, names)
-        return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)))
-    if scoring.key and (kept := positions(names, scoring.key) >= 0).any():
-        others = {} if kept.all() else {"not_in_key": dict.fromkeys(compress(names, ~kept), "")}
-        return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)), others)
-    answers = [not says_attribute(n) or are_answers(table.head(k)) for k, n in zip(candidates, names, strict=True)]
-    out, suspects = attributes_among(names, answers)
-    rest = [n for n in range(len(names)) if n not in out]
-    sums = [rest[n] for n in _sums(table, [candidates[n] for n in rest])]
-    rest = [n for n in rest if n not in sums]
-    odd, doubtful, alike = Unlike(), Unlike(), ""
+    table: Table, candidates: Sequence[int], options: ReadOptions, every_row: bool
+) -> tuple[Sequence[int], Mapping[str, Held], str]:
+    """Those of these columns that are items, by the first rows or by every row; others by the code of their finding,
+    with what each holds; and what the items hold."""
+    names, scoring = {k: table.columns[k] for k in candidates}, options.scoring
+    if options.items:
+        return list(compress(candidates, named(options.items, list(names.values())))), {}, ""
+    if scoring.key and (kept := positions(names.values(), scoring.key) >= 0).any():
+        return list(compress(candidates, kept)), {"not_in_key": dict.fromkeys(compress(candidates, ~kept), "")}, ""
+    out, suspects = _attributes(table, names)
+    sums = _sums(table, [k for k in candidates if k not in out])
+    rest = [k for k in candidates if k not in out and k not in sums]
+    odd, doubtful, alike = Held(), Held(), ""
     if FEWEST_ALIKE <= len(rest) <= WIDEST:
-        places = [candidates[n] for n in rest]
-        held = _values(table, places, (*NOT_ANSWERED, *scoring.missing), every_row)
-        odd, doubtful, alike = unlike_the_others(held, [n in suspects for n in rest])
-        odd |= _other_labels([table.value_labels.get(k, {}) for k in places])
-    left = {*out, *sums, *(rest[n] for n in odd)}
-    kept = [n not in left for n in range(len(names))]
-    found = {
-        "attribute_columns": {names[n]: "" for n in out},
-        "total_columns": {names[n]: "" for n in sums},
-        "unlike_columns": {names[rest[n]]: what for n, what in odd.items()},
-        "suspect_items": {names[n]: "" for n in suspects if kept[n]},
-        "doubtful_items": {names[rest[n]]: what for n, what in doubtful.items() if kept[rest[n]]},
+        held = _values(table, rest, (*NOT_ANSWERED, *scoring.missing), every_row)
+        odd, doubtful, alike = unlike_the_others(held, suspects)
+        odd |= _other_labels(table, rest) if table.value_labels else {}
+    chosen = [k for k in rest if k not in odd]
+    others = {
+        "attribute_columns": dict.fromkeys(out, ""),
+        "total_columns": dict.fromkeys(sums, ""),
+        "unlike_columns": odd,
+        "suspect_items": {k: "" for k in suspects if k in chosen},
+        "doubtful_items": {k: what for k, what in doubtful.items() if k in chosen},
     }
-    others = {code: held for code, held in found.items() if held}
-    return list(compress(candidates, kept)), ItemColumns(tuple(compress(names, kept)), others, alike)
+    return chosen, others, alike
 
 
-def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> list[Counter[str]]:
+def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> dict[int, Counter[str]]:
     """How often each value stands in each column, in one spelling; nothing of columns whose values are no answers."""
-    plain = [not (table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary)) for k in columns]
-    found: list[Counter[str]] = [Counter() for _ in columns]
-    heads = [(pl.DataFrame([table.head(k).alias(str(k)) for k in compress(columns, plain)]), 1.0)]
-    for frame, _ in table.pieces(list(compress(columns, plain))) if every_row else heads:
-        for counter, column in zip(compress(found, plain), frame, strict=True):
-            for value, n in one_spelling(column).value_counts().iter_rows() if len(counter) < WIDEST else ():
+    found = {k: Counter[str]() for k in columns}
+    plain = [k for k in columns if is_plain(table.dtypes[k])]
+    heads = [(pl.DataFrame([table.head(k).alias(str(k)) for k in plain]), 1.0)]
+    for frame, _ in table.pieces(plain) if every_row else heads:
+        for k, column in zip(plain, frame, strict=True):
+            for value, n in one_spelling(column).value_counts().iter_rows() if len(found[k]) < WIDEST else ():
                 if value is not None and value not in missing:
-                    counter[value] += n
+                    found[k][value] += n
     return found
 
 
@@ -219,13 +203,13 @@ def _number(text: str) -> float | None:
         return None
 
 
-def unlike_the_others(held: Sequence[Counter[str]], doubted: Sequence[bool]) -> tuple[Unlike, Unlike, str]:
+def unlike_the_others(held: Mapping[int, Counter[str]], doubted: Sequence[int]) -> tuple[Held, Held, str]:
     """Columns whose values are unlike those of most: to be left out, to be doubted, and what most hold. Nothing where
     most are not alike, and nothing where a column has stray values only: a code for a missing answer or a typing error
-    is a matter of that answer. A column whose name is `doubted` has no value that the others do not have."""
-    numbers: list[dict[float, int]] = []
-    odd: dict[int, str] = {}
-    for n, counter in enumerate(held):
+    is a matter of that answer. A column that is `doubted` for its name has no value that the others do not have."""
+    numbers: dict[int, dict[float, int]] = {}
+    odd = Held()
+    for n, counter in held.items():
         pairs = [(number, text, times) for text, times in counter.items() if (number := _number(text)) is not None]
         n_numbers = sum(times for *_, times in pairs)
         broken = sum(times for number, _, times in pairs if np.isfinite(number) and not number.is_integer())
@@ -233,16 +217,16 @@ def unlike_the_others(held: Sequence[Counter[str]], doubted: Sequence[bool]) -> 
             odd[n] = f"words ({listed(sorted(counter)[:3])})"
         elif broken >= STRAY * n_numbers > 0:
             odd[n] = "fractions"
-        numbers.append({number: times for number, text, times in pairs if text not in SUSPECTS and n not in odd})
+        numbers[n] = {number: times for number, text, times in pairs if text not in SUSPECTS and n not in odd}
     words = {n: held[n] for n, what in odd.items() if what != "fractions"}
     if len(words) >= max(FEWEST_ALIKE, MOST * len(held)):
         times = Counter(text for counter in words.values() for text in counter)
         usual = sorted(text for text, n in times.items() if n >= USUAL * len(words))
         inside = {n: sum(counter[text] for text in usual) for n, counter in words.items()}
-        out = {n: "numbers" for n, counter in enumerate(held) if n not in words and counter}
+        out = {n: "numbers" for n, counter in held.items() if n not in words and counter}
         out |= {n: odd[n] for n, counter in words.items() if inside[n] < INSIDE * counter.total()}
         return (out, {}, f"words ({listed(usual[:3])})") if usual else ({}, {}, "")
-    few = [own for own in numbers if 0 < len(own) <= FEW_VALUES]
+    few = [own for own in numbers.values() if 0 < len(own) <= FEW_VALUES]
     if len(few) < max(FEWEST_ALIKE, MOST * len(held)):
         return {}, {}, ""
     holders = Counter(value for own in few for value in own)
@@ -253,25 +237,20 @@ def unlike_the_others(held: Sequence[Counter[str]], doubted: Sequence[bool]) -> 
     low, high = family[0], family[-1]
     several = high > low + 2 and sum(len(own) > 2 for own in few) >= MOST * len(few)
     doubtful = {}
-    for n, own in enumerate(numbers):
+    for n, own in numbers.items():
         total = sum(own.values())
         if not total or n in odd:
             continue
         outside = sum(times for value, times in own.items() if not low <= value <= high) / total
         what = f"{len(held[n]):,} values" if len(own) > FEW_VALUES else f"the codes {_range(sorted(own))}"
         codes_from_1 = low == 0 and sorted(own) == [1, 2] and total >= ENOUGH and holders[0] >= MOST * len(few)
-        unlike = len(own) > FEW_VALUES or low > 0 or min(own) != low or _gaps(own, high)
-        if outside > 1 - INSIDE or codes_from_1 or (doubted[n] and outside) or (outside >= STRAY and unlike):
+        gaps = max(own) - high > sum(value > high for value in own)  # 14 follows 2 with a gap, 3 and 4 without
+        unlike = len(own) > FEW_VALUES or low > 0 or min(own) != low or gaps
+        if outside > 1 - INSIDE or codes_from_1 or (n in doubted and outside) or (outside >= STRAY and unlike):
             odd[n] = what
         elif (outside >= STRAY and len(family) > 2) or (several and len(own) <= 2 and total >= ENOUGH):
             doubtful[n] = what
     return odd, doubtful, _range(family)
-
-
-def _gaps(own: Iterable[float], high: float) -> bool:
-    """Whether values above the family's do not follow on it: 14 after 2, unlike 3 and 4."""
-    above = sorted(value for value in own if value > high)
-    return bool(above) and above[-1] - high > len(above)
 
 
 def _range(values: Sequence[float]) -> str:
@@ -285,14 +264,14 @@ def _range(values: Sequence[float]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _other_labels(labels: Sequence[dict[str, str]]) -> dict[int, str]:
+def _other_labels(table: Table, columns: Sequence[int]) -> Held:
     """Columns with value labels of their own where most share one set (SPSS, Stata)."""
-    sets = [frozenset(text.strip().lower() for text in own.values()) for own in labels]
-    usual, n = Counter(filter(None, sets)).most_common(1)[0] if any(sets) else (frozenset(), 0)
-    if n < max(FEWEST_ALIKE, MOST * len(labels)):
+    labels = {k: list(table.value_labels[k].values()) for k in columns if k in table.value_labels}
+    sets = {k: frozenset(text.strip().lower() for text in own) for k, own in labels.items()}
+    usual, n = Counter(sets.values()).most_common(1)[0] if sets else (frozenset(), 0)
+    if n < max(FEWEST_ALIKE, MOST * len(columns)):
         return {}
-    other = [k for k, own in enumerate(sets) if own and not own & usual]
-    return {k: f"values labeled {listed(list(labels[k].values())[:3])}" for k in other}
+    return {k: f"values labeled {listed(labels[k][:3])}" for k, own in sets.items() if not own & usual}
 
 
 def _sums(table: Table, columns: Sequence[int]) -> list[int]:
@@ -300,10 +279,10 @@ def _sums(table: Table, columns: Sequence[int]) -> list[int]:
     heads = [table.head(k) for k in columns] if FEWEST_SUMMANDS < len(columns) <= WIDEST else []
     if len({len(values) for values in heads}) != 1 or len(heads[0]) < FEWEST_SUMMANDS:
         return []
-    if any(values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary) for values in heads):
+    if not all(is_plain(values.dtype) for values in heads):
         return []
     values = np.stack([one_spelling(one).cast(pl.Float64, strict=False).to_numpy() for one in heads], axis=1)
     total = np.nansum(values, axis=1)
     largest = np.nanmax(np.where(np.isfinite(values), values, -np.inf), axis=0)
     is_sum = (2 * values == total[:, None]).all(axis=0) & (largest > 1)
-    return np.flatnonzero(is_sum).tolist() if is_sum.sum() == 1 else []
+    return list(compress(columns, is_sum)) if is_sum.sum() == 1 else []

@@ -17,10 +17,8 @@ from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
-from spectral_irt.reading.text_pieces import check_utf8, end_of_last_line, notes_on_encoding, raw_pieces
+from spectral_irt.reading.text_pieces import HEAD_BYTES, end_of_last_line, notes_on_encoding, raw_pieces
 
-HEAD_BYTES = 1 << 16
-PIECE_BYTES = 1 << 21  # objects take many times the memory of their text
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes as a pair
 NUMBER, ITEM = 0, 1  # columns that are no fields, whose names are texts
 _KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "null", dict: "an object"}
@@ -41,8 +39,7 @@ def numbered_objects(
     file: File, size: int | None = None, hook: Callable[..., Any] | None = _unlike
 ) -> Iterator[tuple[Numbered, float]]:
     """The objects in pieces, each with the number of its line, and the share of the file read by now."""
-    for piece in raw_pieces(file, end_of_last_line, size or PIECE_BYTES):
-        check_utf8(file, piece)
+    for piece in raw_pieces(file, end_of_last_line, size):
         texts = piece.data.decode().split("\n") if piece.data.strip() else []  # there may be very many blank lines
         lines = [(k, text) for k, text in enumerate(texts, start=piece.line) if text.strip()]
         yield [(k, _parsed(f"{file.name}: line {k:,}", text, hook)) for k, text in lines], piece.done
@@ -76,16 +73,16 @@ def _kind(value: Any) -> str:
 
 def _apart(file: File, field: str, objects: Numbered, number: int, start: Numbered) -> Iterator[tuple[int, Any]]:
     """A row for each answer, with the other fields of its person; people are numbered from `number`."""
-    found: list[Any] = [one.get(field) for _, one in objects]
-    for (line, _), answers in zip(objects, found, strict=True):
+    known = [one.get(field) for _, one in (*objects, *start)]
+    some = next((item for answers in known if isinstance(answers, dict) for item in answers), None)
+    nothing = {} if some is None else {some: None}  # for people who answered nothing, so that they are counted
+    for k, (line, one) in enumerate(objects, start=number):
+        answers = one.get(field)
         if not isinstance(answers, dict):
             raise ReadError(
                 f"{file.name}: line {line:,} has no object of answers in the field {field!r}, as in "
                 f'{{"{field}": {{"q1": 1, "q2": 0}}}}.'
             )
-    some = next((item for _, one in (*objects, *start) for item in one.get(field) or ()), None)
-    nothing = {} if some is None else {some: None}  # for people who answered nothing, so that they are counted
-    for k, ((line, one), answers) in enumerate(zip(objects, found, strict=True), start=number):
         for item, value in (answers or nothing).items():
             yield line, {**one, field: value, NUMBER: k, ITEM: item}
 

@@ -4,7 +4,7 @@ are put in order, the codes follow, and the rows are dealt out to blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +21,7 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
-from spectral_irt.reading.columns import Long
+from spectral_irt.reading.columns import Long, plural_words
 from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.side_tables import PersonColumns
 
@@ -120,8 +120,7 @@ def _keys_of(labels: pl.Series) -> LabelKeys:
 class OrderColumn:
     """Reads a column, piece by piece, as numbers that order its rows; all pieces hold the same kind of thing."""
 
-    def __init__(self) -> None:
-        self._kind: str | None = None
+    _kind: str | None = None
 
     def read(self, column: pl.Series, where: str, rows: RowNumbers) -> NDArray[Any]:
         found, kind = self._numbers(column)
@@ -159,7 +158,7 @@ class LongTables:
     """Long tables, one after the other, as one; what labels they have is known when all pieces were read."""
 
     tables: Sequence[tuple[Table, Long]]
-    about: PersonColumns | None = None
+    about: PersonColumns
     persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
@@ -173,10 +172,9 @@ class LongTables:
         """The rows in order of arrival, without those that are empty altogether; and the share of all that is read."""
         order = OrderColumn()
         for number, (table, layout) in enumerate(self.tables):
-            start, about = table.rows_above + 1, self.about.positions(table) if self.about else []
-            answers = [layout.person, layout.item, layout.response]
+            start, about = table.rows_above + 1, self.about.positions(table)
             others = [k for k in (layout.order, layout.row, *layout.facets) if k is not None]
-            columns = list(dict.fromkeys([*answers, *about, *others]))
+            columns = list(dict.fromkeys([layout.person, layout.item, layout.response, *about, *others]))
             for frame, done in table.pieces(columns):
                 rows: RowNumbers = range(start, start + frame.height)
                 start += frame.height
@@ -185,27 +183,25 @@ class LongTables:
                 if all(frame.to_series(k).null_count() for k in range(3)):
                     empty = frame.select(pl.all_horizontal(pl.nth(0, 1, 2).is_null())).to_series()
                     rows, frame = np.asarray(rows)[~empty.to_numpy()], frame.filter(~empty)
+                held = dict(zip(columns, frame.get_columns(), strict=True))
                 when = None
                 if layout.order is not None:
-                    where = f"{table.name}: column {str(table.columns[layout.order])!r}"
-                    when = order.read(frame.to_series(columns.index(layout.order)), where, rows)
-                if self.about is not None:
-                    self.about.add(frame.to_series(0), [frame.to_series(columns.index(k)) for k in about], table)
-                person = self._codes("person", table, layout, frame.to_series(0), rows)
-                item = self._codes("item", table, layout, self._item(table, layout, frame, columns, rows), rows)
-                named = table.columns[layout.response] if layout.row is None else frame.to_series(1)
+                    when = order.read(held[layout.order], table.where(layout.order), rows)
+                self.about.add(held[layout.person], [held[k] for k in about], table)
+                person = self._codes("person", table, layout, held[layout.person], rows)
+                item = self._codes("item", table, layout, self._item(table, layout, held, rows), rows)
+                named = table.columns[layout.response] if layout.row is None else held[layout.item]
                 place = partial(_place, table.name, named, rows)
-                yield Piece(person, item, frame.to_series(2), place, when=when), (number + done) / len(self.tables)
+                yield Piece(person, item, held[layout.response], place, when=when), (number + done) / len(self.tables)
 
-    def _item(self, table: Table, layout: Long, frame: pl.DataFrame, columns: list[int], rows: RowNumbers) -> pl.Series:
+    def _item(self, table: Table, layout: Long, held: Mapping[int, pl.Series], rows: RowNumbers) -> pl.Series:
         """The column of items; with facets, what was rated and by whom in one text."""
         if not layout.facets:
-            return frame.to_series(1)
+            return held[layout.item]
         found = []
         for k in (layout.item, *layout.facets):
-            where = f"{table.name}: column {str(table.columns[k])!r}"
-            labels = plain_labels(frame.to_series(columns.index(k)), text=True, name=where)
-            _check_filled(labels, where, rows, "what was rated, or by whom")
+            labels = plain_labels(held[k], text=True, name=table.where(k))
+            _check_filled(labels, table.where(k), rows, "what was rated, or by whom")
             found.append(labels.alias(str(k)))
         return pl.select(pl.concat_str(found, separator=JOINED)).to_series()
 
@@ -218,35 +214,37 @@ class LongTables:
         levels, codes = [], []
         for column in parts:
             known, code = np.unique(column.to_numpy(), return_inverse=True)
-            order = settled(pl.Series(known), loose=True).arg_sort().to_numpy()
-            levels.append(labels_of(pl.Series(known).gather(order), loose=True))
+            level = settled(pl.Series(known), loose=True)
+            order = level.arg_sort().to_numpy()
+            levels.append(labels_of(level.gather(order)))
             codes.append(np.argsort(order)[code.ravel()])
         names = ("item", *(str(table.columns[k]) for k in layout.facets))
         return Facets(names, tuple(levels), np.stack(codes, axis=1))
 
     def _codes(self, role: str, table: Table, layout: Long, column: pl.Series, rows: RowNumbers) -> NDArray[np.int32]:
-        where = f"{table.name}: column {str(table.columns[getattr(layout, role)])!r}"
+        where = table.where(getattr(layout, role))
         labels = plain_labels(column, text=self._kinds(role)[0] or column.dtype == pl.String, name=where)
-        if role == "person" and labels.null_count():
+        if role == "item":
+            _check_filled(labels, where, rows, "which item the response belongs to")
+            return self.items.codes(labels)[0]
+        if labels.null_count():
             check_names(labels, where, rows)
-        _check_filled(labels, where, rows, f"which {role} the response belongs to")
-        codes, new = (self.persons if role == "person" else self.items).codes(labels)
-        if role == "person" and new.dtype == pl.String and new.str.strip_chars().is_in(NOT_ANSWERED).any():
+        codes, new = self.persons.codes(labels)
+        if new.dtype == pl.String and new.str.strip_chars().is_in(NOT_ANSWERED).any():
             check_names(labels, where, rows)
         return codes
 
-    def item_labels(self) -> list[Any]:
-        """Those of the items that came up, by code."""
-        found: list[Any] = labels_of(self.items.labels(), loose=self._kinds("item")[1]).tolist()
-        return found
+    def labels(self, role: str) -> pl.Series:
+        """Those that came up, by code."""
+        return settled((self.persons if role == "person" else self.items).labels(), loose=self._kinds(role)[1])
 
     def numbering(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
         """The labels in order, numbers by size and text by its characters; and the position of each by its code."""
-        labels, loose = (self.persons if role == "person" else self.items).labels(), self._kinds(role)[1]
-        order = settled(labels, loose=loose).arg_sort().to_numpy()
+        labels = self.labels(role)
+        order = labels.arg_sort().to_numpy()
         position = np.empty(len(order), dtype=np.int32)
         position[order] = np.arange(len(order), dtype=np.int32)
-        return labels_of(labels.gather(order), loose=loose), position
+        return labels_of(labels.gather(order)), position
 
 
 def _check_filled(labels: pl.Series, where: str, rows: RowNumbers, what: str) -> None:
@@ -275,13 +273,13 @@ READ = 0.8  # the share of the work that is reading; the rest is packing
 def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     """Responses from long tables; people and items in sorted order."""
     refuse_blanks(options.scoring, "here there is a row for each answer")
-    builder = ResponsesBuilder(options.scoring, options.source, data.item_labels, duplicates=options.duplicates)
+    labels = lambda: data.labels("item").to_list()  # noqa: E731
+    builder = ResponsesBuilder(options.scoring, options.source, labels, duplicates=options.duplicates)
     for piece, done in one_ahead(data.pieces()):
         builder.add(piece)
         options.report(READ * done)
     if not data.persons.size:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
-    builder.check.check(options.source)
     items, item_at = data.numbering("item")
     facets, of = data.facets(items), None
     if facets is not None:
@@ -289,4 +287,6 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     persons, person_at = data.numbering("person")
     report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
     responses = builder.responses(persons, items, person_at, item_at, of, report)
-    return replace(responses, frame_kind=options.frame_kind, facets=facets)
+    table, layout = data.tables[0]
+    words = plural_words(table.columns[layout.person], table.columns[layout.item])
+    return replace(responses, facets=facets, words=words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,23 +33,23 @@ class PersonColumns:
 
     def positions(self, table: Table) -> list[int]:
         """Where the columns are in a table."""
-        return [table.position("people", name) for name in self.names]  # type: ignore[misc]
+        return [table.position("people", name) for name in self.names]
 
     def add(self, labels: pl.Series, columns: Sequence[pl.Series], table: Table) -> None:
         """Some rows: labels of people, and their values in each column; codes with value labels become these."""
-        part = pl.DataFrame([self._texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
+        if not self.names:
+            return
+        texts = partial(plain_labels, text=True, name=self.source)
+        part = pl.DataFrame([texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
         values = pl.all().str.strip_chars()
         part = part.with_columns(pl.when(~values.is_in(NOT_ANSWERED)).then(values))
         labeled = [(k, table.value_labels.get(place)) for k, place in enumerate(self.positions(table))]
         part = part.with_columns([pl.col(f"c{k}").replace(known) for k, known in labeled if known])
-        part = part.with_columns(self._texts(labels).alias(LABEL)).filter(pl.col(LABEL).is_not_null())
+        part = part.with_columns(texts(labels).alias(LABEL)).filter(pl.col(LABEL).is_not_null())
         self._parts.append(part.unique(maintain_order=True))
         self._waiting += self._parts[-1].height
         if self._waiting > 2 * self._settled + KEPT:
             self._together()
-
-    def _texts(self, values: pl.Series) -> pl.Series:
-        return plain_labels(values, text=True, name=self.source).cast(pl.String)
 
     def _together(self) -> pl.DataFrame:
         self._parts = [pl.concat(self._parts).unique(maintain_order=True)]
@@ -86,8 +87,7 @@ def read_people(path: str, columns: Sequence[str] = (), *, person: str | None = 
             raise OptionError(f"say which column of {table.name} is meant; it has {listed(table.columns)}.")
         about = PersonColumns(names, table.name)
         if label in about.positions(table):
-            name = str(table.columns[label])
-            raise OptionError(f"{table.name}: column {name!r} names the people; a group is another one.")
+            raise OptionError(f"{table.where(label)} names the people; a group is another one.")
         return _rows_about(table, label, about)
 
     return read_one(path, "a table of people", read, sheet_option="group_sheet", **how)

@@ -48,6 +48,5 @@ def open_table(file: File) -> Table:
 def _plain(column: pl.Series) -> pl.Series:
     """Text without the blanks that fill it up, and nothing where it is blank; no NaN."""
     if column.dtype == pl.String:
-        text = column.str.strip_chars_end()
-        return text.set((text == "").fill_null(False), None)
+        return column.str.strip_chars_end().replace("", None)
     return column.fill_nan(None) if column.dtype.is_float() else column

@@ -47,12 +47,13 @@ def open_query(sql: str, database: str) -> Table:
 def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     """The rows of the result in batches; the connection is closed at the end."""
     where = without_password(database)
-    if kind_of(database)[0] not in ("sqlite", "duckdb", "postgresql"):
+    kind = kind_of(database)[0]
+    if kind not in ("sqlite", "duckdb", "postgresql"):
         raise OptionError(f"`database` is {where!r}; the address of a database is {SCHEMES}.")
     connection = opened(database)
     rows = PIECE_ROWS // _EVERY_COLUMN
     try:
-        if type(connection).__module__.partition(".")[0].lstrip("_") == "duckdb":
+        if kind == "duckdb":
             reader = connection.sql(sql).to_arrow_reader(rows)
         else:
             cursor = connection.cursor()

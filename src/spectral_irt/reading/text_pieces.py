@@ -20,6 +20,7 @@ from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
 
+HEAD_BYTES = 1 << 16  # looked at to tell what a file is
 PIECE_BYTES = 1 << 21  # larger pieces leave the caches, and cost memory
 LONGEST_RECORD = 1 << 26  # bytes; a longer one has lost its line breaks, or a quotation mark was never closed
 MAX_UNPACKED = 4 * 10**9  # bytes; the largest sheet that a spreadsheet program opens at all is of this order
@@ -44,10 +45,10 @@ class RawPiece(NamedTuple):
 
 
 def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None) -> Iterator[RawPiece]:
-    """The file in pieces; `cut` finds where the last whole record of a buffer ends (0 when there is none)."""
+    """The file in pieces of UTF-8; `cut` finds where the last whole record of a buffer ends (0 when there is none)."""
     waiting: list[bytes] = []  # of a record whose end has not come
     held, wanted, line, done = 0, 0, 1, 0.0
-    for data, done in _unpacked(file, size or PIECE_BYTES):
+    for data, done in unpacked(file, size or PIECE_BYTES):
         waiting.append(data)
         held += len(data)
         if held < wanted:
@@ -55,7 +56,7 @@ def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None)
         buffer = b"".join(waiting)
         end = cut(buffer)
         if end:
-            yield RawPiece(buffer[:end], line, done)
+            yield _checked(file, RawPiece(buffer[:end], line, done))
             line += buffer.count(b"\n", 0, end)
         elif held > LONGEST_RECORD:
             raise _endless(file, line, buffer)
@@ -66,7 +67,7 @@ def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None)
         rest += b"\n"
         if cut(rest) < len(rest):
             raise _endless(file, line, rest)
-        yield RawPiece(rest, line, done)
+        yield _checked(file, RawPiece(rest, line, done))
 
 
 def _endless(file: File, line: int, record: bytes) -> ReadError:
@@ -95,7 +96,7 @@ def outside_quotes(array: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArr
     return places[np.searchsorted(np.flatnonzero(array == ord('"')), places) % 2 == 0]
 
 
-def _unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
+def unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     """The unpacked bytes as UTF-8 without byte-order mark, and the share of the file read by now."""
     found = _unpacked_plain(file, size)
     start = next(found, (b"", 1.0))
@@ -135,12 +136,12 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
         raise ReadError(f"{file.name} cannot be read: {error.strerror or error}.") from None
 
 
-def check_utf8(file: File, piece: RawPiece) -> None:
-    """Refuse bytes that are not UTF-8, with the line they are on."""
-    if piece.data.isascii():
-        return
+def _checked(file: File, piece: RawPiece) -> RawPiece:
+    """The piece; bytes that are not UTF-8 are refused, with the line they are on."""
     try:
-        piece.data.decode()
+        if not piece.data.isascii():
+            piece.data.decode()
+        return piece
     except UnicodeDecodeError as error:
         line = piece.line + piece.data.count(b"\n", 0, error.start)
         byte = piece.data[error.start]

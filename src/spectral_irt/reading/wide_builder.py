@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.labels import Labels, item_label, label_array, nobody, positions
+from spectral_irt.data.labels import Labels, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Scoring
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError, listed
-from spectral_irt.reading import LayoutOptions, ReadOptions
+from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular
-from spectral_irt.reading.columns import Long, Wide, find_layout, plain, plural_words
+from spectral_irt.reading.columns import Long, Wide, find_layout, plain
 from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, unchanged
-from spectral_irt.reading.frame import LEAST_ROWS, WHOLE, Pieces, Table, check_names, labels_of, plain_labels
-from spectral_irt.reading.item_columns import check_named, together
-from spectral_irt.reading.long_builder import LongTables, long_responses
+from spectral_irt.reading.frame import WHOLE, Pieces, Table, check_names, labels_of, plain_labels, settled
+from spectral_irt.reading.item_columns import check_named, findings
 from spectral_irt.reading.side_tables import PersonColumns, read_key
 from spectral_irt.reading.sql import open_query
 from spectral_irt.reading.text_pieces import read_as_written
@@ -102,23 +101,21 @@ def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Res
 
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     """Responses from tables, long or wide, which may be read as often as needed."""
-    asked = options.layout
+    people, facets = options.people, options.facets
     for table in tables:
-        for role, names in (("people", asked.people), ("facet", asked.facets)):
+        for role, names in (("people", people), ("facet", facets)):
             for name in names:
                 table.position(role, name)
-    if asked.facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
+    if facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
         raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
-    asked = replace(asked, ignore=(*asked.ignore, *asked.people, *asked.facets))
-    options = replace(options, layout=asked)
+    options = replace(options, ignore=(*options.ignore, *people, *facets))
     tables = [table.without_second_header() for table in tables]
-    found = [(table, find_layout(table, asked, options.scoring)) for table in tables]
-    if asked.facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
-        return _scored_tables([_with_facets(*one, asked) for one in found], options, options.scoring)
+    found = [(table, find_layout(table, options)) for table in tables]
+    if facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
+        return _scored_tables([_with_facets(*one, facets) for one in found], options, options.scoring)
 
     def by_every_row() -> Laid:  # a column of a wide table may be unlike the others further down
-        look = partial(find_layout, options=asked, scoring=options.scoring, every_row=True)
-        return [(table, look(table) if isinstance(layout, Wide) else layout) for table, layout in found]
+        return [(table, find_layout(table, options, every_row=True)) for table in tables]
 
     try:
         made = of_either_kind(partial(_scored_tables, found, options), options.scoring)
@@ -135,25 +132,25 @@ Laid = Sequence[tuple[Table, Long | Wide]]
 
 
 def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Responses:
-    asked, options = options.layout, replace(options, scoring=scoring)
-    about = PersonColumns(asked.people, options.source) if asked.people else None
+    options = replace(options, scoring=scoring)
+    about = PersonColumns(options.people, options.source)
     long = [(table, layout) for table, layout in found if isinstance(layout, Long)]
     wide = [(table, layout) for table, layout in found if isinstance(layout, Wide)]
     if long and wide:
         what = f"{long[-1][0].name} is long (one row per answer) and {wide[-1][0].name} is wide (one row per person);"
         raise ReadError(f"{what} read them separately, or say `format=` if one of them was mistaken.")
     if long:
-        table, layout = long[0]
-        words = plural_words(table.columns[layout.person], table.columns[layout.item])
-        responses = replace(long_responses(LongTables(long, about), options), words=words)
+        from spectral_irt.reading.long_builder import LongTables, long_responses
+
+        responses = long_responses(LongTables(long, about), options)
     else:
-        check_named(asked.items, [name for table, _ in wide for name in table.columns], options.source)
+        check_named(options.items, [name for table, _ in wide for name in table.columns], options.source)
         responses = WideBuilder(wide, options, about).responses()
-    if about is not None:
-        responses = replace(responses, people=about.people(responses.persons))
+    people = about.people(responses.persons) if about.names else None
     notes = [note for table, _ in found for note in table.notes]
     notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item")]
-    return replace(responses, notes=(*notes, *responses.notes)) if notes else responses
+    every = (*notes, *responses.notes)
+    return replace(responses, people=people, frame_kind=options.frame_kind, notes=every)
 
 
 def _alike(labels: Labels, kind: str) -> list[Finding]:
@@ -171,24 +168,24 @@ def _alike(labels: Labels, kind: str) -> list[Finding]:
     return [Finding(f"alike_{kind}s", "warning", sentence, remedy, tuple(alike) if kind == "item" else ())]
 
 
-def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tuple[Table, Long]:
+def _with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> tuple[Table, Long]:
     """The layout with the facets; a wide table is made long: the columns that are no items, item, answer and row."""
-    facets: tuple[Any, ...] = tuple(table.position("facet", name) for name in asked.facets)
+    facets = tuple(table.position("facet", name) for name in names)
     if isinstance(layout, Long):
         return table, replace(layout, facets=facets)
     if layout.label is None:
         raise OptionError(f"{table.name}: no column seems to name the person who was rated. Say which with `person=`.")
     n, items = len(table.columns), list(layout.columns)
-    names = [str(table.columns[k]) for k in items]
+    called = [str(table.columns[k]) for k in items]
     kind = table.dtypes[items[0]] if len({table.dtypes[k] for k in items}) == 1 else pl.String
 
     def pieces(positions: Sequence[int]) -> Pieces:
         kept, start = [k for k in positions if k < n], table.rows_above + 1
         for frame, done in table.pieces([*kept, *items]):
-            frame.columns = [*(f"index {k}" for k in kept), *names]
-            of_row, cells = frame.columns[: len(kept)], frame.with_columns(pl.col(names).cast(kind, strict=False))
+            frame.columns = [*(f"index {k}" for k in kept), *called]
+            of_row, cells = frame.columns[: len(kept)], frame.with_columns(pl.col(called).cast(kind, strict=False))
             counted, start = cells.with_row_index("row", start), start + cells.height
-            long = counted.unpivot(names, index=[*of_row, "row"], variable_name="item", value_name="answer")
+            long = counted.unpivot(called, index=[*of_row, "row"], variable_name="item", value_name="answer")
             yield long.select([f"index {k}" if k < n else MADE_LONG[k - n] for k in positions]), done
 
     made = replace(
@@ -207,30 +204,29 @@ def _with_facets(table: Table, layout: Long | Wide, asked: LayoutOptions) -> tup
 class WideBuilder:
     """Wide tables on their way to Responses, stacked; people and items in the order they come."""
 
-    def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns | None) -> None:
+    def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns) -> None:
         bare = [table.name for table, layout in tables if layout.label is None and table.row_labels is None]
         if bare and len(bare) < len(tables):
             raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Say `person=`.")
         self._tables, self._options, self._about = tables, options, about
-        self._people_down = options.layout.orient == "persons"
+        self._people_down = options.orient == "persons"
         self._at_once = self._people_down and options.duplicates == "error"
         if not self._at_once:
             refuse_blanks(options.scoring, "here people may have several rows, or a row is an item")
-        columns = [item_label(table.columns[k]) for table, layout in tables for k in layout.columns]
+        columns = [table.columns[k] for table, layout in tables for k in layout.columns]
         self._code = {name: code for code, name in enumerate(dict.fromkeys(columns))}
         self._labels: list[pl.Series] = []
         labels = lambda: list(self._code) if self._people_down else _joined(self._labels).to_list()  # noqa: E731
-        how: dict[str, Any] = {"wide": True, "duplicates": options.duplicates}
-        self._builder = ResponsesBuilder(options.scoring, options.source, labels, **how)
+        source, twice = options.source, options.duplicates
+        self._builder = ResponsesBuilder(options.scoring, source, labels, wide=True, duplicates=twice)
         self._n_packed = 0  # batches
         self._n_rows = 0
         self._totals: list[str] = []  # labels of rows that are no people
 
     def responses(self) -> Responses:
         options, check = self._options, self._builder.check
-        number = 0 if options.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
         for index, (table, layout) in enumerate(self._tables):
-            number = self._read(table, layout, number, index)
+            self._read(table, layout, index)
         if not any(map(len, self._labels)):
             raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
         check.n_columns = len(self._code)
@@ -240,29 +236,27 @@ class WideBuilder:
         if options.duplicates == "error" and len(rows) < len(labels):
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
         loose = all(layout.label is not None and table.is_loose(layout.label) for table, layout in self._tables)
-        persons, items, of_row = labels_of(rows, loose=loose), label_array(self._code), None
+        persons, items, of_row = labels_of(settled(rows, loose=loose)), label_array(self._code), None
         if all(len(table.untyped) == len(table.columns) for table, _ in self._tables):
-            items = labels_of(pl.Series(list(self._code), dtype=pl.String), loose=True)
+            items = labels_of(settled(pl.Series(list(self._code), dtype=pl.String), loose=True))
         if self._at_once:
             self._pack()
         else:
             of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
         by_row = (persons, items, of_row) if self._people_down else (items, persons, None, of_row)
         packed = self._builder.responses(*by_row)
-        chosen = [layout.chosen for _, layout in self._tables if layout.chosen is not None]
         meaning, said = self._category_labels(dict(zip(self._code, items, strict=True)) if self._people_down else {})
-        notes = [*(together(chosen).findings() if chosen else ()), *said]
+        notes = [*(findings(self._tables, tuple(self._code)) if self._people_down else ()), *said]
         if self._totals:
             sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
             notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
         meaning = meaning if packed.codes is not None else {}
-        every = (*notes, *packed.notes)
-        return replace(packed, frame_kind=options.frame_kind, answer_labels=meaning, notes=every)
+        return replace(packed, answer_labels=meaning, notes=(*notes, *packed.notes))
 
     def _category_labels(self, items: Mapping[Any, Any]) -> tuple[dict[Any, dict[float, str]], list[Finding]]:
         """What the codes of each item mean, by its label; and a note where the file labels those of most alike."""
         tables = [(table, k) for table, layout in self._tables for k in layout.columns]
-        every = [(item_label(table.columns[k]), table.value_labels.get(k, {})) for table, k in tables]
+        every = [(table.columns[k], table.value_labels.get(k, {})) for table, k in tables]
         labels, n = Counter(tuple(one.items()) for _, one in every).most_common(1)[0]
         shown = ", ".join(f"{code} {text}" for code, text in labels)
         sentence = f"The file labels the categories: {shown}."
@@ -276,17 +270,17 @@ class WideBuilder:
                 known[items[name]] = codes
         return known, notes
 
-    def _read(self, table: Table, layout: Wide, number: int, index: int) -> int:
-        """Add the rows of a table; those without labels are numbered from `number`, and the next number is returned."""
-        about = self._about.positions(table) if self._about else []
-        columns = [item_label(table.columns[k]) for k in layout.columns]
+    def _read(self, table: Table, layout: Wide, index: int) -> None:
+        """Add the rows of a table; those without labels are numbered on."""
+        about = self._about.positions(table)
+        columns = [table.columns[k] for k in layout.columns]
         codes = np.array([self._code[name] for name in columns], dtype=np.int32)
         beside, n, start = [*([] if layout.label is None else [layout.label]), *about], len(codes), 0
-        for others, values, done in _batches(table, beside, layout.columns, max(LEAST_ROWS, BLOCK_RESPONSES // n)):
+        for others, values, done in _batches(table, beside, layout.columns):
             height = len(values) // n
             rows = table.rows_above + np.arange(start + 1, start + height + 1)
             if layout.label is not None:
-                where = f"{table.name}: column {str(table.columns[layout.label])!r}"
+                where = table.where(layout.label)
                 others, values, rows = self._without_empty_rows(others, values, rows, where)
                 labels = plain_labels(others[0], text=table.dtypes[layout.label] not in WHOLE, name=where)
                 if self._people_down:
@@ -294,9 +288,9 @@ class WideBuilder:
             elif table.row_labels is not None:
                 labels = table.row_labels.slice(start, height)
             else:
+                number = self._n_rows + (0 if self._options.frame_kind else 1)  # a file's from 1, a frame's from 0
                 labels = pl.Series(np.arange(number, number + height, dtype=np.int64))
-            if self._about is not None:
-                self._about.add(labels, others[len(others) - len(about) :], table)
+            self._about.add(labels, others[len(others) - len(about) :], table)
 
             def place(k: int, rows: NDArray[Any] = rows) -> Place:
                 return Place(table.name, columns[k % n], int(rows[k // n]))
@@ -311,9 +305,8 @@ class WideBuilder:
                 self._builder.add(Piece(column, row, values, place))
             if self._at_once and self._builder.n_waiting >= BLOCK_RESPONSES:
                 self._pack()
-            start, number = start + height, number + len(labels)
+            start += height
             self._options.report((index + done) / len(self._tables))
-        return number
 
     def _without_empty_rows(
         self, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str
@@ -352,19 +345,16 @@ class WideBuilder:
 
 
 def _joined(labels: list[pl.Series]) -> pl.Series:
-    if len({part.dtype for part in labels}) > 1:
-        labels = [part.cast(pl.String) for part in labels]
-    return pl.concat(labels)
+    return pl.concat([part.to_frame("label") for part in labels], how="vertical_relaxed").to_series()
 
 
-def _batches(table: Table, beside: Sequence[int], columns: Sequence[int], size: int) -> Iterator[Batch]:
+def _batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
     """Some rows at a time; values as an array where every column holds numbers, else all as text."""
     for k in columns:
-        if table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary):
-            name = str(table.columns[k])
-            raise ReadError(f"{table.name}: column {name!r} is of type {table.dtypes[k]}, not answers. Leave it out.")
+        if not tabular.is_plain(table.dtypes[k]):
+            raise ReadError(f"{table.where(k)} is of type {table.dtypes[k]}, not answers. Leave it out.")
     numeric = all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
-    n, width = len(beside), len(table.columns)
+    n, width, size = len(beside), len(table.columns), max(tabular.LEAST_ROWS, BLOCK_RESPONSES // len(columns))
     if table.cells is None:
         for frame, done in table.pieces([*beside, *columns]):
             for some in frame.iter_slices(size):

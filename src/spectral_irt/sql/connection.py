@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DatabaseError, OptionError
@@ -19,48 +21,16 @@ from spectral_irt.reading.sql import first_line, frame_of_batch, kind_of, opened
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
 SCHEMES = "duckdb:FILE, or postgresql://USER@HOST/DATABASE"
+Result = TypeVar("Result")
 
 
-class Connection:
-    """A database to ask, between `begin`, which starts the transaction, and `close`, which ends what was created;
-    `recover` makes ready for the next question after one that failed, `alive` tells whether the database answers."""
+def _explained(ask: Callable[..., Result]) -> Callable[..., Result]:
+    """A question to a database, whose errors come in our words: what was being done, and what it answered."""
 
-    dialect: ClassVar[str]
-    cursor: Any
-    begin: Any
-    close: Any
-    alive: Any
-    _execute: Any
-    _arrow: Any
-    _load: Any
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.doing = "connect"
-
-    def recover(self) -> None: ...
-
-    def execute(self, sql: str) -> None:
-        with self._explained():
-            self._execute(sql)
-
-    def fetch(self, sql: str) -> pl.DataFrame:
-        """What the query gives."""
-        with self._explained():
-            return frame_of_batch(self._arrow(sql))
-
-    def load(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """A temporary table of these columns, in the place of one of the same name."""
-        import pyarrow as pa
-
-        with self._explained():
-            self._load(name, pa.table(dict(columns)))
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Errors of the database in our words: what was being done, and what it answered."""
+    @wraps(ask)
+    def asked(self: Connection, *args: Any) -> Result:
         try:
-            yield
+            return ask(self, *args)
         except Exception as error:
             answer = first_line(error)
             failed = f"{self.where}: it could not {self.doing}: {answer}."
@@ -76,14 +46,20 @@ class Connection:
                 failed += " Temporary tables vanished with it, and nothing was written; run again."
             raise DatabaseError(failed) from error
 
+    return asked
 
-class DuckDB(Connection):
-    """A file of DuckDB, opened for reading only; or a cursor of a connection that somebody else opened."""
+
+class DuckDB:
+    """A file of DuckDB, opened for reading only; or a cursor of a connection that somebody else opened.
+
+    As in `Postgres`, `begin` starts the transaction, and `close` ends what was created; `recover` makes ready for the
+    next question after one that failed, `alive` tells whether the database answers."""
 
     dialect = "duckdb"
+    doing = "connect"
 
     def __init__(self, database: Any, where: str, threads: int | None = None) -> None:
-        super().__init__(where)
+        self.where = where
         self.spill: tempfile.TemporaryDirectory[str] | None = None
         if isinstance(database, str):
             # Beside a file that we may only read is no room.
@@ -92,10 +68,11 @@ class DuckDB(Connection):
             self.cursor = opened(f"duckdb:{quote(database)}", **settings)
         else:
             self.cursor = database.cursor()  # a transaction and temporary tables of its own
-        self._execute = self.cursor.execute
 
     def begin(self) -> None:
         self.execute("BEGIN TRANSACTION")
+
+    def recover(self) -> None: ...
 
     def close(self) -> None:
         with suppress(Exception):  # what is closed already has nothing left
@@ -112,24 +89,33 @@ class DuckDB(Connection):
             return "transaction" in str(error).lower()  # one that failed waits for its end
         return True
 
-    def _arrow(self, sql: str) -> Any:
-        return self.cursor.sql(sql).to_arrow_table()
+    @_explained
+    def execute(self, sql: str) -> None:
+        self.cursor.execute(sql)
 
-    def _load(self, name: str, table: Any) -> None:
-        self.cursor.register("spectral_irt_loading", table)  # for this cursor alone
+    @_explained
+    def fetch(self, sql: str) -> pl.DataFrame:
+        """What the query gives."""
+        return frame_of_batch(self.cursor.sql(sql).to_arrow_table())
+
+    @_explained
+    def load(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """A temporary table of these columns, in the place of one of the same name."""
+        self.cursor.register("spectral_irt_loading", pa.table(dict(columns)))  # for this cursor alone
         self.cursor.execute(f'CREATE OR REPLACE TEMPORARY TABLE "{name}" AS SELECT * FROM spectral_irt_loading')
 
 
-class Postgres(Connection):
+class Postgres:
     """A Postgres server, over ADBC."""
 
     dialect = "postgres"
+    doing = "connect"
 
     def __init__(self, uri: str) -> None:
-        super().__init__(without_password(uri))
+        self.where = without_password(uri)
         self.connection = opened(uri)
         self.cursor = self.connection.cursor()
-        self.recover = self.connection.rollback  # type: ignore[method-assign]
+        self.recover = self.connection.rollback
 
     def begin(self) -> None:
         self.recover()
@@ -152,19 +138,25 @@ class Postgres(Connection):
             return False
         return True
 
-    def _arrow(self, sql: str) -> Any:
+    @_explained
+    def fetch(self, sql: str) -> pl.DataFrame:
         self.cursor.execute(sql)
-        return self.cursor.fetch_arrow_table()
+        return frame_of_batch(self.cursor.fetch_arrow_table())
 
-    def _execute(self, sql: str) -> None:
+    @_explained
+    def execute(self, sql: str) -> None:
         self.cursor.execute(sql)
         if created := re.match(r'CREATE TEMPORARY TABLE ("[^"]+")', sql):  # the planner is to know how large it is
             self.cursor.execute(f"ANALYZE {created[1]}")
 
-    def _load(self, name: str, table: Any) -> None:
+    @_explained
+    def load(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         self.cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
-        self.cursor.adbc_ingest(name, table, mode="create", temporary=True)
+        self.cursor.adbc_ingest(name, pa.table(dict(columns)), mode="create", temporary=True)
         self.cursor.execute(f'ANALYZE "{name}"')
+
+
+Connection = DuckDB | Postgres
 
 
 def connect(database: Any, threads: int | None = None) -> Connection:

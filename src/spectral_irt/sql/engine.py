@@ -6,7 +6,7 @@ of answers is found, checked, and put into whole numbers there first."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -25,7 +25,7 @@ from spectral_irt.data.packing import repeated
 from spectral_irt.data.same_items import sampled_sets
 from spectral_irt.engine.base import Each, Engine, Kernel
 from spectral_irt.errors import AnswersStayError, DatabaseError, OptionError, ReadError, ResponseValueError, listed
-from spectral_irt.reading import LayoutOptions
+from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, find_layout, plural_words
 from spectral_irt.reading.frame import table_of_frame
 from spectral_irt.sql import queries
@@ -213,27 +213,23 @@ FEW_BYTES = 1e9  # of bits that find repeated answers
 
 @dataclass(frozen=True)
 class Given:
-    """The table of answers, and its three columns."""
+    """The table of answers: what it is called, its three columns by name, and what queries call all of these."""
 
     source: str
-    table: exp.Expression
     names: dict[str, str]
-    response: exp.Expression
-
-    def put(self, **more: Any) -> dict[str, Any]:
-        person, item = (queries.column_called(self.names[role]) for role in ("person", "item"))
-        return {"table": self.table, "person": person, "item": item, "response": self.response, **more}
+    put: dict[str, exp.Expression]
 
 
 def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Given:
     """The table of this name, "table" or "schema.table", and which of its columns are which."""
     named, types = _first_that_exists(connection, table)
     source = f"table {table!r} of {connection.where}"
-    frame = replace(table_of_frame(pl.DataFrame(schema=dict.fromkeys(types, pl.String)), list(types)), name=source)
-    layout = find_layout(frame, LayoutOptions(format="long", **asked))
+    empty = pl.DataFrame(schema=dict.fromkeys(types, pl.String))
+    layout = find_layout(table_of_frame(empty, list(types), name=source), ReadOptions(format="long", **asked))
     assert isinstance(layout, Long)
     names = {role: list(types)[getattr(layout, role)] for role in ("person", "item", "response")}
-    column, kind, of_item = queries.column_called(names["response"]), types[names["response"]], types[names["item"]]
+    put = {"table": named} | {role: queries.column_called(name) for role, name in names.items()}
+    kind, of_item = types[names["response"]], types[names["item"]]
     if not (kind.is_numeric() or kind == pl.Boolean):
         raise ReadError(
             f"{source}: column {names['response']!r} is of type {str(kind).lower()}, not numbers (1 and 0) or true and "
@@ -242,8 +238,9 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     if not (of_item.is_integer() or of_item == pl.String):
         item, its = names["item"], str(of_item).lower()
         raise ReadError(f"{source}: column {item!r} is of type {its}; items are text or whole numbers.")
-    one_or_zero = exp.Cast(this=column, to=exp.DataType.build("INT"))
-    return Given(source, named, names, one_or_zero if kind == pl.Boolean else column)
+    if kind == pl.Boolean:
+        put["response"] = exp.Cast(this=put["response"], to=exp.DataType.build("INT"))
+    return Given(source, names, put)
 
 
 def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expression, pl.Schema]:
@@ -271,12 +268,12 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
     skipped = _check(engine, given)
     tell("numbering people and items")
     persons, items = (
-        engine.create("codes", queries.LABELS, table=given.table, column=queries.column_called(given.names[role]))
+        engine.create("codes", queries.LABELS, table=given.put["table"], column=given.put[role])
         for role in ("person", "item")
     )
     labels = label_array(engine.ask(queries.LABELS_IN_ORDER, codes=items).to_series().to_list())
     n_persons = engine.one(queries.HOW_MANY, codes=persons)
-    answers = engine.create("answers", queries.ANSWERS, **given.put(persons=persons, items=items))
+    answers = engine.create("answers", queries.ANSWERS, **given.put, persons=persons, items=items)
     tell("looking for answers given twice")
     # In DuckDB a bit for every person and item finds repeated answers in a tenth of the time.
     by_bits = engine.dialect == "duckdb" and n_persons * len(labels) / 8 <= FEW_BYTES
@@ -302,7 +299,7 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
 
 
 def _check(engine: DatabaseEngine, given: Given) -> tuple[Finding, ...]:
-    found = engine.ask(queries.CHECK, "check the table", **given.put()).row(0, named=True)
+    found = engine.ask(queries.CHECK, "check the table", **given.put).row(0, named=True)
     n = found["n_rows"]
     if n == 0:
         raise ReadError(f"{given.source}: it has no rows.")
@@ -313,7 +310,7 @@ def _check(engine: DatabaseEngine, given: Given) -> tuple[Finding, ...]:
                 "is not known whose answer, or to what, these are. Leave them out in a view (WHERE ... IS NOT NULL)."
             )
     if found["n_odd"]:
-        odd = engine.ask(queries.ODD_VALUES, "look at values", **given.put())
+        odd = engine.ask(queries.ODD_VALUES, "look at values", **given.put)
         values = [f"{value} ({count:,} rows)" for value, count in odd.iter_rows()]
         raise ResponseValueError(
             f"{given.source}: column {given.names['response']!r} holds {', '.join(values)} among others; a Rasch fit "

@@ -90,7 +90,7 @@ def test_pieces_of_a_large_table_are_counted_together(monkeypatch, tmp_path):
     frame = pl.DataFrame(table, schema=names).with_columns(pl.all().fill_nan(None).cast(pl.Int64))
     whole = si.read(save(frame, tmp_path / "answers.csv"), omitted="wrong")
     monkeypatch.setattr(wide_builder, "BLOCK_RESPONSES", 90)
-    monkeypatch.setattr(wide_builder, "LEAST_ROWS", 4)
+    monkeypatch.setattr(wide_builder.tabular, "LEAST_ROWS", 4)
     parts = si.read(tmp_path / "answers.csv", omitted="wrong")
     assert len(parts.blocks) > 10
     np.testing.assert_array_equal(parts.to_dense(), whole.to_dense())

@@ -11,7 +11,6 @@ from reading import PACKED, notes, read_text, save
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
 from spectral_irt.reading import csv as csv_text
 from spectral_irt.reading import frame as tabular
-from spectral_irt.reading import jsonl as json_lines
 from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
 from spectral_irt.reading import wide_builder as wide_tables
@@ -105,11 +104,10 @@ def as_pivot(frame):
 @pytest.fixture
 def small_pieces(monkeypatch):
     monkeypatch.setattr(tabular, "PIECE_ROWS", 7)
-    monkeypatch.setattr(wide_tables, "LEAST_ROWS", 1)
+    monkeypatch.setattr(tabular, "LEAST_ROWS", 1)
     monkeypatch.setattr(tabular, "PIECE_CELLS", 50)
     monkeypatch.setattr(raw, "PIECE_BYTES", 64)
     monkeypatch.setattr(csv_text, "HEAD_BYTES", 16)
-    monkeypatch.setattr(json_lines, "PIECE_BYTES", 64)
     monkeypatch.setattr(wide_tables, "BLOCK_RESPONSES", 40)
 
 
