@@ -80,29 +80,29 @@ class AnalysisOfRatings(AnalysisOfPeople):
         """
         return self._interactions(self._facet(name), None if groups is None else list(self._labels(groups)))
 
-    @once()
+    @once
     def _facet_columns(self, name: str) -> Columns:
         found = facet_table(self.calibration, self.responses, self.abilities().ability, name)
         met = self._agreement(name)
         return found | {"agreement": met["agreement"], "agreement_expected": met["expected"]}
 
-    @once()
+    @once
     def _agreement(self, name: str) -> Columns:
         return agreement(self.calibration, self.responses, self.abilities().ability, name)
 
-    @once()
+    @once
     def _interactions(self, name: str, groups: Any) -> Columns:
         labels = None if groups is None else np.array(groups, dtype=object)
         return interactions(self.calibration, self.responses, name, labels)
 
-    @once()
+    @once
     def _rated_items(self) -> Columns:
         """The items themselves, with their fit."""
         assert self.calibration.facets is not None
         items = self.calibration.facets.items.item_columns()
         return items | item_facet_fit(self.calibration, self.responses, self.abilities().ability)
 
-    @once()
+    @once
     def _facet_findings(self) -> list[Finding]:
         """What is odd about every facet."""
         said = []
@@ -126,8 +126,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
                 )
         return said
 
-    @once()
-    def _facet_record(self) -> dict[str, Any] | None:
+    @once
+    def _facet_record(self) -> dict[str, Any]:
         """Of fit.json: how well the levels of each facet are told apart, and how far they agree."""
         found = {}
         for name in self.facets:
@@ -144,7 +144,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
             if pairs:
                 shares = {key: met["pairs"] @ np.nan_to_num(met[key]) / pairs for key in ("agreement", "expected")}
                 found[name] |= {key: float(share) for key, share in shares.items()}
-        return found or None
+        return found
 
 
 def of_items(method: Callable[P, R]) -> Callable[P, R]:
@@ -186,7 +186,7 @@ def facet_tables(study: AnalysisOfRatings, parts: Parts, every: bool) -> dict[st
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
     """A line for each facet."""
     said = []
-    for name, found in (study._facet_record() or {}).items():
+    for name, found in study._facet_record().items():
         table = study._facet_columns(name)
         low, high = np.nanmin(table["severity"]), np.nanmax(table["severity"])
         text = f"{count(found['levels'], name)}, severity {low:z.2f} to {high:z.2f} logits"

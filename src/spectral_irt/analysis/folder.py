@@ -37,7 +37,7 @@ TABLES = (
     *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
     "ranking",
 )
-# What a fit may write.
+# What a fit may write, the record last.
 RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
@@ -220,7 +220,7 @@ def result_paths(
     if place.exists() and not place.is_dir():
         raise OutputError(f"{str(place)!r} is a file, not a directory; choose another place. Nothing was written.")
     ours = written_with(place / record)
-    possible = [*(name for name in RESULTS if name != RECORD), *sorted(ours - set(RESULTS) - {record}), record]
+    possible = [*RESULTS[:-1], *sorted(ours - set(RESULTS) - {record}), record]
     present = [place / name for name in possible if (place / name).exists()]
     foreign = [path.name for path in present if path.name not in ours]
     if foreign:

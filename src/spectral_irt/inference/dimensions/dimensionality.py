@@ -123,7 +123,11 @@ class Dimensionality:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return (*_dependent_items(self), *_second_dimension(self), *_unequal_slopes(self))
+        """What alarmed, with what to do about it."""
+        found = [_dependent_items(self)] if self.dependent else []
+        found += [_second_dimension(self)] if self.two_dimensions else []
+        found += [_unequal_slopes(self)] if self.by_slopes else []
+        return tuple(found)
 
     @property
     def by_slopes(self) -> bool:
@@ -264,9 +268,7 @@ def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, un
     return p, 1 + float(vector @ tested.correlation() @ vector)
 
 
-def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
-    if not found.dependent:
-        return ()
+def _dependent_items(found: Dimensionality) -> Finding:
     groups, pairs = clusters(len(found.items), found.first, found.second), len(found.first)
     told = first_few([listed(found.items[group]) for group in groups])
     what = count(pairs, "pair of items", "pairs of items")
@@ -281,12 +283,10 @@ def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
         remedy = "So weak, it hardly changes measures or their errors."
     codes = np.unique(np.concatenate([found.first, found.second]))
     items = tuple(found.items[codes].tolist())
-    return (Finding("dependent_items", "note" if found.weak_pairs else "warning", sentence, remedy, items),)
+    return Finding("dependent_items", "note" if found.weak_pairs else "warning", sentence, remedy, items)
 
 
-def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
-    if not found.two_dimensions:
-        return ()
+def _second_dimension(found: Dimensionality) -> Finding:
     order = np.argsort(-found.loadings, kind="stable")
     high, low = order[:5], order[::-1][:5]
     sentence = (
@@ -301,12 +301,12 @@ def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
     if found.weak_contrast:
         remedy = f"Below the strength of {CONTRAST:g} items it is not usually called a second dimension."
     items = tuple(found.items[np.sort(np.concatenate([high, low]))].tolist())
-    return (Finding("second_dimension", "note" if found.weak_contrast else "warning", sentence, remedy, items),)
+    return Finding("second_dimension", "note" if found.weak_contrast else "warning", sentence, remedy, items)
 
 
-def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
-    if not found.by_slopes or found.equal_slopes is None or found.slopes is None:
-        return ()
+def _unequal_slopes(found: Dimensionality) -> Finding:
+    assert found.equal_slopes is not None
+    assert found.slopes is not None
     p, pairs = found.equal_slopes
     shown = []
     if p < found.level and not found.contrast:
@@ -319,7 +319,7 @@ def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
         f"{' and '.join(shown)}: no second dimension is needed. A model with slopes (2PL, generalized partial credit) "
         "would fit better."
     )
-    return (Finding("unequal_slopes", "warning" if high >= STEEP * low else "note", sentence, SLOPES_MEAN),)
+    return Finding("unequal_slopes", "warning" if high >= STEEP * low else "note", sentence, SLOPES_MEAN)
 
 
 def unseen_dependence(detectable: float) -> str:

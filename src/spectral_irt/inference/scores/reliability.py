@@ -147,7 +147,7 @@ class Reliability:
             within = self.within_forms
             about = "" if within is None else f": about {within:.2f} among people with the same items"
             parts.append(f"abler people met harder items (r = {r:.2f}){about}")
-        return "; ".join(part for part in parts if part)
+        return "; ".join(filter(None, parts))
 
     def __repr__(self) -> str:
         rows = [("persons", self.persons), ("with extremes", self.persons_with_extremes)]
