@@ -22,7 +22,7 @@ Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -93,8 +93,8 @@ def quick_hausman(responses: Responses, start: Floats, groups: Any = None) -> Ha
 
 def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
     """`hausman` from any rough thresholds, NaN for items to be left out."""
-    sample = _sample(responses, start, groups, seed)
-    people, layout = sample.everyone, sample.everyone.thresholds
+    people, populations, start, share = _sample(responses, start, groups, seed)
+    layout = people.thresholds
     n = int(people.informative.sum())
     if n < LEAST_PEOPLE or people.n_items < 3:
         mixed = "have both right and wrong answers to" if layout.binary else "have no extreme score on"
@@ -103,7 +103,7 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
             f"conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
         )
     with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
-        found = _tested(sample, n)
+        found = _score_test(people, populations, start, share)
     if found.p >= LEVEL or found.size < NOTABLE or found.in_errors < OF_ERROR:
         return found
     finding = _finding(found, layout.binary, groups is not None)
@@ -113,17 +113,11 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
     return replace(found, findings=(finding,))
 
 
-class _Sample(NamedTuple):
-    """Whose answers are compared, all together and population by population; a start; and the share of all answers."""
-
-    everyone: Responses
-    populations: tuple[Responses, ...]
-    start: Floats
-    share: float
-
-
-def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sample:
-    """Items with somebody in every category, and people who answered them: a sample of very many."""
+def _sample(
+    responses: Responses, start: Floats, groups: Any, seed: int
+) -> tuple[Responses, list[Responses], Floats, float]:
+    """Items with somebody in every category, and people who answered them, all together and population by population;
+    a start for these items; and the share of all answers that was taken: a sample of very many."""
     rng, layout = np.random.default_rng(seed), responses.thresholds
     group = people_by_group(responses, groups).split.group
     chosen = np.flatnonzero(np.isfinite(layout.mean(start)))
@@ -141,17 +135,17 @@ def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sam
     used &= some.item_counts > some.thresholds.sum(last)
     chosen, some = chosen[used], some.take_items(used)
     there = np.unique(group[some.counts > 0])
-    parts = tuple(some.take_persons(group == g) for g in there) if len(there) > 1 else (some,)
-    return _Sample(some, parts, start[layout.of_items(chosen)], share)
+    populations = [some.take_persons(group == g) for g in there] if len(there) > 1 else [some]
+    return some, populations, start[layout.of_items(chosen)], share
 
 
-def _tested(sample: _Sample, n: int) -> HausmanTest:
-    everyone, layout = sample.everyone, sample.everyone.thresholds
-    parts = [Members(part) for part in sample.populations]
-    start = sample.start - float(layout.averaging() @ sample.start)
+def _score_test(everyone: Responses, populations: list[Responses], start: Floats, share: float) -> HausmanTest:
+    layout, n = everyone.thresholds, int(everyone.informative.sum())
+    parts = list(map(Members, populations))
+    start = start - float(layout.averaging() @ start)
     fit = marginal_difficulty(parts, start=start, tol=STEP, max_iter=PASSES)
     beta = fit.difficulty
-    patterns = [distinct_rows(part) for part in sample.populations]
+    patterns = list(map(distinct_rows, populations))
     names, W = _directions(patterns, layout, beta)
     likelihood = ExactLikelihood(everyone)
     HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
@@ -161,7 +155,7 @@ def _tested(sample: _Sample, n: int) -> HausmanTest:
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
     own = of_populations.reshape(len(parts), 2, -1)  # of the mean and of the log sigma of each
-    of_people = zip(sample.populations, patterns, fit.populations, own, strict=True)
+    of_people = zip(populations, patterns, fit.populations, own, strict=True)
     r = np.concatenate([_contributions(*those, beta, W, B[: len(beta)]) for those in of_people])
     T, V, K = r.sum(axis=0), r.T @ r, len(names)
     statistic = float(T @ np.linalg.solve(V, T))
@@ -182,14 +176,15 @@ def _tested(sample: _Sample, n: int) -> HausmanTest:
         frame_kind=everyone.frame_kind,
         size=float(np.sqrt(np.mean(step**2))),
         stretch=1 + float(location @ step / (location @ location)),
-        in_errors=float(np.sqrt(np.mean(step**2 / variance) / sample.share)),
+        in_errors=float(np.sqrt(np.mean(step**2 / variance) / share)),
         n_people=n,
         n_items=layout.n_items,
     )
 
 
 def _directions(patterns: list[Patterns], layout: Thresholds, beta: Floats) -> tuple[list[str], Floats]:
-    """Those of the items' locations, for all thresholds of an item alike; and the thresholds' distances from them."""
+    """Difficulty, its square and cube, the level of the other items, popularity: each without those before it, for all
+    thresholds of an item alike; and the thresholds' distances from the location of their item."""
     location = layout.mean(beta)
     counts, levels = np.zeros((2, layout.n_items))
     for one in patterns:
@@ -198,25 +193,20 @@ def _directions(patterns: list[Patterns], layout: Thresholds, beta: Floats) -> t
         people = np.repeat(one.count.astype(float), rows.counts)
         counts += np.bincount(rows.items, weights=people, minlength=layout.n_items)
         levels += np.bincount(rows.items, weights=people * np.repeat(mean, rows.counts), minlength=layout.n_items)
-    names, of_items = directions(location, levels / counts, np.log(counts))
-    W, away = of_items[layout.item], beta - location[layout.item]
+    z = np.clip((location - location.mean()) / max(float(location.std()), 1e-12), -WIDE, WIDE)
+    names, columns = ["difficulty"], [location - location.mean()]
+    further = {"its square": z**2, "its cube": z**3}
+    further |= {"items met with it": levels / counts, "number of answers": np.log(counts)}
+    for name, values in further.items():
+        before = np.stack([np.ones(len(location)), *columns], axis=1)
+        rest = values - before @ np.linalg.lstsq(before, values, rcond=None)[0]
+        if rest.std() > 1e-6 * max(1.0, float(np.abs(values).max())) and len(columns) < len(location) - 2:
+            names.append(name)
+            columns.append(rest / rest.std())
+    W, away = np.stack(columns, axis=1)[layout.item], beta - location[layout.item]
     if away.std() > 0:
         names, W = [*names, "distance of thresholds"], np.column_stack([W, away / away.std()])
     return names, W
-
-
-def directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[str], Floats]:
-    """Difficulty, its square and cube, the level of the other items, popularity: each without those before it."""
-    z = np.clip((beta - beta.mean()) / max(float(beta.std()), 1e-12), -WIDE, WIDE)
-    names, columns = ["difficulty"], [beta - beta.mean()]
-    further = {"its square": z**2, "its cube": z**3, "items met with it": levels, "number of answers": popularity}
-    for name, values in further.items():
-        before = np.stack([np.ones(len(beta)), *columns], axis=1)
-        rest = values - before @ np.linalg.lstsq(before, values, rcond=None)[0]
-        if rest.std() > 1e-6 * max(1.0, float(np.abs(values).max())) and len(columns) < len(beta) - 2:
-            names.append(name)
-            columns.append(rest / rest.std())
-    return names, np.stack(columns, axis=1)
 
 
 def _contributions(

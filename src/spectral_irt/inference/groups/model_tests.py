@@ -41,7 +41,7 @@ from spectral_irt.inference.groups.calibrations import (
     model_like,
     scales_of,
 )
-from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.groups.grouping import by_ability, divide
 from spectral_irt.inference.results import EACH, Result, benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.numerics import symmetric
 from spectral_irt.tables import Columns
@@ -213,8 +213,8 @@ def andersen(
         data.right_and_wrong_only()
     data = data if threads is None else data.using(LocalEngine(threads))
     tested = GroupModel(scales=scales_of(None, data.items) if model == "rsm" else None, exact=True)
-    by_ability = isinstance(split, str) and split == "ability"
-    thresholds = _together(data, tested)[0] if by_ability else None
+    given = isinstance(split, str) and split == "ability"
+    thresholds = _together(data, tested)[0] if given else None
     groups = calibrate_groups(data, divide(data, split, difficulty=thresholds), tested)
     loglik = _together(groups.everyone, tested)[1]
     statistic = 2 * (sum(groups.loglik) - loglik)
@@ -278,8 +278,9 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     if len(known) < 2:
         raise few
     answers, beta = responses.take_items(known), calibration.thresholds[responses.thresholds.of_items(known)]
-    layout, design = answers.thresholds, model_like(calibration).design(answers)
-    split = divide(answers, "ability", difficulty=beta)
+    layout = answers.thresholds
+    design = None if layout.binary else model_like(calibration).design(answers)
+    split = by_ability(answers, beta)
     halves = [answers.take_persons(split.members(k)) for k in (0, 1)]
     sizes = np.array([int(half.informative.sum()) for half in halves])
     if not sizes.all():

@@ -195,7 +195,7 @@ def reliability(
     def of(measured: Floats, se: Floats, some: NDArray[np.bool_]) -> Separation:
         return separation(measured[some], se[some], None if weights is None else weights[some])
 
-    persons, alpha = of(found.ability, found.se, mixed), cronbach_alpha(responses, weights)
+    persons, alpha = of(found.ability, found.se, mixed), cronbach_alpha(responses, weights)[0]
     real, real_items = found.se * np.sqrt(np.fmax(person_infit, 1)), se * np.sqrt(np.fmax(item_infit, 1))
     return Reliability(
         eap_reliability=None if eap is None else eap.reliability,
