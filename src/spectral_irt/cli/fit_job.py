@@ -187,8 +187,10 @@ class FitJob:
         return responses if beside is None else replace(responses, people=beside)
 
     def _columns(self) -> list[str]:
-        """The columns about people that are needed."""
-        return list(dict.fromkeys([*self.results.group, *self.method.columns]))
+        """The columns about people that are needed: those whose groups are compared, and those of the method."""
+        method = self.method
+        named = [*self.results.group, method.population_by, method.clustered_by, method.survey_weight]
+        return list(dict.fromkeys(column for column in named if column is not None))
 
     def look(self, progress: Progress) -> Responses:
         """The answers, with everything refused that `fit` would refuse before it fits."""

@@ -89,12 +89,6 @@ class Method:
             raise OptionError(f"--survey-weight goes with the spectral estimator; leave it out, or {how}.")
         return found
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns about people that the fit needs, beside those whose groups are compared."""
-        named = (self.population_by, self.clustered_by, self.survey_weight)
-        return [column for column in named if column is not None]
-
     def settings(self) -> dict[str, Any]:
         """What --set says."""
         said: dict[str, Any] = {}

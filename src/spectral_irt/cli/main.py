@@ -81,12 +81,6 @@ def _typer(**more: Any) -> typer.Typer:
 app = _typer(name=PROGRAM, cls=Commands)
 
 
-@cache
-def built() -> Any:
-    """The program as typer makes it."""
-    return typer.main.get_command(app)
-
-
 @app.callback(invoke_without_command=True)
 @with_options(Machine)
 def about(
@@ -106,6 +100,9 @@ def about(
     context.obj = replace(context.obj, machine=machine)
     if context.invoked_subcommand is None:
         typer.echo(overview(), nl=False)
+
+
+program: Any = typer.main.get_command(app)
 
 
 def overview() -> str:
@@ -175,7 +172,7 @@ def local_page(
 
 def fit_options() -> list[Any]:
     """The options of `fit`, and those of the program."""
-    every = [*command_named("fit").params, *built().params]
+    every = [*command_named("fit").params, *program.params]
     return [one for one in every if one.param_type_name == "option" and one.rich_help_panel is not None]
 
 
@@ -204,7 +201,6 @@ def main(args: Sequence[str]) -> int:
 
 
 def _do(args: list[str]) -> int:
-    program = built()
     if COMPLETE in os.environ:
         program(args=args, prog_name=PROGRAM)
     try:

@@ -276,7 +276,7 @@ def information(
         post = some.p
         projected = _polynomials(post, population.nodes, order)
         post *= each[:, None]
-        counts += some.answers(layout.n_items).T @ post
+        counts += some.answered.T @ post
         at_node += post.sum(axis=0)
         for q in projected:
             q *= np.sqrt(each)[:, None]
