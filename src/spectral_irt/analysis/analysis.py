@@ -27,7 +27,6 @@ from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, ability_split, score_split
 from spectral_irt.inference.items import classical
-from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.linear_fit import Explained
     from spectral_irt.inference.dimensions.q3 import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
+    from spectral_irt.inference.items.distractors import Distractors
     from spectral_irt.plots.all import Plots
 
 
@@ -223,13 +223,18 @@ class Analysis(AnalysisOfRatings):
         self._tell("options")
         if not self._layout.binary:
             raise OptionError("distractors is for right and wrong answers, and these are in ordered categories.")
-        return distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
+        return inference.distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
+
+    @property
+    def _multiple_choice(self) -> bool:
+        """Whether answers were scored right or wrong with a key, so that options are known."""
+        return self._layout.binary and self.responses.raw is not None and bool(self.responses.raw.options)
 
     @once
     def _item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""
         found: tuple[Finding, ...] = ()
-        if has_options(self.responses) and self._layout.binary:
+        if self._multiple_choice:
             try:
                 found = self._distractors().findings
             except OptionError as error:

@@ -16,7 +16,6 @@ from spectral_irt.analysis.people import with_measures
 from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.inference.items.distractors import has_options
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
@@ -151,7 +150,7 @@ def result_tables(study: Analysis, parts: Parts, every: bool = True) -> dict[str
     if parts.item_analysis and every:
         tables["item_analysis"] = study._item_analysis(discrimination=parts.fit)
         refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
-        if has_options(study.responses) and not categories and not refused:
+        if study._multiple_choice and not refused:
             tables["distractors"] = columns_of(study.distractors)
     grouped = study._grouped(parts)
     if grouped:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from spectral_irt.inference.dimensions.q3 import local_dependence as local_dependence
     from spectral_irt.inference.groups.dif import Differential as Differential
     from spectral_irt.inference.groups.dif import differential as differential
+    from spectral_irt.inference.items.distractors import distractors as distractors
     from spectral_irt.inference.items.slopes import slope_model as slope_model
     from spectral_irt.inference.joint_errors import JointErrors as JointErrors
     from spectral_irt.inference.joint_errors import known_errors as known_errors
@@ -19,6 +20,7 @@ else:
         "local_dependence": "dimensions.q3",
         "Differential": "groups.dif",
         "differential": "groups.dif",
+        "distractors": "items.distractors",
         "slope_model": "items.slopes",
         "JointErrors": "joint_errors",
         "known_errors": "joint_errors",
