@@ -18,6 +18,7 @@ from spectral_irt.inference.facets import (
     facet_findings,
     facet_table,
     fair_average,
+    interaction_findings,
     interactions,
     item_facet_fit,
     one_only,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
 
 
 def file_name(facet: str) -> str:
@@ -105,26 +105,12 @@ class AnalysisOfRatings(AnalysisOfPeople):
     @once
     def _facet_findings(self) -> list[Finding]:
         """What is odd about every facet."""
-        said = []
+        found: list[Finding] = []
         for name in self.facets:
-            said += facet_findings(self._facet_columns(name), name)
-            one = one_only(self.responses, name)
-            said += [] if one is None else [one]
-            found = self._interactions(name, None)
-            sure = np.flatnonzero(found["p_holm"] < CERTAIN)
-            if len(sure):
-                first = sure[0]
-                said.append(
-                    Finding(
-                        "interactions",
-                        "warning",
-                        f"{count(len(sure), 'combination')} of {name} and item of {len(found['p']):,} "
-                        f"{'is' if len(sure) == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} "
-                        f"{found[name][first]} on {found['item'][first]}, {found['bias'][first]:+.2f} logits.",
-                        f"A {name} is severe on some items only; look at how these are rated.",
-                    )
-                )
-        return said
+            found += facet_findings(self._facet_columns(name), name)
+            found += one_only(self.responses, name)
+            found += interaction_findings(self._interactions(name, None), name)
+        return found
 
     @once
     def _facet_record(self) -> dict[str, Any]:

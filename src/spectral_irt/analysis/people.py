@@ -66,7 +66,15 @@ class AnalysisOfPeople:
         estimator: RaschEstimator | None = None,
         trait: str | None = None,
     ) -> None:
-        self.calibration, self.responses = calibration, _aligned(calibration, responses, ignore_unknown)
+        if calibration.layout.binary:
+            given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
+        else:
+            given = as_responses(responses, ordered=True, unused="keep")
+        self.calibration = calibration
+        if calibration.layout.binary and given.thresholds.binary:
+            self.responses = align(calibration.labels, given, ignore_unknown)
+        else:
+            self.responses = align_categories(calibration, given, ignore_unknown)
         self.ability, self.population = ability, population
         self._estimator = estimator
         if trait is not None and (not trait.strip() or not trait.isprintable()):
@@ -358,17 +366,6 @@ class AnalysisOfPeople:
         if parts.cuts:
             tables["cuts"] = columns_of(self.cuts, parts.cuts, raw=parts.cut_raw)
         return {name: table for name, table in tables.items() if name == "persons" or len(next(iter(table.values())))}
-
-
-def _aligned(calibration: Calibration, responses: Any, ignore_unknown: bool) -> Responses:
-    """The responses in terms of the calibration: its items by label, its categories by what they are called."""
-    if calibration.layout.binary:
-        given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
-        if given.thresholds.binary:
-            return align(calibration.labels, given, ignore_unknown)
-    else:
-        given = as_responses(responses, ordered=True, unused="keep")
-    return align_categories(calibration, given, ignore_unknown)
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
@@ -90,11 +91,9 @@ def person_misfit(
         total += number
     if not total:
         return None
-    from scipy.special import bdtrc
-
     # The chance of so many among all that were seen or drawn, by the binomial: rates of 2% are nothing like normal.
     seen, by_chance = round(share * n), round(misfits)
-    p = float(bdtrc(seen - 1, seen + by_chance, n / (n + total))) if seen else 1.0
+    p = float(scipy.special.bdtrc(seen - 1, seen + by_chance, n / (n + total))) if seen else 1.0
     return PersonMisfit(n, share, misfits / total, p)
 
 

@@ -230,7 +230,9 @@ def _contributions(
     padding = np.concatenate([W, np.zeros((1, W.shape[1]))])
     for places, given in tiles.map(_given_score, padded(layout, beta), threshold_codes(layout), padding):
         found[places] += given
-    observed = part.entries.gather(_observed, layout, _cumulated(layout, W), _cumulated(layout, B))
+    both = np.zeros((layout.n_items, layout.widest + 1, 2 * W.shape[1]))
+    both[layout.item, layout.level] = np.hstack([W, B])
+    observed = part.entries.gather(_observed, layout, np.cumsum(both, axis=1))
     free = rows.informative[patterns.of_person, None]  # the others had no choice, given their score
     return found[patterns.of_person] - np.where(free, observed[:, : W.shape[1]], 0.0) + observed[:, W.shape[1] :]
 
@@ -240,19 +242,12 @@ def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -
     return part.which, np.einsum("kir,rikd->rd", part_passed(part, cumulated)[0], W[codes[part.items]])
 
 
-def _cumulated(layout: Thresholds, W: Floats) -> Floats:
-    """Sums of W over the thresholds up to each category: items x categories x directions."""
-    found = np.zeros((layout.n_items, layout.widest + 1, W.shape[1]))
-    found[layout.item, layout.level] = W
-    return np.cumsum(found, axis=1)
-
-
-def _observed(block: Block, layout: Thresholds, of_w: Floats, of_b: Floats) -> Floats:
-    """The same of the categories answered, of every person."""
+def _observed(block: Block, layout: Thresholds, passed: Floats) -> Floats:
+    """The same of the thresholds passed, of every person; `passed` has the sums up to each category of an item."""
     indptr, item, category = answered_items(block, layout)
     person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
-    each = np.concatenate([of_w[item, category], of_b[item, category]], axis=1)
-    return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each.T], axis=1)
+    each = passed[item, category].T
+    return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each], axis=1)
 
 
 def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:
