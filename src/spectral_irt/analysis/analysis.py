@@ -25,7 +25,7 @@ from spectral_irt.inference.fit.mean_squares import conditional_statistics, item
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
-from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, ability_split, score_split
+from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
 from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.linear_fit import Explained
     from spectral_irt.inference.dimensions.q3 import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
+    from spectral_irt.inference.groups.model_tests import WaldTest
     from spectral_irt.inference.items.distractors import Distractors
     from spectral_irt.plots.all import Plots
 
@@ -252,7 +253,7 @@ class Analysis(AnalysisOfRatings):
         split : "ability", "median", "mean", "scores", or labels
             Into which groups people are divided; a label for each person, or a mapping from person to label.
         """
-        return score_split(self.calibration, self.responses, split)
+        return inference.score_split(self.calibration, self.responses, split)
 
     @once
     def quick_model_test(self) -> RaoTest | None:

@@ -20,7 +20,7 @@ from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dim
 from spectral_irt.inference.fit.causes import cause_findings
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_finding, outside_limits
 from spectral_irt.inference.fit.person_fit import PersonMisfit, person_misfit
-from spectral_irt.inference.groups.model_tests import RaoTest
+from spectral_irt.inference.groups.score_test import RaoTest
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, p_value

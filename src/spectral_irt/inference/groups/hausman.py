@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.conditional.given_score import PatternPart, padded, part_passed, pattern_parts, threshold_codes
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Block, Finding, Responses
@@ -36,7 +37,6 @@ from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
-from spectral_irt.inference.groups.calibrations import location_covariance
 from spectral_irt.inference.groups.grouping import item_sets
 from spectral_irt.inference.results import Result, f_tail, two_sided
 from spectral_irt.numerics import csr
