@@ -24,7 +24,6 @@ from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scal
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
 from spectral_irt.persons.align import align, align_categories
-from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import (
     EACH,
     MOST,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.inference.groups.cluster_errors import Clustered
     from spectral_irt.inference.scores.equating import Equating
+    from spectral_irt.persons.plausible import PlausibleValues, Seed
 
 Tell = Callable[[str], None]
 
@@ -152,9 +152,11 @@ class AnalysisOfPeople:
 
     def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
         """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
+        from spectral_irt.persons.plausible import plausible_values
+
         prior = self.population if given is not None else self.abilities("eap").prior
-        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
-        return plausible_values(self.responses, self.calibration.thresholds, **how)
+        beta = self.calibration.thresholds
+        return plausible_values(self.responses, beta, draws=draws, seed=seed, prior=prior, given=given)
 
     @tabled
     def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Columns:

@@ -219,29 +219,23 @@ def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
     The mid-percentile of a score is 100 times the share of the people on the form with a lower score, and half of the
     share with the same.
     """
-    tables = [
-        _table(name, test, items, found.score[forms.form == k], found)
-        for k, (name, items) in enumerate(zip(forms.names, forms.items, strict=True))
-    ]
-    nothing = np.zeros(0, dtype=np.int64)
-    tables.append({name: values[:0] for name, values in _table("", test, nothing, nothing, found).items()})
+    numbers, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+    tables: list[Columns] = [{"form": np.zeros(0, dtype=object), "n_items": whole, "score": whole}]
+    tables[0] |= {"ability": numbers, "se": numbers, "n": whole, "percentile": numbers}  # without forms it has no rows
+    for k, (name, items) in enumerate(zip(forms.names, forms.items, strict=True)):
+        ability, se = test.take(items).abilities(found.method, found.prior)
+        n = np.bincount(found.score[forms.form == k], minlength=len(ability))
+        table = {
+            "form": np.full(len(ability), name, dtype=object),
+            "n_items": np.full(len(ability), len(items)),
+            "score": np.arange(len(ability)),
+            "ability": ability,
+            "se": se,
+            "n": n,
+            "percentile": percentiles(n),
+        }
+        tables.append(table)
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-
-
-def _table(name: str, test: Form, items: Ints, scores: Ints, found: Abilities) -> Columns:
-    ability, se = (
-        (np.zeros(1), np.zeros(1)) if not len(items) else test.take(items).abilities(found.method, found.prior)
-    )
-    n = np.bincount(scores, minlength=len(ability))
-    return {
-        "form": np.full(len(ability), name, dtype=object),
-        "n_items": np.full(len(ability), len(items)),
-        "score": np.arange(len(ability)),
-        "ability": ability,
-        "se": se,
-        "n": n,
-        "percentile": percentiles(n),
-    }
 
 
 def percentiles(n: Ints) -> Floats:
