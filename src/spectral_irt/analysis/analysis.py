@@ -24,7 +24,7 @@ from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
-from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
+from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, compare_likelihoods, hausman
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
 from spectral_irt.inference.items.rest_score import restscore_columns
@@ -277,7 +277,9 @@ class Analysis(AnalysisOfRatings):
         self._tell("conditional against marginal likelihood")
         if self.facets or self.calibration.adaptive:
             return None
-        return quick_hausman(self.responses, measured_parameters(self.calibration), groups)
+        with suppress(*UNTESTABLE):
+            return compare_likelihoods(self.responses, measured_parameters(self.calibration), groups)
+        return None
 
     @of_items
     def checks(self, parts: Parts | None = None) -> Checks:

@@ -241,4 +241,4 @@ def written_with(record: Path) -> set[str]:
     if not isinstance(found, dict) or found.get("program") != PROGRAM:
         return set()
     names = found.get("outputs")
-    return {record.name, *(str(name) for name in names)} if isinstance(names, list) else {record.name}
+    return {record.name, *map(str, names)} if isinstance(names, list) else {record.name}

@@ -338,7 +338,7 @@ class AnalysisOfPeople:
         at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
         columns = self._classes(at)
         named = np.concatenate([[np.nan], given, [np.nan]])
-        columns = {"class": columns["class"], "cut": named, **{k: v for k, v in columns.items() if k != "class"}}
+        columns = {"class": columns["class"], "cut": named, **columns}
         return columns if scale.is_logits else {**columns, "measure_se": scale.width(columns["se"])}
 
     @once

@@ -134,7 +134,8 @@ def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
     """The SHA-256 of every local file among these, or in a folder among these; what is no file (a pattern, standard
     input, a store) has none."""
     found: dict[str, str] = {}
-    for name in map(os.fspath, files):
+    for given in files:
+        name = os.fspath(given)
         inside = sorted(os.path.join(name, each) for each in os.listdir(name)) if os.path.isdir(name) else [name]
         for file in inside:
             with suppress(OSError):

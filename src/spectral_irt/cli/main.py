@@ -45,6 +45,10 @@ FURTHER = {
 }
 COMMANDS = {**MAIN, **FURTHER}
 
+# Errors and help are ours.
+PLAIN: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
+PLAIN |= {"context_settings": {"help_option_names": ["-h", "--help"]}}
+
 # The same class in typer's own copy of click and in click itself.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -66,19 +70,12 @@ class Commands(TyperGroup):
 def command_named(name: str) -> Any:
     """A command as typer makes it."""
     module, _, function = COMMANDS[name][0].partition(":")
-    single = _typer()
+    single = typer.Typer(add_completion=False, **PLAIN)
     single.command(name, cls=Command)(getattr(import_module(f"spectral_irt.cli.{module}"), function))
     return typer.main.get_command(single)
 
 
-def _typer(**more: Any) -> typer.Typer:
-    names = {"help_option_names": ["-h", "--help"]}
-    return typer.Typer(
-        pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=names, add_completion=bool(more), **more
-    )
-
-
-app = _typer(name=PROGRAM, cls=Commands)
+app = typer.Typer(name=PROGRAM, cls=Commands, **PLAIN)
 
 
 @app.callback(invoke_without_command=True)

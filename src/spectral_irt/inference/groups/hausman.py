@@ -50,6 +50,7 @@ WIDE = 3.0  # standard deviations to which the directions are cut: no single far
 CODE = "conditional_against_marginal"
 OF_FORM, MOST_FORMS, MOSTLY = 20, 50, 0.9  # people of a form; forms; share of people on them
 FOLLOW, ROUTED = 0.6, 0.97  # chance that one of a form scores above one of another on common items: abler; told apart
+UNTESTABLE = (DesignError, np.linalg.LinAlgError)  # too few people or items; directions that cannot be told apart
 LEVEL = 0.01  # of the finding: adaptive designs are told from others by ten standard errors and more
 # The finding is about what matters: root mean squares over the items, in logits and in standard errors.
 NOTABLE, OF_ERROR = 0.05, 0.5  # half a standard error off, an interval of 95% holds 92%
@@ -83,16 +84,8 @@ def hausman(calibration: Calibration, responses: Responses, groups: Any = None, 
     return compare_likelihoods(responses, np.where(measured, calibration.thresholds, np.nan), groups, seed)
 
 
-def quick_hausman(responses: Responses, start: Floats, groups: Any = None) -> HausmanTest | None:
-    """`compare_likelihoods` where the data allow it; None otherwise."""
-    try:
-        return compare_likelihoods(responses, start, groups)
-    except (DesignError, np.linalg.LinAlgError):  # too few people or items, or directions that cannot be told apart
-        return None
-
-
 def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
-    """`hausman` from any rough thresholds, NaN for items to be left out."""
+    """`hausman` from any rough thresholds, NaN for items to be left out; data that do not allow it: `UNTESTABLE`."""
     people, populations, start, share = _sample(responses, start, groups, seed)
     layout = people.thresholds
     n = int(people.informative.sum())
