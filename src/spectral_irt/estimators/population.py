@@ -189,10 +189,6 @@ class Members:
     weights: Floats | None = None
 
     @property
-    def layout(self) -> Thresholds:
-        return self.responses.thresholds
-
-    @property
     def size(self) -> float:
         """How many answered anything, by weight."""
         there = self.responses.counts > 0
@@ -200,12 +196,13 @@ class Members:
 
     def counts(self, beta: Floats, population: Population) -> tuple[Floats, Floats, Floats]:
         """`expected_counts` over all of them."""
-        found: tuple[Floats, Floats, Floats] = self.sum(expected_counts, beta, population, self.layout)
+        found: tuple[Floats, Floats, Floats] = self.sum(expected_counts, beta, population, self.responses.thresholds)
         return found
 
     def passed(self) -> Floats:
         """How many passed each threshold: are in its category or above."""
-        return self.layout.at_or_above(self.sum(_passed_last, self.layout.n_entries))
+        layout = self.responses.thresholds
+        return layout.at_or_above(self.sum(_passed_last, layout.n_entries))
 
     def sum(self, kernel: Any, *args: Any) -> Any:
         """A kernel over all blocks, which is given the weights, or None."""
