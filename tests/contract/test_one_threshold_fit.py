@@ -13,7 +13,7 @@ from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import strata_columns
-from spectral_irt.inference.items.classical import cronbach_alpha, item_analysis
+from spectral_irt.inference.items.classical import cronbach_alpha, item_analysis, rises
 from spectral_irt.persons.abilities import abilities, items_met
 from spectral_irt.persons.residuals import person_mean_squares, residuals
 
@@ -61,8 +61,8 @@ def test_strata_classical_statistics_and_pairs(kinds):
     same(*(strata_columns(each, know, theta, items, 5) for each, know in zip(answers, given, strict=True)))
     found = [item_analysis(each, beta) for each in answers]
     same(*found)
-    same(*(one.reversed_p for one in found))
-    assert cronbach_alpha(answers[0]) == cronbach_alpha(answers[1])
+    same(*(rises(one.chose) for one in found))
+    assert cronbach_alpha(answers[0])[0] == cronbach_alpha(answers[1])[0]
     same(*(correlations(residual_matrices(each, beta, theta, standardized=True), min_people=30)[0] for each in answers))
     known = np.isfinite(beta)
     moved, half = apart(beta[known]), np.arange(400) % 2

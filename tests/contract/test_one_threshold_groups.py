@@ -11,7 +11,8 @@ from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, ca
 from spectral_irt.inference.groups.dif import differential
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.hausman import hausman
-from spectral_irt.inference.groups.model_tests import ability_split, andersen, score_split
+from spectral_irt.inference.groups.model_tests import andersen, score_split
+from spectral_irt.inference.groups.score_test import ability_split
 
 
 @pytest.fixture(scope="module")

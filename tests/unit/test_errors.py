@@ -9,7 +9,7 @@ import pytest
 
 from source import MODULES, named, nodes
 from spectral_irt import errors
-from spectral_irt.cli.main import COMMANDS, built, command_named
+from spectral_irt.cli.main import COMMANDS, command_named, program
 from spectral_irt.errors import ConvergenceWarning, OutputError, for_shell
 
 NAMED = [vars(errors)[name] for name in dir(errors) if isinstance(vars(errors)[name], type)]
@@ -77,7 +77,7 @@ def messages(path):
 
 @pytest.fixture(scope="module")
 def flags():
-    commands = [built(), *map(command_named, COMMANDS)]
+    commands = [program, *map(command_named, COMMANDS)]
     return {flag for command in commands for parameter in command.params for flag in parameter.opts}
 
 

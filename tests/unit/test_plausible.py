@@ -8,8 +8,8 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.persons import abilities, plausible_values
-from spectral_irt.persons.plausible import background, latent_regression
+from spectral_irt.persons import abilities
+from spectral_irt.persons.plausible import background, latent_regression, plausible_values
 from split import in_pieces
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])

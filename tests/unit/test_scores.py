@@ -155,7 +155,7 @@ def test_unexpected_answers_are_those_of_the_worst_people(careless):
     theta, beta = study.abilities().ability, study.calibration.difficulty
     p = 1 / (1 + np.exp(beta - theta[:, None]))
     z = (dense - p) / np.sqrt(p * (1 - p))
-    fits = study._person_fit()
+    fits = study._person_fit("wle")
     worst = np.fmax(fits.infit_z, fits.outfit_z)
     expected = []
     for person in sorted(np.flatnonzero(worst > 2), key=lambda k: -worst[k]):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from spectral_irt import inference
-from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
+from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.checks import TEST_ITEMS, TEST_RESPONSES, Checks, measured_parameters, run_checks
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, affordable, result_tables, write_results
@@ -24,10 +24,9 @@ from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
-from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
-from spectral_irt.inference.groups.model_tests import RaoTest, WaldTest, ability_split, score_split
+from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, compare_likelihoods, hausman
+from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
-from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
 from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.linear_fit import Explained
     from spectral_irt.inference.dimensions.q3 import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
+    from spectral_irt.inference.groups.model_tests import WaldTest
+    from spectral_irt.inference.items.distractors import Distractors
     from spectral_irt.plots.all import Plots
 
 
@@ -89,12 +90,11 @@ class Analysis(AnalysisOfRatings):
         within = "" if self._layout.binary else f" in up to {self._layout.widest + 1} categories"
         return f"<Analysis: {r.n_persons:,} people, {r.n_items:,} items, {r.n_responses:,} responses{within}>"
 
+    @once
     def reliability(self, method: str | None = None) -> Reliability:
         """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`."""
-        return self._reliability(self._estimate(method))
-
-    @once()
-    def _reliability(self, method: str) -> Reliability:
+        if method is None or method != self._estimate(method):
+            return self.reliability(self._estimate(method))
         return reliability(
             self.calibration,
             self.responses,
@@ -108,7 +108,7 @@ class Analysis(AnalysisOfRatings):
 
     @of_items
     @tabled
-    @once()
+    @once
     def item_fit(
         self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
     ) -> Columns:
@@ -143,17 +143,19 @@ class Analysis(AnalysisOfRatings):
         given = self._conditional() if conditional else None
         return item_fit_columns(self.calibration, self._item_statistics(), given, limits)
 
-    @once("fit of the items")
+    @once
     def _item_statistics(self) -> Columns:
         """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
+        self._tell("fit of the items")
         return item_statistics(self.responses, self.calibration.thresholds, self.abilities("ml").ability)
 
-    @once("fit of the items given the scores")
+    @once
     def _conditional(self) -> Columns:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
+        self._tell("fit of the items given the scores")
         return conditional_statistics(self.responses, self.calibration.thresholds, given=self._given_score())
 
-    @once()
+    @once
     def _given_score(self) -> GivenScore:
         return GivenScore.of(self.responses, self.calibration.thresholds)
 
@@ -161,7 +163,7 @@ class Analysis(AnalysisOfRatings):
         """Mean answers to these items (positions, with an estimate) by stratum of ability, and those expected."""
         return strata_columns(self.responses, self._given_score(), self.abilities("wle").ability, items, strata)
 
-    @once()
+    @once
     def _curves(self) -> Columns:
         """Mean answers in strata of ability and what the model expects, of every item or of those that fit worst."""
         items = curved(self.calibration, columns_of(self.item_fit))
@@ -187,9 +189,10 @@ class Analysis(AnalysisOfRatings):
         slopes = self._item_statistics()["discrimination"] if discrimination else None
         return classical.item_analysis_columns(self.calibration, self.responses, self._classical(), slopes)
 
-    @once("item analysis")
+    @once
     def _classical(self) -> classical.ItemAnalysis:
         """The classical statistics of every item as arrays."""
+        self._tell("item analysis")
         return classical.item_analysis(self.responses, self.calibration.thresholds)
 
     @tabled
@@ -199,9 +202,10 @@ class Analysis(AnalysisOfRatings):
         return restscore_columns(self.calibration, self.responses, seed)
 
     @tabled
-    @once("categories")
+    @once
     def categories(self) -> Columns:
         """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.classical`."""
+        self._tell("categories")
         return classical.category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
 
     @tabled
@@ -214,18 +218,24 @@ class Analysis(AnalysisOfRatings):
         """
         return self._distractors().columns
 
-    @once("options")
+    @once
     def _distractors(self) -> Distractors:
         """`distractors` as arrays, with the options that may be the right ones."""
+        self._tell("options")
         if not self._layout.binary:
             raise OptionError("distractors is for right and wrong answers, and these are in ordered categories.")
-        return distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
+        return inference.distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
 
-    @once()
+    @property
+    def _multiple_choice(self) -> bool:
+        """Whether answers were scored right or wrong with a key, so that options are known."""
+        return self._layout.binary and self.responses.raw is not None and bool(self.responses.raw.options)
+
+    @once
     def _item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""
         found: tuple[Finding, ...] = ()
-        if has_options(self.responses) and self._layout.binary:
+        if self._multiple_choice:
             try:
                 found = self._distractors().findings
             except OptionError as error:
@@ -234,7 +244,7 @@ class Analysis(AnalysisOfRatings):
         return found + classical.reversed_findings(self.calibration, self.responses, self._classical(), explained)
 
     @of_items
-    @once()
+    @once
     def model_test(self, split: Any = "ability") -> WaldTest:
         """Are items as hard for the less able as for the more able? See `inference.groups.model_tests.score_split`.
 
@@ -243,9 +253,9 @@ class Analysis(AnalysisOfRatings):
         split : "ability", "median", "mean", "scores", or labels
             Into which groups people are divided; a label for each person, or a mapping from person to label.
         """
-        return score_split(self.calibration, self.responses, split)
+        return inference.score_split(self.calibration, self.responses, split)
 
-    @once()
+    @once
     def quick_model_test(self) -> RaoTest | None:
         """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
         if self.facets or self.responses.n_items > TEST_ITEMS or self.responses.n_responses > TEST_RESPONSES:
@@ -261,22 +271,24 @@ class Analysis(AnalysisOfRatings):
         abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
         return hausman(self.calibration, self.responses, self._labels(groups), seed=seed)
 
-    @once("conditional against marginal likelihood")
+    @once
     def _quick_hausman(self, groups: Any = None) -> HausmanTest | None:
         """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
+        self._tell("conditional against marginal likelihood")
         if self.facets or self.calibration.adaptive:
             return None
-        return quick_hausman(self.responses, measured_parameters(self.calibration), groups)
+        with suppress(*UNTESTABLE):
+            return compare_likelihoods(self.responses, measured_parameters(self.calibration), groups)
+        return None
 
     @of_items
     def checks(self, parts: Parts | None = None) -> Checks:
         """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
         parts = parts or self.parts(fit=True)
-        asked = ("checks", parts.bootstrap, parts.sample, parts.persons)
-        return self._cache.once(asked, lambda: run_checks(self, parts))
+        return run_checks(self, parts.bootstrap, parts.sample, parts.persons)
 
     @of_items
-    @once("comparing groups")
+    @once
     def dif(
         self,
         groups: Any,
@@ -292,6 +304,7 @@ class Analysis(AnalysisOfRatings):
         `groups` is the name of a column about the people, or has a label for each, in their order, or maps persons to
         labels; the rest is of `inference.groups.dif.differential`. Ordered answers: `thresholds()` has each threshold.
         """
+        self._tell("comparing groups")
         how: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
         how |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
         return inference.differential(self.calibration, self.responses, self._labels(groups), **how)
@@ -302,7 +315,7 @@ class Analysis(AnalysisOfRatings):
             return {}
         return {name: self.dif(labels) for name, labels in parts.groups.items()}
 
-    @once()
+    @once
     def local_dependence(
         self, *, min_people: int = MIN_PAIRED, sample: int | None = None, seed: int = 0
     ) -> LocalDependence:
@@ -325,8 +338,9 @@ class Analysis(AnalysisOfRatings):
         """
         return self._explained(properties).effects
 
-    @once("properties of items")
+    @once
     def _explained(self, properties: Any) -> Explained:
+        self._tell("properties of items")
         rating_scale = named(self.calibration.provenance.estimator)[0] == "rsm"
         if rating_scale or self.calibration.adaptive or self.weights is not None:
             raise OptionError(
@@ -344,12 +358,13 @@ class Analysis(AnalysisOfRatings):
 
     @of_items
     @tabled
-    @once("ranks")
+    @once
     def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
         """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
 
         By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
         """
+        self._tell("ranks")
         return inference.ranking_columns(self.calibration, self.covariance(), by, top, seed=seed)
 
     @of_items
@@ -364,10 +379,11 @@ class Analysis(AnalysisOfRatings):
         labels, populations = self._labels(clusters), self._labels(groups)
         from spectral_irt.inference.groups.cluster_errors import clustered
 
-        calibration, found = clustered(self.calibration, self.responses, labels, populations, name=name)
         other = copy.copy(self)
-        other.calibration, other._cache = calibration, Cache(self._tell)
-        other._cache.once(("covariance",), lambda: found.covariance)
+        other._known = {}
+        other.calibration, other._clustered = clustered(
+            self.calibration, self.responses, labels, populations, name=name
+        )
         return other
 
     @of_items
@@ -404,7 +420,7 @@ class Analysis(AnalysisOfRatings):
             found += self._explained(parts.covariates).findings
         words = self._words
         told = [replace(one, sentence=words(one.sentence), remedy=words(one.remedy)) for one in found]
-        return (*told, *self._facet_findings())  # which name raters without quotes
+        return (*told, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes
 
     def tables(self, parts: Parts | None = None, *, every: bool = True) -> dict[str, Columns]:
         """The tables by the names of their files: every one, or those that `write` writes by default."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import threading
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -16,26 +14,6 @@ from spectral_irt.tables import Columns, Table, make_table
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-class Cache:
-    """Results by what was asked: a name, and the content of every argument. Several threads may ask."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.tell = tell
-        self._known: dict[Hashable, Any] = {}
-        self._lock = threading.RLock()
-
-    def once(self, asked: tuple[Any, ...], compute: Callable[[], T], say: str = "") -> T:
-        """What was computed for this question, or is now; `say` goes to the progress before it is computed."""
-        key = content(asked)
-        with self._lock:
-            if key not in self._known:
-                if say:
-                    self.tell(say)
-                self._known[key] = compute()
-            found: T = self._known[key]
-            return found
 
 
 def content(value: Any) -> Hashable:
@@ -49,42 +27,39 @@ def content(value: Any) -> Hashable:
     if isinstance(value, Mapping):
         return ("mapping", content(list(value)), content(list(value.values())))
     if isinstance(value, tuple):
-        return ("tuple", *(content(one) for one in value))
+        return ("tuple", *map(content, value))
     if not isinstance(value, np.ndarray) and hasattr(value, "to_list"):
         value = value.to_list()  # a column of a dataframe
     if isinstance(value, np.ndarray) and value.dtype.kind not in "OUS":
         return ("array", value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).digest())
+    kind: tuple[str, ...] = (type(value).__name__,)
     if isinstance(value, list | range | np.ndarray):
         value = tuple(value.tolist() if isinstance(value, np.ndarray) else value)
-        return ("list", tuple(sorted({type(one).__name__ for one in value})), _hashable(value))
-    return (type(value).__name__, _hashable(value))
-
-
-def _hashable(value: Any) -> Hashable:
-    """The value itself; what has no hash is of unknown content, and never found again."""
-    with suppress(TypeError):
+        kind = ("list", *sorted({type(one).__name__ for one in value}))
+    try:
         hash(value)
-        return value
-    return object()
+    except TypeError:
+        value = object()  # of unknown content, and never found again
+    return (*kind, value)
 
 
-def once(say: str = "") -> Callable[[Callable[Concatenate[Any, P], T]], Callable[Concatenate[Any, P], T]]:
-    """For a method: what it gives is kept under its name and the content of its arguments; see `Cache.once`."""
+def once(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """For a question to an analysis: the answer is kept under its name and the content of its arguments. Several
+    threads may ask."""
+    signature = inspect.signature(method)
 
-    def of(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-        signature = inspect.signature(method)
-
-        @wraps(method)
-        def found(self: Any, *args: P.args, **given: P.kwargs) -> T:
-            asked = signature.bind(self, *args, **given)
-            asked.apply_defaults()
-            key = (method.__name__, *list(asked.arguments.values())[1:])
-            result: T = self._cache.once(key, lambda: method(self, *args, **given), say)
+    @wraps(method)
+    def found(study: Any, *args: P.args, **given: P.kwargs) -> T:
+        asked = signature.bind(study, *args, **given)
+        asked.apply_defaults()
+        key = content((method.__name__, *list(asked.arguments.values())[1:]))
+        with study._lock:
+            if key not in study._known:
+                study._known[key] = method(study, *args, **given)
+            result: T = study._known[key]
             return result
 
-        return found
-
-    return of
+    return found
 
 
 def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Table]:

@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.cache import columns_of, once
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, unseen_dependence
 from spectral_irt.inference.fit.causes import cause_findings
-from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
+from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_finding, outside_limits
 from spectral_irt.inference.fit.person_fit import PersonMisfit, person_misfit
-from spectral_irt.inference.groups.model_tests import RaoTest
+from spectral_irt.inference.groups.score_test import RaoTest
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, p_value
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
-    from spectral_irt.analysis.folder import Parts
 
 TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
@@ -55,22 +54,29 @@ class Checks:
 
     def sentence(self) -> str:
         """Everything in one line."""
-        people = "" if self.people is None else self.people.sentence
-        parts = [self._items(), self._halves(), *self._shared(), people]
-        return "; ".join(part for part in parts if part)
+        parts = [self._items_said()]
+        if self.halves is not None and self.halves.p < EACH:
+            off = f"by {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
+            parts.append(f"item difficulties differ between low and high scorers ({off})")
+        elif self.halves is not None:
+            parts.append(f"no difference between low and high scorers seen ({p_value(self.halves.p)})")
+        parts += self._shared_said()
+        if self.people is not None:
+            parts.append(self.people.sentence)
+        return "; ".join(parts)
 
-    def _items(self) -> str:
+    def _items_said(self) -> str:
         infit = self.columns["infit_conditional"]
         known = np.isfinite(infit) & np.isfinite(self.limits)
         if not known.any():
             return "no item has answers that could misfit"
-        flagged = [found.sentence for found in self.findings if found.code == "misfitting_items"]
-        if flagged:
-            return flagged[0].rstrip(".")
-        unseen = _blind_items(self.limits)
-        if 2 * len(unseen) > np.isfinite(self.limits).sum():
+        for found in self.findings:
+            if found.code == "misfitting_items":
+                return found.sentence.rstrip(".")
+        unseen = self.limits > VISIBLE
+        blind = int(unseen.sum())
+        if 2 * blind > np.isfinite(self.limits).sum():
             return f"with {np.median(self.columns['n'][unseen]):,.0f} answers per item, misfit could not be seen"
-        blind = len(unseen)
         text = f"no misfit of {'single ' if self.alarmed else ''}items seen"
         text += f" (conditional infit {infit[known].min():.2f} to {infit[known].max():.2f}"
         text += f"; {blind:,} of {known.sum():,} have too few answers to tell)" if blind else ")"
@@ -82,15 +88,7 @@ class Checks:
             text += f", {outside:,} outside their own 95% limits, where chance puts {by_chance:.1f}"
         return text
 
-    def _halves(self) -> str:
-        if self.halves is None:
-            return ""
-        if self.halves.p < EACH:
-            off = f"by {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
-            return f"item difficulties differ between low and high scorers ({off})"
-        return f"no difference between low and high scorers seen ({p_value(self.halves.p)})"
-
-    def _shared(self) -> list[str]:
+    def _shared_said(self) -> list[str]:
         found = self.shared
         if found is None:
             return ["too few people or items to see a second dimension or dependent items"]
@@ -125,18 +123,20 @@ class Checks:
         }
 
 
-def run_checks(study: Analysis, parts: Parts) -> Checks:
-    """All checks, within a second or about the time of the fit."""
+@once
+def run_checks(study: Analysis, bootstrap: int, sample: int | None, persons: bool) -> Checks:
+    """All checks, within a second or about the time of the fit; with abilities of the people where those are known."""
     calibration, responses = study.calibration, study.responses
-    columns = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
+    columns = columns_of(study.item_fit, bootstrap=bootstrap, sample=sample)
     halves = study.quick_model_test()
     study._tell("dimensions and dependent items")
     shared = dimensionality(calibration, responses)
     study._tell("person misfit")
     own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
-    known = (study.abilities("wle"), study._person_fit("wle")) if parts.persons and own else None
+    known = (study.abilities("wle"), study._person_fit("wle")) if persons and own else None
     people = person_misfit(responses, measured_parameters(calibration), known=known)
-    findings = [*misfit_findings(columns, parts.bootstrap)]
+    misfit = bool((columns["misfit"] != "").any())
+    findings = [misfit_finding(columns, bootstrap)] if misfit else []
     for found in (halves, shared, people):
         findings += () if found is None else found.findings
     limits = np.where(calibration.measured, detectable(study._conditional()["infit_se"]), np.nan)
@@ -147,8 +147,10 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
         slopes = study._item_statistics()["discrimination"]
         causes = cause_findings(calibration, responses, columns, slopes, troubled)
         findings += [finding for finding in causes if finding.code not in named]
-    findings += _invisible(columns, limits)
-    return Checks(columns, halves, shared, people, limits, parts.bootstrap, tuple(findings))
+    blind = np.flatnonzero(limits > VISIBLE)
+    if len(blind) and not misfit:
+        findings.append(_not_visible(columns, limits, blind))
+    return Checks(columns, halves, shared, people, limits, bootstrap, tuple(findings))
 
 
 def measured_parameters(calibration: Calibration) -> Floats:
@@ -156,27 +158,17 @@ def measured_parameters(calibration: Calibration) -> Floats:
     return np.where(np.repeat(calibration.measured, calibration.layout.max_score), calibration.thresholds, np.nan)
 
 
-def _blind_items(limits: Floats) -> Ints:
-    """Items whose misfit would hardly be seen."""
-    with np.errstate(invalid="ignore"):
-        return np.flatnonzero(limits > VISIBLE)
-
-
-def _invisible(columns: Columns, limits: Floats) -> tuple[Finding, ...]:
+def _not_visible(columns: Columns, limits: Floats, blind: Ints) -> Finding:
     """A note on items whose misfit could not have been seen."""
-    blind, known = _blind_items(limits), int(np.isfinite(limits).sum())
-    if not len(blind) or (columns["misfit"] != "").any():
-        return ()
+    known = int(np.isfinite(limits).sum())
     answers, limit = float(np.median(columns["n"][blind])), float(np.median(limits[blind]))
     needed = float(np.median(columns["n"][blind] * (limits[blind] / WANTED) ** 2))
     who = "" if 2 * len(blind) > known else f" of {len(blind):,} of {known:,} items"
-    return (
-        Finding(
-            "misfit_not_visible",
-            "note",
-            f"With {answers:,.0f} answers per item, misfit{who} could not be seen: only an infit beyond "
-            f"{1 + limit:.1f} would be found.",
-            f"About {float(f'{needed:.1g}'):,.0f} answers per item would show an infit of {1 + WANTED:g}.",
-            tuple(columns["item"][blind].tolist()),
-        ),
+    return Finding(
+        "misfit_not_visible",
+        "note",
+        f"With {answers:,.0f} answers per item, misfit{who} could not be seen: only an infit beyond "
+        f"{1 + limit:.1f} would be found.",
+        f"About {float(f'{needed:.1g}'):,.0f} answers per item would show an infit of {1 + WANTED:g}.",
+        tuple(columns["item"][blind].tolist()),
     )

@@ -18,6 +18,7 @@ from spectral_irt.inference.facets import (
     facet_findings,
     facet_table,
     fair_average,
+    interaction_findings,
     interactions,
     item_facet_fit,
     one_only,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
 
 
 def file_name(facet: str) -> str:
@@ -80,54 +80,40 @@ class AnalysisOfRatings(AnalysisOfPeople):
         """
         return self._interactions(self._facet(name), None if groups is None else list(self._labels(groups)))
 
-    @once()
+    @once
     def _facet_columns(self, name: str) -> Columns:
         found = facet_table(self.calibration, self.responses, self.abilities().ability, name)
         met = self._agreement(name)
         return found | {"agreement": met["agreement"], "agreement_expected": met["expected"]}
 
-    @once()
+    @once
     def _agreement(self, name: str) -> Columns:
         return agreement(self.calibration, self.responses, self.abilities().ability, name)
 
-    @once()
+    @once
     def _interactions(self, name: str, groups: Any) -> Columns:
         labels = None if groups is None else np.array(groups, dtype=object)
         return interactions(self.calibration, self.responses, name, labels)
 
-    @once()
+    @once
     def _rated_items(self) -> Columns:
         """The items themselves, with their fit."""
         assert self.calibration.facets is not None
         items = self.calibration.facets.items.item_columns()
         return items | item_facet_fit(self.calibration, self.responses, self.abilities().ability)
 
-    @once()
+    @once
     def _facet_findings(self) -> list[Finding]:
         """What is odd about every facet."""
-        said = []
+        found: list[Finding] = []
         for name in self.facets:
-            said += facet_findings(self._facet_columns(name), name)
-            one = one_only(self.responses, name)
-            said += [] if one is None else [one]
-            found = self._interactions(name, None)
-            sure = np.flatnonzero(found["p_holm"] < CERTAIN)
-            if len(sure):
-                first = sure[0]
-                said.append(
-                    Finding(
-                        "interactions",
-                        "warning",
-                        f"{count(len(sure), 'combination')} of {name} and item of {len(found['p']):,} "
-                        f"{'is' if len(sure) == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} "
-                        f"{found[name][first]} on {found['item'][first]}, {found['bias'][first]:+.2f} logits.",
-                        f"A {name} is severe on some items only; look at how these are rated.",
-                    )
-                )
-        return said
+            found += facet_findings(self._facet_columns(name), name)
+            found += one_only(self.responses, name)
+            found += interaction_findings(self._interactions(name, None), name)
+        return found
 
-    @once()
-    def _facet_record(self) -> dict[str, Any] | None:
+    @once
+    def _facet_record(self) -> dict[str, Any]:
         """Of fit.json: how well the levels of each facet are told apart, and how far they agree."""
         found = {}
         for name in self.facets:
@@ -144,7 +130,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
             if pairs:
                 shares = {key: met["pairs"] @ np.nan_to_num(met[key]) / pairs for key in ("agreement", "expected")}
                 found[name] |= {key: float(share) for key, share in shares.items()}
-        return found or None
+        return found
 
 
 def of_items(method: Callable[P, R]) -> Callable[P, R]:
@@ -186,7 +172,7 @@ def facet_tables(study: AnalysisOfRatings, parts: Parts, every: bool) -> dict[st
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
     """A line for each facet."""
     said = []
-    for name, found in (study._facet_record() or {}).items():
+    for name, found in study._facet_record().items():
         table = study._facet_columns(name)
         low, high = np.nanmin(table["severity"]), np.nanmax(table["severity"])
         text = f"{count(found['levels'], name)}, severity {low:z.2f} to {high:z.2f} logits"

@@ -16,7 +16,6 @@ from spectral_irt.analysis.people import with_measures
 from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.inference.items.distractors import has_options
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
@@ -37,7 +36,7 @@ TABLES = (
     *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
     "ranking",
 )
-# What a fit may write.
+# What a fit may write, the record last.
 RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
@@ -151,7 +150,7 @@ def result_tables(study: Analysis, parts: Parts, every: bool = True) -> dict[str
     if parts.item_analysis and every:
         tables["item_analysis"] = study._item_analysis(discrimination=parts.fit)
         refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
-        if has_options(study.responses) and not categories and not refused:
+        if study._multiple_choice and not refused:
             tables["distractors"] = columns_of(study.distractors)
     grouped = study._grouped(parts)
     if grouped:
@@ -220,7 +219,7 @@ def result_paths(
     if place.exists() and not place.is_dir():
         raise OutputError(f"{str(place)!r} is a file, not a directory; choose another place. Nothing was written.")
     ours = written_with(place / record)
-    possible = [*(name for name in RESULTS if name != RECORD), *sorted(ours - set(RESULTS) - {record}), record]
+    possible = [*RESULTS[:-1], *sorted(ours - set(RESULTS) - {record}), record]
     present = [place / name for name in possible if (place / name).exists()]
     foreign = [path.name for path in present if path.name not in ours]
     if foreign:
@@ -242,4 +241,4 @@ def written_with(record: Path) -> set[str]:
     if not isinstance(found, dict) or found.get("program") != PROGRAM:
         return set()
     names = found.get("outputs")
-    return {record.name, *(str(name) for name in names)} if isinstance(names, list) else {record.name}
+    return {record.name, *map(str, names)} if isinstance(names, list) else {record.name}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from spectral_irt import inference
-from spectral_irt.analysis.cache import Cache, columns_of, once, tabled
+from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Thresholds
@@ -23,7 +24,6 @@ from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scal
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
 from spectral_irt.persons.align import align, align_categories
-from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import (
     EACH,
     MOST,
@@ -41,7 +41,9 @@ from spectral_irt.text import QUESTIONNAIRE, TEST, Words
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
     from spectral_irt.estimators.base import RaschEstimator
+    from spectral_irt.inference.groups.cluster_errors import Clustered
     from spectral_irt.inference.scores.equating import Equating
+    from spectral_irt.persons.plausible import PlausibleValues, Seed
 
 Tell = Callable[[str], None]
 
@@ -64,7 +66,15 @@ class AnalysisOfPeople:
         estimator: RaschEstimator | None = None,
         trait: str | None = None,
     ) -> None:
-        self.calibration, self.responses = calibration, _aligned(calibration, responses, ignore_unknown)
+        if calibration.layout.binary:
+            given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
+        else:
+            given = as_responses(responses, ordered=True, unused="keep")
+        self.calibration = calibration
+        if calibration.layout.binary and given.thresholds.binary:
+            self.responses = align(calibration.labels, given, ignore_unknown)
+        else:
+            self.responses = align_categories(calibration, given, ignore_unknown)
         self.ability, self.population = ability, population
         self._estimator = estimator
         if trait is not None and (not trait.strip() or not trait.isprintable()):
@@ -72,7 +82,9 @@ class AnalysisOfPeople:
         self.trait = trait
         self._asked_scale: dict[str, float] = {}  # what these people have on the scale of report, where that was asked
         self._tell: Tell = progress or (lambda text: None)
-        self._cache = Cache(self._tell)
+        self._clustered: Clustered | None = None
+        self._known: dict[Hashable, Any] = {}  # what was computed: see `once`
+        self._lock = threading.RLock()
         persons, weights = getattr(estimator, "weighted_", None) or (None, None)
         same = persons is not None and np.array_equal(persons, self.responses.persons)
         self.weights: Floats | None = weights if same else None
@@ -98,12 +110,12 @@ class AnalysisOfPeople:
         """The labels of a grouping: given, or those of a column about the people by its name."""
         return column_of(self.responses, groups) if isinstance(groups, str) else groups
 
+    @once
     def abilities(self, method: str | None = None) -> Abilities:
         """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
-        return self._abilities(self._estimate(method))
-
-    @once("abilities")
-    def _abilities(self, method: str) -> Abilities:
+        if method != self._estimate(method):
+            return self.abilities(self._estimate(method))
+        self._tell("abilities")
         mean, sd = (method == "eap" and self.population) or (None, None)
         found = abilities(self.responses, self.calibration.thresholds, method, prior_mean=mean, prior_sd=sd)
         rated = self.calibration.facets
@@ -133,16 +145,18 @@ class AnalysisOfPeople:
         most = None  # the highest score that each person could have
         if not self._layout.binary:
             most = with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
-        columns = person_columns(self.responses, self.abilities(method), self._person_fit(method), most)
+        columns = person_columns(self.responses, self.abilities(method), self._person_fit(self._estimate(method)), most)
         if (method or self.ability) == "pv":
             columns |= self.plausible_values(draws, seed=seed, given=given).columns()
         return with_measures(columns, "ability", self.calibration.scale)
 
     def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
         """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
+        from spectral_irt.persons.plausible import plausible_values
+
         prior = self.population if given is not None else self.abilities("eap").prior
-        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
-        return plausible_values(self.responses, self.calibration.thresholds, **how)
+        beta = self.calibration.thresholds
+        return plausible_values(self.responses, beta, draws=draws, seed=seed, prior=prior, given=given)
 
     @tabled
     def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Columns:
@@ -157,7 +171,7 @@ class AnalysisOfPeople:
         order = np.lexsort((ranks["rank"], ranks["rank"] == 0))
         return {name: values[order] for name, values in columns.items()}
 
-    @once()
+    @once
     def _person_ranks(self, method: str, seed: int) -> Columns:
         return person_ranks(self.abilities(method).ability, self.abilities(method).se, seed=seed)
 
@@ -166,17 +180,14 @@ class AnalysisOfPeople:
         table: Columns | None = getattr(self._estimator, "population_", None)
         return None if table is None else rows_of(table)
 
-    @once()
+    @once
     def _marginal(self) -> Marginal | None:
         """The normal population of these people, by marginal maximum likelihood; None where too few people differ."""
         return marginal_reliability(self.responses, self.calibration.thresholds, self.weights)
 
-    def _person_fit(self, method: str | None = None) -> MeanSquares:
-        """Infit and outfit of every person as arrays, at the reported abilities."""
-        return self._fit_of_people(self._estimate(method))
-
-    @once()
-    def _fit_of_people(self, method: str) -> MeanSquares:
+    @once
+    def _person_fit(self, method: str) -> MeanSquares:
+        """Infit and outfit of every person as arrays, at these abilities."""
         return person_mean_squares(self.responses, self.calibration.thresholds, self.abilities(method).ability)
 
     @tabled
@@ -188,7 +199,7 @@ class AnalysisOfPeople:
         return residual_columns(self.responses, self.calibration.thresholds, self.abilities().ability)
 
     @tabled
-    @once()
+    @once
     def unexpected_answers(
         self, people: Sequence[Any] | None = None, *, per_person: int = EACH, limit: int = MOST
     ) -> Columns:
@@ -205,10 +216,10 @@ class AnalysisOfPeople:
         """
         place = None if people is None else people_at(self.responses, people)
         how: dict[str, Any] = {"people": place, "per_person": per_person, "limit": limit}
-        beta, fit = self.calibration.thresholds, self._person_fit()
+        beta, fit = self.calibration.thresholds, self._person_fit(self._estimate(None))
         return unexpected_columns(self.responses, beta, self.abilities(), fit, **how)
 
-    @once()
+    @once
     def forms(self) -> Forms:
         """Sets of items that many people answered, such as booklets; see `persons.test_form.find_forms`."""
         return find_forms(self.responses, self.calibration.thresholds)
@@ -224,8 +235,9 @@ class AnalysisOfPeople:
         """
         return with_measures(self._scores(), "ability", self.calibration.scale)
 
-    @once("tables of scores")
+    @once
     def _scores(self) -> Columns:
+        self._tell("tables of scores")
         return score_columns(self._test_form(), self.forms(), self.abilities())
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
@@ -252,8 +264,11 @@ class AnalysisOfPeople:
         few = int(np.isfinite(self.calibration.se).sum()) <= KEEP_COVARIANCE
         if form is None or not (few or self.calibration.provenance.se_method == "dense"):
             return None
+        if self._clustered is not None:
+            return self._clustered.covariance
         with suppress(OptionError):  # none was kept
-            return self._cache.once(("covariance",), form)
+            found: Floats = form()
+            return found
         return None
 
     def _test_form(self) -> Form:
@@ -299,8 +314,9 @@ class AnalysisOfPeople:
         widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd", "latent_sd")}
         return {**columns, "measure_mean": scale.measure(columns["mean"]), **widths}
 
-    @once("mean abilities of groups")
+    @once
     def _group_means(self, name: str, labels: Any) -> Columns:
+        self._tell("mean abilities of groups")
         beta = self.calibration.thresholds
         return group_columns(self.responses, beta, self.abilities("wle"), labels, name, self.weights)
 
@@ -322,11 +338,12 @@ class AnalysisOfPeople:
         at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
         columns = self._classes(at)
         named = np.concatenate([[np.nan], given, [np.nan]])
-        columns = {"class": columns["class"], "cut": named, **{k: v for k, v in columns.items() if k != "class"}}
+        columns = {"class": columns["class"], "cut": named, **columns}
         return columns if scale.is_logits else {**columns, "measure_se": scale.width(columns["se"])}
 
-    @once("classes of people")
+    @once
     def _classes(self, at: Floats) -> Columns:
+        self._tell("classes of people")
         return cut_columns(self._test_form(), self.responses, at, self.abilities(), self.forms(), self._population())
 
     def _population(self) -> tuple[float, float] | None:
@@ -351,17 +368,6 @@ class AnalysisOfPeople:
         if parts.cuts:
             tables["cuts"] = columns_of(self.cuts, parts.cuts, raw=parts.cut_raw)
         return {name: table for name, table in tables.items() if name == "persons" or len(next(iter(table.values())))}
-
-
-def _aligned(calibration: Calibration, responses: Any, ignore_unknown: bool) -> Responses:
-    """The responses in terms of the calibration: its items by label, its categories by what they are called."""
-    if calibration.layout.binary:
-        given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
-        if given.thresholds.binary:
-            return align(calibration.labels, given, ignore_unknown)
-    else:
-        given = as_responses(responses, ordered=True, unused="keep")
-    return align_categories(calibration, given, ignore_unknown)
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:

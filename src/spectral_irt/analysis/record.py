@@ -57,7 +57,8 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
         judged = np.isfinite(fit["infit_conditional"])
         fitted = {"bootstrap": parts.bootstrap, "judged": int(judged.sum())}
-        fitted |= {word: int(np.sum(fit["misfit"] == word)) for word in ("underfit", "overfit")}
+        for word in ("underfit", "overfit"):
+            fitted[word] = int(np.sum(fit["misfit"] == word))
         for name in ("infit_conditional", "outfit_conditional"):
             fitted[f"{name}_mean"] = float(fit[name][judged].mean()) if judged.any() else None
     if parts.persons:
@@ -107,16 +108,18 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         if against is None
         else {
             **against.to_dict(),
-            **{name: getattr(against, name) for name in ("size", "in_errors", "stretch")},
+            "size": against.size,
+            "in_errors": against.in_errors,
+            "stretch": against.stretch,
             "people_compared": against.n_people,
             "items_compared": against.n_items,
         },
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": compared if len(compared) > 1 else compared[0] if compared else None,
-        "facets": study._facet_record(),
+        "facets": study._facet_record() if study.facets else None,
         "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),
-        "findings": [finding_record(finding) for finding in study.findings(parts)],
+        "findings": list(map(finding_record, study.findings(parts))),
     }
 
 
@@ -131,7 +134,8 @@ def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
     """The SHA-256 of every local file among these, or in a folder among these; what is no file (a pattern, standard
     input, a store) has none."""
     found: dict[str, str] = {}
-    for name in (os.fspath(file) for file in files):
+    for given in files:
+        name = os.fspath(given)
         inside = sorted(os.path.join(name, each) for each in os.listdir(name)) if os.path.isdir(name) else [name]
         for file in inside:
             with suppress(OSError):

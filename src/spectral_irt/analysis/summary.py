@@ -123,7 +123,8 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
         lines.append(("people", words(people(study.reliability()))))
     if parts.fit:
         lines.append(("fit", words(study.checks(parts).sentence())))
-    lines += facet_lines(study)
+    if study.facets:
+        lines += facet_lines(study)
     if parts.covariates is not None:
         lines.append(("covariates", words(study._explained(parts.covariates).sentence)))
     for column, dif in study._grouped(parts).items():
@@ -197,4 +198,4 @@ def people(found: Reliability) -> str:
     where = f"mean ability {everyone.mean:z.2f}, sd {sd:.2f}, " if np.isfinite(everyone.mean) else ""
     extreme = found.n_lowest + found.n_highest
     where += f"{extreme:,} extreme score{'' if extreme == 1 else 's'}"
-    return "; ".join(part for part in (found.text(), where) if part)
+    return "; ".join(filter(None, (found.text(), where)))

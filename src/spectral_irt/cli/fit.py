@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -19,7 +19,7 @@ from spectral_irt.cli.terminal import Mode, Progress, and_list
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import printable
 from spectral_irt.estimators.spectral import spectral_fit
-from spectral_irt.inference.groups.hausman import quick_hausman
+from spectral_irt.inference.groups.hausman import UNTESTABLE, compare_likelihoods
 from spectral_irt.reading.sql import without_password
 from spectral_irt.terminal import console, say, show_findings
 
@@ -115,7 +115,8 @@ def _look_at(job: FitJob, mode: Mode) -> None:
         found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
         if method.design != "adaptive":  # which would explain what the test finds
             progress.say("conditional against marginal likelihood")
-            test = quick_hausman(responses, found.thresholds, of.get(method.population_by or ""))
+            with suppress(*UNTESTABLE):
+                test = compare_likelihoods(responses, found.thresholds, of.get(method.population_by or ""))
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     findings = [*responses.notes, *about_the_data, *(() if test is None else test.findings)]
 

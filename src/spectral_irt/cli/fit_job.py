@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -88,7 +87,7 @@ class FitJob:
             from spectral_irt.report.page import check_place
 
             check_place(self.results.report)
-        self._estimator(self.categories.model or ("pcm" if self.categories.said else "rasch"))
+        self._estimator()
 
     def _refusals(self) -> list[tuple[Any, str]]:
         """What does not go together, or could only fail after the work, or would do nothing; and what to say then."""
@@ -118,7 +117,7 @@ class FitJob:
         return [
             (facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
             (facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
-            (results.cuts() and no_persons, "--cut is about people; leave out --skip persons."),
+            (results.cuts()[0] and no_persons, "--cut is about people; leave out --skip persons."),
             (results.plots and (no_persons or no_fit), f"--plots shows people and item fit; leave out {unwanted}."),
             (unlisted, f"--list-persons lists people in a report; {listing}."),
             (sets and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
@@ -148,7 +147,12 @@ class FitJob:
                 "new calibration as another bank."
             )
 
-    def _estimator(self, model: str) -> RaschEstimator:
+    def _estimator(self, responses: Responses | None = None) -> RaschEstimator:
+        """The estimator of these answers, or, before they are known, of those that the options are about."""
+        ordered = self.categories.said if responses is None else not responses.thresholds.binary
+        if responses is not None and ordered:
+            self._refuse_for_categories()
+        model = self.categories.model or ("pcm" if ordered else "rasch")
         method, parameters = self.method, self.method.parameters(self.call.machine.threads)
         if self.results.anchors is None:
             return make_estimator(method.estimator, parameters, model)
@@ -187,34 +191,29 @@ class FitJob:
         return responses if beside is None else replace(responses, people=beside)
 
     def _columns(self) -> list[str]:
-        """The columns about people that are needed."""
-        return list(dict.fromkeys([*self.results.group, *self.method.columns]))
+        """The columns about people that are needed: those whose groups are compared, and those of the method."""
+        method = self.method
+        named = [*self.results.group, method.population_by, method.clustered_by, method.survey_weight]
+        return list(dict.fromkeys(column for column in named if column is not None))
 
     def look(self, progress: Progress) -> Responses:
         """The answers, with everything refused that `fit` would refuse before it fits."""
         self.check()
         responses = self.read(progress)
-        self._estimator(self._model_of(responses))
+        self._estimator(responses)
         return responses
-
-    def _model_of(self, responses: Responses) -> str:
-        if not responses.thresholds.binary:
-            self._refuse_for_categories()
-            return self.categories.model or "pcm"
-        return self.categories.model or "rasch"
 
     def _calibrate(self) -> tuple[Analysis, Parts]:
         results, method = self.results, self.method
         ability, _ = results.draws()
-        times = [time.perf_counter()]
+        begun = time.perf_counter()
         with Progress() as progress:
             responses = self.read(progress)
-            model = self._model_of(responses)
-            estimator = self._estimator(model)
-            times.append(time.perf_counter())
+            estimator = self._estimator(responses)
+            read = time.perf_counter()
             of = groups_of(responses, (method.clustered_by, method.survey_weight), results.group_file is not None)
             design = method.design_given(of)
-            if model != "rasch" and results.anchors is not None:
+            if estimator.several and results.anchors is not None:
                 from spectral_irt.bank.anchors import anchored_to
 
                 responses, design["anchors"] = anchored_to(responses, results.anchors)
@@ -224,7 +223,7 @@ class FitJob:
             if method.clustered_by is not None:
                 progress.say("standard errors")
                 study = study.clustered(method.clustered_by, method.population_by)
-            times.append(time.perf_counter())
+            fitted = time.perf_counter()
             parts = self._parts(study, of)
             scale = results.mean_and_sd()
             study = study if scale is None else study.rescale(*scale)
@@ -243,19 +242,18 @@ class FitJob:
 
                 record, about = self.record(study, parts), {"title": results.title, "author": results.author}
                 self.page = page_of(study, parts, record, list_persons=results.list_persons, **about)
-        times.append(time.perf_counter())
+        end = time.perf_counter()
         if not any(finding.code == "not_converged" for finding in study.calibration.findings):  # says the same, once
             for warning in heard:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        steps = [after - before for before, after in itertools.pairwise(times)]
-        self.seconds = {**dict(zip(("read", "fit", "analysis"), steps, strict=True)), "total": times[-1] - times[0]}
+        self.seconds = {"read": read - begun, "fit": fitted - read, "analysis": end - fitted, "total": end - begun}
         return study, parts
 
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
         results, by = self.results, self.method.population_by
         persons, fit, (sets, sample) = results.part("persons"), results.part("fit"), results.simulated()
-        top, rank_by = results.ranked()
+        (top, rank_by), (cuts, raw) = results.ranked(), results.cuts()
         # Those of --group are compared, or the only column of --group-file.
         compared = {name: of[name] for name in of if name in results.group or not self._columns()}
         described = {name: of[name] for name in of if name in compared or name == by}
@@ -270,8 +268,8 @@ class FitJob:
             groups=compared,
             populations=of.get(by or ""),
             described={} if persons is False else described,
-            cuts=results.cuts(),
-            cut_raw=results.cut_raw,
+            cuts=cuts,
+            cut_raw=raw,
             covariates=results.item_covariates,
             draws=results.draws()[1] or 5,
             seed=results.seed or 0,
@@ -315,7 +313,7 @@ class FitJob:
         no_persons, no_fit = results.part("persons") is False, results.part("fit") is False
         unwanted = {"persons": no_persons, **dict.fromkeys(OF_PEOPLE, no_persons), "item_fit": no_fit, "curves": no_fit}
         unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank is None}
-        unwanted |= {"cuts": not results.cuts(), "groups": not known or no_persons}
+        unwanted |= {"cuts": results.cut is None, "groups": not known or no_persons}
         unwanted |= {"distractors": self.reading.key is None, "covariates": results.item_covariates is None}
         if not results.every_table:
             unwanted |= dict.fromkeys(MORE, True)

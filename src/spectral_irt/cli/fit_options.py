@@ -89,12 +89,6 @@ class Method:
             raise OptionError(f"--survey-weight goes with the spectral estimator; leave it out, or {how}.")
         return found
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns about people that the fit needs, beside those whose groups are compared."""
-        named = (self.population_by, self.clustered_by, self.survey_weight)
-        return [column for column in named if column is not None]
-
     def settings(self) -> dict[str, Any]:
         """What --set says."""
         said: dict[str, Any] = {}
@@ -227,18 +221,14 @@ class Results(Abilities):
             raise OptionError(f"--rank is {self.rank!r}; it is a number, as in 10, or 10:lower.")
         return _counts("--rank", top, "10 or 10:lower")[0], by or "difficulty"
 
-    def cuts(self) -> tuple[float, ...]:
-        """What --cut says."""
+    def cuts(self) -> tuple[tuple[float, ...], bool]:
+        """What --cut says, and whether that are raw scores."""
         if self.cut is None:
-            return ()
+            return (), False
         try:
-            return tuple(float(part) for part in self.cut.removeprefix("raw:").split(","))
+            return tuple(map(float, self.cut.removeprefix("raw:").split(","))), self.cut.startswith("raw:")
         except ValueError:
             raise OptionError(f"--cut is {self.cut!r}; it is numbers, as in --cut 450,550 or raw:20,25.") from None
-
-    @property
-    def cut_raw(self) -> bool:
-        return self.cut is not None and self.cut.startswith("raw:")
 
     def mean_and_sd(self) -> tuple[float, float] | None:
         """What --scale says."""

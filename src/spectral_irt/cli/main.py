@@ -45,6 +45,10 @@ FURTHER = {
 }
 COMMANDS = {**MAIN, **FURTHER}
 
+# Errors and help are ours.
+PLAIN: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
+PLAIN |= {"context_settings": {"help_option_names": ["-h", "--help"]}}
+
 # The same class in typer's own copy of click and in click itself.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -66,25 +70,12 @@ class Commands(TyperGroup):
 def command_named(name: str) -> Any:
     """A command as typer makes it."""
     module, _, function = COMMANDS[name][0].partition(":")
-    single = _typer()
+    single = typer.Typer(add_completion=False, **PLAIN)
     single.command(name, cls=Command)(getattr(import_module(f"spectral_irt.cli.{module}"), function))
     return typer.main.get_command(single)
 
 
-def _typer(**more: Any) -> typer.Typer:
-    names = {"help_option_names": ["-h", "--help"]}
-    return typer.Typer(
-        pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=names, add_completion=bool(more), **more
-    )
-
-
-app = _typer(name=PROGRAM, cls=Commands)
-
-
-@cache
-def built() -> Any:
-    """The program as typer makes it."""
-    return typer.main.get_command(app)
+app = typer.Typer(name=PROGRAM, cls=Commands, **PLAIN)
 
 
 @app.callback(invoke_without_command=True)
@@ -106,6 +97,9 @@ def about(
     context.obj = replace(context.obj, machine=machine)
     if context.invoked_subcommand is None:
         typer.echo(overview(), nl=False)
+
+
+program: Any = typer.main.get_command(app)
 
 
 def overview() -> str:
@@ -175,7 +169,7 @@ def local_page(
 
 def fit_options() -> list[Any]:
     """The options of `fit`, and those of the program."""
-    every = [*command_named("fit").params, *built().params]
+    every = [*command_named("fit").params, *program.params]
     return [one for one in every if one.param_type_name == "option" and one.rich_help_panel is not None]
 
 
@@ -204,7 +198,6 @@ def main(args: Sequence[str]) -> int:
 
 
 def _do(args: list[str]) -> int:
-    program = built()
     if COMPLETE in os.environ:
         program(args=args, prog_name=PROGRAM)
     try:

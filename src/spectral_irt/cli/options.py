@@ -169,7 +169,8 @@ class Reading:
         source = {"sql": self.sql, "database": files[0]} if databases else {"source": list(files)}
         how |= {**self.given(), **source}
         how.pop("largest_component", None)
-        responses = read(progress=progress.reading, client=cluster(machine.dask, progress), **how)
+        client = None if machine.dask is None else cluster(machine.dask, progress)
+        responses = read(progress=progress.reading, client=client, **how)
         counts = {"persons": responses.n_persons, "items": responses.n_items, "answers": responses.n_responses}
         noun = "items" if responses.facets is None else f"combinations of {' and '.join(responses.facets.names)}"
         allowed.reserve(**counts, threads=1, fit=False, noun=noun)

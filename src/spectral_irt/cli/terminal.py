@@ -234,11 +234,8 @@ def and_list(names: list[str]) -> str:
 _reached: dict[str, DaskEngine] = {}
 
 
-def cluster(address: str | None, progress: Progress) -> DaskEngine | None:
-    """The cluster at this address, or in processes of this machine, reached when it is first needed; None where no
-    cluster was named."""
-    if address is None:
-        return None
+def cluster(address: str, progress: Progress) -> DaskEngine:
+    """The cluster at this address, or in processes of this machine, reached when it is first needed."""
     if address not in _reached:
         from spectral_irt.engine.dask import connect
 

@@ -182,6 +182,15 @@ def location_variance(layout: Thresholds, covariance: Floats) -> Floats:
     return np.maximum(layout.sum(rows) / layout.max_score**2, 0)
 
 
+def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
+    """Of the means of the items' thresholds."""
+    if layout.binary:
+        return covariance
+    mean = np.zeros((layout.n_items, layout.n_entries))
+    mean[layout.item, np.arange(layout.n_entries)] = 1 / layout.max_score[layout.item]
+    return mean @ covariance @ mean.T
+
+
 def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: int = 0) -> tuple[Floats, Floats]:
     """Standard error of every threshold, and of the locations, whose mean is zero, by one of the last two ways."""
     layout, prior = found.layout, found.prior

@@ -139,8 +139,6 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     if found.facets is not None:
         items = found.facets.items
         layout, beta, se, labels = items.layout, items.thresholds, items.threshold_se, items.labels
-    if layout.binary:
-        return ()
     upper = np.flatnonzero(layout.below)
     distance = beta[upper] - beta[upper - 1]
     disordered = distance < 0
@@ -339,7 +337,9 @@ class RaschEstimator:
                 information = np.nan_to_num(1 / item_se**2, posinf=0.0)
         small = found.covariance is not None and len(found.covariance) <= SMALL
         plain, several = str | int | float | bool | None, dict[str, Any]()  # types that JSON has
+        findings = responses.notes + tuple(found.findings)
         if not layout.binary:
+            findings += out_of_order(responses, found)
             several = {"category_n": responses.category_counts, "codes": responses.category_codes()}
         return Calibration(
             labels=responses.items,
@@ -354,7 +354,7 @@ class RaschEstimator:
             covariance=found.covariance if small else None,
             scale=found.scale,
             prior=found.regularization,
-            findings=responses.notes + tuple(found.findings) + out_of_order(responses, found),
+            findings=findings,
             provenance=Provenance(
                 estimator=type(self).__name__,
                 settings={k: v if isinstance(v, plain) else repr(v)[:200] for k, v in self.get_params().items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.errors import OptionError, check_option
@@ -16,18 +17,6 @@ class Method(NamedTuple):
 
     where: str
     takes: str
-
-    def make(self, name: str, parameters: dict[str, Any]) -> RaschEstimator:
-        """The estimator with these parameters; an error that lists what it takes when one does not fit it."""
-        foreign = [parameter for parameter in parameters if parameter not in self.takes.split()]
-        if foreign:
-            said, takes = (", ".join(f"`{one}`" for one in some) for some in (foreign, self.takes.split()))
-            raise OptionError(f"the estimator {name!r} has no {said}; it takes {takes}.")
-        module, _, maker = self.where.partition(":")
-        found: Any = import_module(f"spectral_irt.estimators.{module}")
-        for part in maker.split("."):
-            found = getattr(found, part)
-        return found(**parameters)
 
 
 METHODS = {
@@ -128,8 +117,15 @@ def named(maker: str) -> tuple[str, str]:
 
 
 def make_estimator(name: str, parameters: dict[str, Any], model: str = "rasch") -> RaschEstimator:
-    """An estimator by name and model, for instance `make_estimator("cml", {}, "rsm")`."""
+    """An estimator by name and model, for instance `make_estimator("cml", {}, "rsm")`; an error that lists what it
+    takes when one of the parameters does not fit it."""
     models = {"rasch": METHODS, **ORDERED}
     check_option("model", model, models)
     check_option("estimator", name, models[model])
-    return models[model][name].make(name, parameters)
+    where, takes = models[model][name].where, models[model][name].takes.split()
+    foreign = [f"`{parameter}`" for parameter in parameters if parameter not in takes]
+    if foreign:
+        taken = ", ".join(f"`{parameter}`" for parameter in takes)
+        raise OptionError(f"the estimator {name!r} has no {', '.join(foreign)}; it takes {taken}.")
+    module, _, maker = where.partition(":")
+    return attrgetter(maker)(import_module(f"spectral_irt.estimators.{module}"))(**parameters)

@@ -66,7 +66,7 @@ def marginal_difficulty(
     Every threshold must be passed by one and failed by another person, and groups need items in common, directly or
     through other groups. Thresholds may be A eta with a known matrix A, the sparse `design`.
     """
-    m, layout = len(start), groups[0].layout
+    m, layout = len(start), groups[0].responses.thresholds
     longest = max(int(group.responses.counts.max(initial=1)) for group in groups)
     longest *= layout.widest**2  # an answer tells at most K^2 / 4
     begin = start if design is None else design @ parameters(design, start)
@@ -101,7 +101,7 @@ def _accelerated_em(
     n_groups = len(groups)
     m = len(x) - 2 * n_groups + 1
     spread = slice(len(x) - n_groups, len(x))
-    layout, score = groups[0].layout, np.sum([group.passed() for group in groups], axis=0)
+    layout, score = groups[0].responses.thresholds, np.sum([group.passed() for group in groups], axis=0)
     low, high = np.log(NO_SPREAD), np.log(WIDE_SPREAD)
 
     def step(x: Floats) -> tuple[Floats, float]:
@@ -179,7 +179,7 @@ def _polynomial_weights(
     """
     from scipy.optimize import minimize
 
-    nodes, begun, layout = population.nodes, population.log_weights, people.layout
+    nodes, begun, layout = population.nodes, population.log_weights, people.responses.thresholds
     a = sparse.eye_array(len(beta), format="csr") if design is None else design
     eta, m = (beta if design is None else parameters(a, beta)), a.shape[1]
     root = np.exp(np.maximum(begun, -100.0) / 2)[:, None]
@@ -276,7 +276,7 @@ def information(
         post = some.p
         projected = _polynomials(post, population.nodes, order)
         post *= each[:, None]
-        counts += some.answers(layout.n_items).T @ post
+        counts += some.answered.T @ post
         at_node += post.sum(axis=0)
         for q in projected:
             q *= np.sqrt(each)[:, None]
@@ -356,7 +356,7 @@ def marginal_information(
     design: Any = None,
 ) -> MarginalInformation:
     """The information of all groups; an entry of the populations of which the data say nothing is left out."""
-    m, layout = len(beta), groups[0].layout
+    m, layout = len(beta), groups[0].responses.thresholds
     answers = sum(group.responses.n_responses for group in groups)
     people = sum(int(np.sum(group.responses.counts > 0)) for group in groups)
     order = 3 if answers / max(people, 1) < 50 else 1  # with many answers posteriors are so narrow that all is straight
@@ -385,7 +385,7 @@ def score_covariance(
     m, before = len(beta), 0
     total = np.zeros((m + len(found.there),) * 2)
     for group, population in zip(groups, populations, strict=True):
-        squares = group.sum(score_squares, beta, population, group.layout)
+        squares = group.sum(score_squares, beta, population, group.responses.thresholds)
         mine = np.append(np.arange(m), m + before + np.arange(len(squares) - m))
         total[np.ix_(mine, mine)] += squares
         before += len(squares) - m

@@ -80,18 +80,15 @@ def enough_nodes(sigma: float, longest: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """People `start` to `stop` of a block: their rows, P(node | answers), people x nodes, and log-likelihoods."""
+    """People `start` to `stop` of a block: their rows, people x items with 1 where there is an answer, P(node |
+    answers), people x nodes, and log-likelihoods."""
 
     start: int
     stop: int
     rows: Rows
+    answered: sparse.csr_array
     p: Floats
     loglik: Floats
-
-    def answers(self, n_items: int) -> sparse.csr_array:
-        """People x items: 1 where there is an answer."""
-        rows = self.rows
-        return csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), n_items)
 
 
 def posteriors(block: Block, beta: Floats, population: Population, layout: Thresholds) -> Iterator[Posterior]:
@@ -106,14 +103,15 @@ def posteriors(block: Block, beta: Floats, population: Population, layout: Thres
     passed = (block.pattern(len(beta)) @ up_to)[::2]
     for start in range(0, block.n_persons, size):
         stop = min(start + size, block.n_persons)
-        some = Posterior(start, stop, rows.part(start, stop), np.empty(0), np.empty(0))
-        log_p = some.rows.scores[:, None] * population.nodes + population.log_weights
-        log_p -= some.answers(len(table)) @ table
+        some = rows.part(start, stop)
+        answered = csr(some.indptr.astype(np.int32), some.items, np.ones(len(some.items)), len(table))
+        log_p = some.scores[:, None] * population.nodes + population.log_weights
+        log_p -= answered @ table
         top = log_p.max(axis=1)
         np.exp(log_p - top[:, None], out=log_p)
         total = log_p.sum(axis=1)
         log_p /= total[:, None]
-        yield Posterior(start, stop, some.rows, log_p, top + np.log(total) - passed[start:stop])
+        yield Posterior(start, stop, some, answered, log_p, top + np.log(total) - passed[start:stop])
 
 
 def log_denominators(beta: Floats, population: Population, layout: Thresholds) -> Floats:
@@ -143,7 +141,7 @@ def expected_counts(
         if weight is not None:
             present *= weight[some.start : some.stop]
             some.p[:] *= weight[some.start : some.stop, None]
-        counts += some.answers(layout.n_items).T @ some.p
+        counts += some.answered.T @ some.p
         persons += (present > 0) @ some.p
         loglik += float(some.loglik @ present)
     return counts, persons, np.array(loglik)
@@ -190,10 +188,6 @@ class Members:
     weights: Floats | None = None
 
     @property
-    def layout(self) -> Thresholds:
-        return self.responses.thresholds
-
-    @property
     def size(self) -> float:
         """How many answered anything, by weight."""
         there = self.responses.counts > 0
@@ -201,12 +195,13 @@ class Members:
 
     def counts(self, beta: Floats, population: Population) -> tuple[Floats, Floats, Floats]:
         """`expected_counts` over all of them."""
-        found: tuple[Floats, Floats, Floats] = self.sum(expected_counts, beta, population, self.layout)
+        found: tuple[Floats, Floats, Floats] = self.sum(expected_counts, beta, population, self.responses.thresholds)
         return found
 
     def passed(self) -> Floats:
         """How many passed each threshold: are in its category or above."""
-        return self.layout.at_or_above(self.sum(_passed_last, self.layout.n_entries))
+        layout = self.responses.thresholds
+        return layout.at_or_above(self.sum(_passed_last, layout.n_entries))
 
     def sum(self, kernel: Any, *args: Any) -> Any:
         """A kernel over all blocks, which is given the weights, or None."""

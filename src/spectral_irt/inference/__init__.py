@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spectral_irt.inference.dimensions.q3 import local_dependence as local_dependence
+    from spectral_irt.inference.groups.calibrations import model_like as model_like
     from spectral_irt.inference.groups.dif import Differential as Differential
     from spectral_irt.inference.groups.dif import differential as differential
+    from spectral_irt.inference.groups.model_tests import score_split as score_split
+    from spectral_irt.inference.items.distractors import distractors as distractors
     from spectral_irt.inference.items.slopes import slope_model as slope_model
     from spectral_irt.inference.joint_errors import JointErrors as JointErrors
     from spectral_irt.inference.joint_errors import known_errors as known_errors
@@ -19,6 +22,9 @@ else:
         "local_dependence": "dimensions.q3",
         "Differential": "groups.dif",
         "differential": "groups.dif",
+        "model_like": "groups.calibrations",
+        "score_split": "groups.model_tests",
+        "distractors": "items.distractors",
         "slope_model": "items.slopes",
         "JointErrors": "joint_errors",
         "known_errors": "joint_errors",

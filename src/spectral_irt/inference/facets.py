@@ -27,6 +27,7 @@ from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from spectral_irt.data.facets import Facets
@@ -37,15 +38,16 @@ SURE = 3.0  # standard errors
 FAR = 1.0  # logits from the mean of the raters
 FEW = 10  # ratings
 ROWS = 2_000  # interactions at a time
+CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
 
 
 def facet_table(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
     """A row for each level of a facet, with the columns of `Analysis.facet`."""
     labels, code = _facets(calibration).column(name)
     own = calibration.facets.of[name]  # type: ignore[union-attr]
-    count = responses.item_counts
-    rating = responses.item_scores + count * _lowest(calibration)[_facets(calibration).item]  # as they were given
-    n, score = _by_level(np.stack([count, rating]).astype(float), code, len(labels))
+    counts = responses.item_counts
+    rating = responses.item_scores + counts * _lowest(calibration)[_facets(calibration).item]  # as they were given
+    n, score = _by_level(np.stack([counts, rating]).astype(float), code, len(labels))
     with np.errstate(divide="ignore", invalid="ignore"):
         average = score / n
     return {
@@ -212,21 +214,35 @@ def facet_findings(table: Columns, name: str) -> list[Finding]:
     return found
 
 
-def one_only(responses: Responses, name: str) -> Finding | None:
+def interaction_findings(found: Columns, name: str) -> list[Finding]:
+    """A warning where levels of a facet are more severe on some items than on others."""
+    sure = np.flatnonzero(found["p_holm"] < CERTAIN)
+    if not len(sure):
+        return []
+    first = sure[0]
+    sentence = (
+        f"{count(len(sure), 'combination')} of {name} and item of {len(found['p']):,} "
+        f"{'is' if len(sure) == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} "
+        f"{found[name][first]} on {found['item'][first]}, {found['bias'][first]:+.2f} logits."
+    )
+    remedy = f"A {name} is severe on some items only; look at how these are rated."
+    return [Finding("interactions", "warning", sentence, remedy)]
+
+
+def one_only(responses: Responses, name: str) -> list[Finding]:
     """The finding that people were rated by one rater only."""
     assert responses.facets is not None
     labels, code = responses.facets.column(name)
     met = np.asarray(responses.entries.gather(_met, responses.thresholds, code, len(labels)))
     n, rated = int(np.sum(met == 1)), int(np.sum(met > 0))
     if not n or len(labels) < 2:
-        return None
-    return Finding(
-        "one_rater",
-        "warning" if n > rated / 2 else "note",
+        return []
+    sentence = (
         f"{n:,} of {rated:,} people {'has' if n == 1 else 'have'} ratings of one {name} only: they do not tell how "
-        f"severe that {name} is, and their own measures rest on it.",
-        f"Have people rated by two {name}s or more where severities matter.",
+        f"severe that {name} is, and their own measures rest on it."
     )
+    remedy = f"Have people rated by two {name}s or more where severities matter."
+    return [Finding("one_rater", "warning" if n > rated / 2 else "note", sentence, remedy)]
 
 
 def _met(block: Block, layout: Thresholds, code: Ints, n_levels: int) -> Ints:

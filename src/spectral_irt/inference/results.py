@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first asked
 from numpy.typing import ArrayLike
 
 from spectral_irt.data import Finding
@@ -71,41 +72,34 @@ class Result:
         return {"test": self.name, "statistic": self.statistic, "df": self.df, "df2": self.df2, "p": self.p}
 
 
-def _special() -> Any:
-    """`scipy.special`, loaded when it is first asked."""
-    import scipy.special
-
-    return scipy.special
-
-
 def chi2_tail(statistic: ArrayLike, df: ArrayLike) -> Any:
     """P(chi-square with `df` degrees of freedom > statistic); NaN stays NaN."""
-    return _special().chdtrc(df, statistic)
+    return scipy.special.chdtrc(df, statistic)
 
 
 def f_tail(statistic: ArrayLike, df: ArrayLike, df2: ArrayLike) -> Any:
     """P(F with `df` and `df2` degrees of freedom > statistic)."""
-    return _special().fdtrc(*(np.asarray(each, dtype=float) for each in (df, df2, statistic)))
+    return scipy.special.fdtrc(*(np.asarray(each, dtype=float) for each in (df, df2, statistic)))
 
 
 def two_sided(z: ArrayLike) -> Any:
     """P(|normal| > |z|)."""
-    return 2 * _special().ndtr(-np.abs(z))
+    return 2 * scipy.special.ndtr(-np.abs(z))
 
 
 def upper(z: ArrayLike) -> Any:
     """P(normal > z)."""
-    return _special().ndtr(np.negative(z))
+    return scipy.special.ndtr(np.negative(z))
 
 
 def quantile(p: ArrayLike) -> Any:
     """z with P(normal < z) = p."""
-    return _special().ndtri(p)
+    return scipy.special.ndtri(p)
 
 
 def student_two_sided(t: ArrayLike, df: ArrayLike) -> Any:
     """P(|Student's t with `df` degrees of freedom| > |t|)."""
-    return 2 * _special().stdtr(df, -np.abs(t))
+    return 2 * scipy.special.stdtr(df, -np.abs(t))
 
 
 def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
@@ -114,7 +108,7 @@ def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
     Given that the two differ, either is as likely to be the right one: min(b, c) of b + c tosses of a coin, twice.
     """
     b, c = np.asarray(first_only, dtype=float), np.asarray(second_only, dtype=float)
-    p: Floats = np.minimum(1.0, 2 * _special().bdtr(np.minimum(b, c), (b + c).astype(np.int64), 0.5))
+    p: Floats = np.minimum(1.0, 2 * scipy.special.bdtr(np.minimum(b, c), (b + c).astype(np.int64), 0.5))
     return p
 
 

@@ -141,7 +141,7 @@ def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats) ->
     """z^2 is exp(b - theta) for a right and exp(theta - b) for a wrong answer, and 1 / V is 2 and both of these, so
     their sums need numbers of the items alone."""
     theta = np.where(block.informative & np.isfinite(theta), theta, np.nan)
-    hard, able = (np.exp(np.clip(each, -FARTHEST, FARTHEST)) for each in (difficulty, theta))
+    able, hard = np.exp(np.clip(theta, -FARTHEST, FARTHEST)), np.exp(np.clip(difficulty, -FARTHEST, FARTHEST))
     hard = np.where(np.isfinite(hard), hard, 1.0)
     ease = 1 / hard
     sums = np.full((3, block.n_persons), np.nan)
@@ -192,8 +192,8 @@ def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, ma
     columns = {"person": responses.persons, "n": found.n, "score": found.score}
     if max_score is not None:
         columns["max_score"] = max_score
-    columns |= {name: getattr(found, name) for name in ("ability", "se", "extreme")}
-    return columns | {name: getattr(fits, name) for name in ("infit", "outfit", "infit_z", "outfit_z")}
+    columns |= {"ability": found.ability, "se": found.se, "extreme": found.extreme}
+    return columns | {"infit": fits.infit, "outfit": fits.outfit, "infit_z": fits.infit_z, "outfit_z": fits.outfit_z}
 
 
 def people_at(responses: Responses, people: Sequence[Any]) -> Ints:

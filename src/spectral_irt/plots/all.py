@@ -13,7 +13,6 @@ from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.inference.items.distractors import STRATA as CURVE
-from spectral_irt.inference.items.distractors import has_options
 from spectral_irt.plots.base import PROGRAM, Display, items_of, write_figure
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
 from spectral_irt.plots.distractors import DistractorCurves, distractor_curves, distractor_sheet
@@ -156,7 +155,7 @@ class Pictures:
             displays["icc"] = lambda: curve_sheet(study)
         if not study.calibration.layout.binary:
             displays["categories"] = lambda: category_sheet(study)
-        elif has_options(study.responses):
+        elif study._multiple_choice:
             displays["distractors"] = lambda: distractor_sheet(study)
         if parts is not None:
             pairs = zip(DIF, compared(study, parts), strict=False)

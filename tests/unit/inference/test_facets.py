@@ -130,13 +130,13 @@ def test_what_is_said_of_a_facet_as_a_whole(study):
     assert (record["agreement"], record["expected"]) == (pytest.approx(alike / pairs), pytest.approx(expected / pairs))
     persons = ours.tables()["persons"]
     np.testing.assert_allclose(persons["fair_average"], [fair(calibration, one) for one in persons["ability"]])
-    assert one_only(responses, "rater") is None
+    assert not one_only(responses, "rater")
     met = {person: set() for person in range(150)}
     some = responses.take_items(np.flatnonzero(facets.codes[:, 1] < 3))  # without two of the raters
     for person, item, _ in zip(*some.answers(), strict=True):
         met[person].add(int(some.facets.codes[item, 1]))
     single = sum(len(raters) == 1 for raters in met.values())
-    assert one_only(some, "rater").sentence.startswith(f"{single:,} of {sum(map(bool, met.values()))} people")
+    assert one_only(some, "rater")[0].sentence.startswith(f"{single:,} of {sum(map(bool, met.values()))} people")
 
 
 def test_fit_statistics_stand_as_standard_normal_deviates_of_their_mean_squares(study):

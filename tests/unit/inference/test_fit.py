@@ -370,7 +370,7 @@ def test_the_share_is_that_of_the_table_of_people():
     known = np.isfinite(columns["infit"])
     erratic = (columns["infit_z"][known] > LIMIT) | (columns["outfit_z"][known] > LIMIT)
     assert (found.n_people, found.share) == (known.sum(), erratic.mean())
-    assert found.too_many
+    assert found.findings
     assert "expected are" in found.findings[0].sentence
 
 

@@ -10,7 +10,8 @@ from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.groups import calibrations
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
 from spectral_irt.inference.groups.grouping import by_label, divide
-from spectral_irt.inference.groups.model_tests import ability_split, joint_statistic, score_split
+from spectral_irt.inference.groups.model_tests import joint_statistic, score_split
+from spectral_irt.inference.groups.score_test import ability_split
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 
 LEVEL = (0.03, 0.07)  # where the share of rejections at 5% must lie

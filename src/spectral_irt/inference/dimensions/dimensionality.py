@@ -123,7 +123,11 @@ class Dimensionality:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return (*_dependent_items(self), *_second_dimension(self), *_unequal_slopes(self))
+        """What alarmed, with what to do about it."""
+        found = [_dependent_items(self)] if self.dependent else []
+        found += [_second_dimension(self)] if self.two_dimensions else []
+        found += [_unequal_slopes(self)] if self.by_slopes else []
+        return tuple(found)
 
     @property
     def by_slopes(self) -> bool:
@@ -150,29 +154,24 @@ def dimensionality(calibration: Calibration, responses: Responses) -> Dimensiona
     The pairs are those of van den Wollenberg (1982), Psychometrika 47, 123-140, given the score; the contrast is the
     first of Linacre (1998), J. Outcome Meas. 2, 266-283, validated across halves of the people.
     """
-    answers, beta, sampled = _looked_at(calibration, responses)
+    answers, beta, sampled = _sample(calibration, responses)
     mixed = answers.informative
     if answers.n_items < FEWEST_ITEMS or mixed.sum() < FEWEST_PEOPLE:
         return None
     half = np.random.default_rng(1).permutation(answers.n_persons) % 2
     beta = apart(beta) if answers.thresholds.binary else beta
-    parts, halves = pair_sums(answers, beta, half)
-    found = _tested(answers, parts, halves, EACH, sampled)
+    people, halves = pair_sums(answers, beta, half)
+    found = _both_tests(answers, people, halves, EACH, sampled)
     if found is None or (found.contrast_p >= EACH and not found.dependent):
         return found
     model = inference.slope_model(answers)
     number = int(np.clip(WORK / (answers.n_persons * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
     seeds = np.random.SeedSequence([0, 3]).spawn(number)
     drawn = [pair_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]
-    first, second = (
-        replace(
-            own,
-            shared=own.shared - sum(each[k].shared for each in drawn) / number,
-            variance=own.variance * (1 + 1 / number),
-        )
-        for k, own in enumerate(halves)
-    )
-    again = _tested(answers, parts, (first, second), AGAIN, sampled, 1 + 1 / number)
+    for k, own in enumerate(halves):
+        shared = own.shared - sum(each[k].shared for each in drawn) / number
+        halves[k] = replace(own, shared=shared, variance=own.variance * (1 + 1 / number))
+    again = _both_tests(answers, people, halves, AGAIN, sampled, 1 + 1 / number)
     assert again is not None
     pairs = set(zip(found.first.tolist(), found.second.tolist(), strict=True))
     kept = [k for k, pair in enumerate(zip(again.first.tolist(), again.second.tolist(), strict=True)) if pair in pairs]
@@ -187,13 +186,8 @@ def dimensionality(calibration: Calibration, responses: Responses) -> Dimensiona
     )
 
 
-def _tested(
-    answers: Responses,
-    parts: Prepared,
-    halves: tuple[PairSums, PairSums],
-    level: float,
-    sampled: bool,
-    unsure: float = 1.0,
+def _both_tests(
+    answers: Responses, people: list[Prepared], halves: list[PairSums], level: float, sampled: bool, unsure: float = 1.0
 ) -> Dimensionality | None:
     """Both tests; None where no pair has enough people. `unsure`: by how much variances of the contrast are larger."""
     everyone = both(*halves)
@@ -208,7 +202,7 @@ def _tested(
     order = np.argsort(-z, kind="stable")
     flagged = order[p[order] < level]
     correlation = everyone.correlation()
-    contrasts = [_validated(parts, halves, k, unsure) for k in (0, 1)]
+    contrasts = [_validated(people[k], halves[1 - k], halves[k], unsure) for k in (0, 1)]
     limit = float(quantile(1 - level / len(z)) + quantile(POWER))
     return Dimensionality(
         items=answers.items,
@@ -228,7 +222,7 @@ def _tested(
     )
 
 
-def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Responses, Floats, bool]:
+def _sample(calibration: Calibration, responses: Responses) -> tuple[Responses, Floats, bool]:
     """The answers of some people to some items, and the difficulties, or thresholds, of these."""
     known = np.flatnonzero(calibration.measured)
     often = np.argsort(-responses.item_counts[known], kind="stable")[:ITEMS]
@@ -249,24 +243,22 @@ def _strongest(matrix: Floats) -> Floats:
     return np.asarray(vector * np.where((vector**3).sum() < 0, -1.0, 1.0))
 
 
-def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, unsure: float) -> tuple[float, float]:
-    """The strongest contrast of one half of the people in the other: chance of so strong a one, and its strength.
+def _validated(people: Prepared, found: PairSums, tested: PairSums, unsure: float) -> tuple[float, float]:
+    """The strongest contrast that one half of the people found, in the other: the chance of so strong a one, and its
+    strength.
 
     The strength is what an eigenvalue would be, 1 on average if there is no contrast: the eigenvalue of the half that
     chose the direction is larger by chance, much so where few people answered the same items.
     """
-    found, tested = halves[1 - half], halves[half]
     spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
     vector = _strongest(found.z())
     direction = vector * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-    squares = unsure * float(parts.sum(along, direction, half))
+    squares = unsure * float(people.sum(along, direction))
     p = float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
     return p, 1 + float(vector @ tested.correlation() @ vector)
 
 
-def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
-    if not found.dependent:
-        return ()
+def _dependent_items(found: Dimensionality) -> Finding:
     groups, pairs = clusters(len(found.items), found.first, found.second), len(found.first)
     told = first_few([listed(found.items[group]) for group in groups])
     what = count(pairs, "pair of items", "pairs of items")
@@ -281,12 +273,10 @@ def _dependent_items(found: Dimensionality) -> tuple[Finding, ...]:
         remedy = "So weak, it hardly changes measures or their errors."
     codes = np.unique(np.concatenate([found.first, found.second]))
     items = tuple(found.items[codes].tolist())
-    return (Finding("dependent_items", "note" if found.weak_pairs else "warning", sentence, remedy, items),)
+    return Finding("dependent_items", "note" if found.weak_pairs else "warning", sentence, remedy, items)
 
 
-def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
-    if not found.two_dimensions:
-        return ()
+def _second_dimension(found: Dimensionality) -> Finding:
     order = np.argsort(-found.loadings, kind="stable")
     high, low = order[:5], order[::-1][:5]
     sentence = (
@@ -301,12 +291,12 @@ def _second_dimension(found: Dimensionality) -> tuple[Finding, ...]:
     if found.weak_contrast:
         remedy = f"Below the strength of {CONTRAST:g} items it is not usually called a second dimension."
     items = tuple(found.items[np.sort(np.concatenate([high, low]))].tolist())
-    return (Finding("second_dimension", "note" if found.weak_contrast else "warning", sentence, remedy, items),)
+    return Finding("second_dimension", "note" if found.weak_contrast else "warning", sentence, remedy, items)
 
 
-def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
-    if not found.by_slopes or found.equal_slopes is None or found.slopes is None:
-        return ()
+def _unequal_slopes(found: Dimensionality) -> Finding:
+    assert found.equal_slopes is not None
+    assert found.slopes is not None
     p, pairs = found.equal_slopes
     shown = []
     if p < found.level and not found.contrast:
@@ -319,7 +309,7 @@ def _unequal_slopes(found: Dimensionality) -> tuple[Finding, ...]:
         f"{' and '.join(shown)}: no second dimension is needed. A model with slopes (2PL, generalized partial credit) "
         "would fit better."
     )
-    return (Finding("unequal_slopes", "warning" if high >= STEEP * low else "note", sentence, SLOPES_MEAN),)
+    return Finding("unequal_slopes", "warning" if high >= STEEP * low else "note", sentence, SLOPES_MEAN)
 
 
 def unseen_dependence(detectable: float) -> str:

@@ -19,7 +19,7 @@ variance, where C is a small part, a C of rank one whose rows have the right sum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -55,12 +55,6 @@ class Residuals:
     half: Ints
     who: Ints
 
-    def of(self, half: int) -> Residuals:
-        return self.take(self.half == half)
-
-    def take(self, mine: NDArray[np.bool_]) -> Residuals:
-        return Residuals(*(getattr(self, one.name)[mine] for one in fields(self)))
-
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
@@ -95,9 +89,9 @@ def apart(beta: Floats, gap: float = GAP) -> Floats:
     return out
 
 
-def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[Prepared, tuple[PairSums, PairSums]]:
-    """Residuals given the score of people between the ends of the scale, dense; and what pairs of items share in
-    either half of them. Difficulties of right and wrong answers come from `apart`.
+def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[list[Prepared], list[PairSums]]:
+    """Residuals given the score of people between the ends of the scale, dense, in either half of them; and what pairs
+    of items share there. Difficulties of right and wrong answers come from `apart`.
 
     An item's residuals are freed of their mean by a Newton step, so that items whose difficulty comes from elsewhere
     (anchors, a prior) share no more with each other for that.
@@ -106,9 +100,16 @@ def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[Prepared,
     persons = (given.pattern, half, np.arange(responses.n_persons))
     parts = responses.entries.prepare(_residuals, given, persons=persons)
     off, v = parts.sum(_item_sums)
-    parts = parts.prepare(_centered, np.divide(off, v, out=np.zeros_like(off), where=v > 0))
-    first, second = (_finished(parts.sum(_pair_products, k), _covariances(responses, parts, beta, k)) for k in (0, 1))
-    return parts, (first, second)
+    shift = np.divide(off, v, out=np.zeros_like(off), where=v > 0)
+    halves, found = [parts.prepare(_centered, shift, k) for k in (0, 1)], []
+    for people in halves:
+        products, model, shown, v, n = people.sum(_pair_products)
+        shared = products - _covariances(responses, people, beta)
+        variance = np.maximum(model, shown)
+        np.fill_diagonal(shared, 0.0)
+        np.fill_diagonal(variance, 0.0)
+        found.append(PairSums(shared, variance, np.sqrt(v * v.T), n))
+    return halves, found
 
 
 def _residuals(block: Block, pattern: Ints, half: Ints, who: Ints, given: GivenScore) -> Residuals:
@@ -125,24 +126,25 @@ def _item_sums(part: Residuals) -> tuple[Floats, Floats]:
     return part.e.sum(axis=0), part.v.sum(axis=0)
 
 
-def _centered(part: Residuals, shift: Floats) -> Residuals:
-    return replace(part, e=part.e - part.v * shift)
+def _centered(part: Residuals, shift: Floats, half: int) -> Residuals:
+    """The people of a half, their residuals without the mean of each item."""
+    mine = part.half == half
+    e, v = part.e[mine], part.v[mine]
+    return Residuals(e - v * shift, v, part.lean[mine], part.p[mine], part.seen[mine], part.half[mine], part.who[mine])
 
 
-def both(one: PairSums, other: PairSums) -> PairSums:
+def both(a: PairSums, b: PairSums) -> PairSums:
     """The sums of all people."""
-    return PairSums(*(getattr(one, each.name) + getattr(other, each.name) for each in fields(PairSums)))
+    return PairSums(a.shared + b.shared, a.variance + b.variance, a.scale + b.scale, a.n + b.n)
 
 
-def _probabilities(part: Residuals, half: int) -> Floats:
+def _probabilities(part: Residuals) -> Floats:
     """Over people who answered both: P_i P_j, P_j."""
-    part = part.of(half)
     return np.array([part.p.T @ part.p, part.seen.T @ part.p])
 
 
-def _pair_products(part: Residuals, half: int) -> Floats:
+def _pair_products(part: Residuals) -> Floats:
     """Over people who answered both: e_i e_j, the two variances, V_i, 1."""
-    part = part.of(half)
     e, v, seen = part.e, part.v, part.seen
     c = rank_one(v, seen)
     lean, squares, c2 = part.lean * c, e * e, c * c
@@ -161,17 +163,22 @@ def rank_one(v: Floats, seen: Floats) -> Floats:
     return c
 
 
-def _covariances(responses: Responses, parts: Prepared, beta: Floats, half: int) -> Floats:
-    """The sum of C_ij over the people of a half."""
+def _covariances(responses: Responses, people: Prepared, beta: Floats) -> Floats:
+    """The sum of C_ij over these people."""
     layout = responses.thresholds
     if layout.binary:
-        return _of_right_and_wrong(parts.sum(_probabilities, half), beta)
+        products, other = people.sum(_probabilities)
+        eps = np.exp(beta.mean() - beta)
+        away = eps[:, None] - eps
+        np.fill_diagonal(away, 1.0)
+        weighted = eps[:, None] * other
+        return np.asarray((weighted - weighted.T) / away - products)
     scores = responses.scores.astype(np.float64)
     middle = float(layout.mean(beta).mean())
     low, high = min(beta.min(), middle - REACH), max(beta.max(), middle + REACH)
     tables = Tables.at(layout, beta, grid_over(low, high, layout), ORDER)
-    total = np.asarray(parts.sum(_by_series, half, tables, scores))
-    few = np.concatenate(list(parts.map(_few_answers, half)))
+    total = np.asarray(people.sum(_by_series, tables, scores))
+    few = np.concatenate(list(people.map(_few_answers)))
     if len(few):
         patterns = distinct_rows(responses.take_persons(np.sort(few)))
         held = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, layout))
@@ -179,34 +186,23 @@ def _covariances(responses: Responses, parts: Prepared, beta: Floats, half: int)
     return total
 
 
-def _of_right_and_wrong(sums: Floats, beta: Floats) -> Floats:
-    products, other = sums
-    eps = np.exp(beta.mean() - beta)
-    away = eps[:, None] - eps
-    np.fill_diagonal(away, 1.0)
-    weighted = eps[:, None] * other
-    return np.asarray((weighted - weighted.T) / away - products)
-
-
 def _long(part: Residuals) -> NDArray[np.bool_]:
     """People whose answers count as many equal ones."""
     return part.v.sum(axis=1) ** 2 >= LONG * (part.v**2).sum(axis=1)
 
 
-def _few_answers(part: Residuals, half: int) -> Ints:
-    part = part.of(half)
+def _few_answers(part: Residuals) -> Ints:
     return part.who[~_long(part)]
 
 
-def _by_series(part: Residuals, half: int, tables: Tables, scores: Floats) -> Floats:
-    part = part.of(half)
-    part = part.take(_long(part))
-    order, m = tables.order, part.seen.shape[1]
+def _by_series(part: Residuals, tables: Tables, scores: Floats) -> Floats:
+    long = _long(part)
+    seen, score = part.seen[long], scores[part.who[long]]
+    order, m = tables.order, seen.shape[1]
     moments = tables.moments[: order + 2].reshape(order + 2, -1, m)
-    score = scores[part.who]
     # The ability of the grid at which the mean score is nearest to the score; `weights` knows the rest of the way.
-    place = np.abs(part.seen @ moments[0].T - score[:, None]).argmin(axis=1)
-    d = moments[:, place] * part.seen  # the mean answer and its derivatives by ability, of every person and item
+    place = np.abs(seen @ moments[0].T - score[:, None]).argmin(axis=1)
+    d = moments[:, place] * seen  # the mean answer and its derivatives by ability, of every person and item
     totals = d.sum(axis=2)
     u = weights(score - totals[0], totals[1:], tables.apart)
     mean = np.einsum("ru,rui->ui", u, d[: order + 1])
@@ -231,19 +227,8 @@ def _by_contour(part: PatternPart, cumulated: Floats, n_items: int) -> Floats:
     return total[:-1, :-1]
 
 
-def _finished(sums: Floats, expected: Floats) -> PairSums:
-    """From sums of products, and the sum of C_ij."""
-    products, model, shown, v, n = sums
-    shared = products - expected
-    np.fill_diagonal(shared, 0.0)
-    variance = np.maximum(model, shown)
-    np.fill_diagonal(variance, 0.0)
-    return PairSums(shared, variance, np.sqrt(v * v.T), n)
-
-
-def along(part: Residuals, direction: Floats, half: int) -> float:
-    """Sum of squares over the people of a half of what each adds to direction' S direction."""
-    part = part.of(half)
+def along(part: Residuals, direction: Floats) -> float:
+    """Sum of squares over people of what each adds to direction' S direction."""
     c = rank_one(part.v, part.seen) * direction
     e = part.e * direction
     each = e.sum(axis=1) ** 2 - (e * e).sum(axis=1) + c.sum(axis=1) ** 2 - (c * c).sum(axis=1)

@@ -53,11 +53,9 @@ def verdict(p: Floats, off: Floats, infit: Floats) -> Columns:
     return {"misfit_p": adjusted, "misfit": misfit}
 
 
-def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]:
-    """A warning that names the misfitting items, if there are any."""
+def misfit_finding(columns: Columns, bootstrap: int = 0) -> Finding:
+    """A warning that names the misfitting items."""
     labels, flagged = columns["item"], columns["misfit"] != ""
-    if not flagged.any():
-        return ()
     parts = []
     for word in ("underfit", "overfit"):
         chosen = np.flatnonzero(columns["misfit"] == word)
@@ -69,7 +67,7 @@ def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]
     verb = "misfits" if number == 1 else "misfit"
     sentence = f"{number:,} of {known:,} items {verb} beyond chance{drawn}: {'; '.join(parts)}."
     remedy = "Read these items; items.csv has the numbers."
-    return (Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist())),)
+    return Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist()))
 
 
 def outside_limits(columns: Columns) -> tuple[int, float]:

@@ -7,13 +7,14 @@ from the model, and measured and counted in the same way.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.inference.fit.bootstrap import redraw
 from spectral_irt.inference.results import EACH
 from spectral_irt.persons.abilities import Abilities, abilities
@@ -38,17 +39,13 @@ class PersonMisfit:
     p: float
 
     @property
-    def too_many(self) -> bool:
-        return self.p < EACH
-
-    @property
     def sentence(self) -> str:
         """Person misfit beside what is expected, and whether chance explains the difference."""
         return misfit_sentence(self.share, self.chance, self.p)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        if not self.too_many:
+        if self.p >= EACH:
             return ()
         sentence = (
             f"{self.share:.1%} of {self.n_people:,} people answer less predictably than the model says (infit or "
@@ -81,29 +78,23 @@ def person_misfit(
         return None
     people, chosen = responses.sample(most, np.random.default_rng(0), informed)
     people = people if people is responses else people.in_one_block()
-    if known is None:
-        measured, squares = measures(people, difficulty)
-    else:
-        measured, squares = (_those(one, chosen) for one in known)
-    share, n = _share(squares)
+    measured, squares = measures(people, difficulty) if known is None else known
+    place = slice(None) if known is None else chosen
+    share, n = _share(squares, place)
     if n < FEWEST:  # the others answered only items without a difficulty
         return None
-    posterior = shrunken(measured)
-    seeds = np.random.SeedSequence([0, 2]).spawn(REPLICATES)
-    again = (redraw(people, difficulty, posterior.ability, posterior.se, seed) for seed in seeds)
-    drawn = [_share(measures(each, difficulty)[1]) for each in again]
-    total = sum(number for _, number in drawn)
+    posterior = shrunken(measured, place)
+    misfits, total = 0.0, 0
+    for seed in np.random.SeedSequence([0, 2]).spawn(REPLICATES):
+        drawn, number = _share(measures(redraw(people, difficulty, *posterior, seed), difficulty)[1])
+        misfits += drawn * number
+        total += number
     if not total:
         return None
-    chance = sum(part * number for part, number in drawn) / total
-    return PersonMisfit(n, share, chance, more_than(round(share * n), round(chance * total), n / (n + total)))
-
-
-def more_than(seen: int, drawn: int, weight: float) -> float:
-    """Chance of so many among all that were seen or drawn, by the binomial: rates of 2% are nothing like normal."""
-    from scipy.special import bdtrc
-
-    return float(bdtrc(seen - 1, seen + drawn, weight)) if seen else 1.0
+    # The chance of so many among all that were seen or drawn, by the binomial: rates of 2% are nothing like normal.
+    seen, by_chance = round(share * n), round(misfits)
+    p = float(scipy.special.bdtrc(seen - 1, seen + by_chance, n / (n + total))) if seen else 1.0
+    return PersonMisfit(n, share, misfits / total, p)
 
 
 def misfit_sentence(share: float, chance: float, p: float) -> str:
@@ -112,21 +103,20 @@ def misfit_sentence(share: float, chance: float, p: float) -> str:
     return f"person misfit {share:.1%}, expected {chance:.1%}{same}"
 
 
-def shrunken(measured: Abilities) -> Abilities:
-    """Abilities to draw answers from: measures contain their errors, and would vary too much.
+def shrunken(measured: Abilities, place: Any) -> tuple[Floats, Floats]:
+    """Abilities to draw answers of these people from: measures contain their errors, and would vary too much.
 
     The mean and standard error of each person's ability under a normal population, whose variance is that of the
     measures less that of their errors. (The posterior under a fitted population costs ten times as much, and the share
     by chance is the same.)
     """
-    theta, error = measured.ability, measured.se**2
-    known = np.isfinite(theta) & np.isfinite(error) & ~measured.extreme
+    theta, error = measured.ability[place], measured.se[place] ** 2
+    known = np.isfinite(theta) & np.isfinite(error) & ~measured.extreme[place]
     mean, spread = float(theta[known].mean()), float(theta[known].var())
     spread = max(spread - float(error[known].mean()), SMALLEST * spread, SMALLEST)
     with np.errstate(invalid="ignore"):
         trust = np.where(np.isfinite(theta) & np.isfinite(error), spread / (spread + error), 0.0)
-    ability = mean + trust * (np.where(trust > 0, theta, mean) - mean)
-    return replace(measured, ability=ability, se=np.sqrt(spread * (1 - trust)))
+    return mean + trust * (np.where(trust > 0, theta, mean) - mean), np.sqrt(spread * (1 - trust))
 
 
 def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanSquares]:
@@ -135,15 +125,9 @@ def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanS
     return measured, person_mean_squares(responses, difficulty, measured.ability)
 
 
-def _those(numbers: Any, chosen: Ints) -> Any:
-    """The numbers of some people: every array of a record, at these places."""
-    arrays = {one.name: getattr(numbers, one.name) for one in fields(numbers)}
-    return replace(numbers, **{name: each[chosen] for name, each in arrays.items() if isinstance(each, np.ndarray)})
-
-
-def _share(found: MeanSquares) -> tuple[float, int]:
-    """Erratic people among those whose answers can tell, and how many these are."""
-    known = np.isfinite(found.infit)
+def _share(found: MeanSquares, place: Any = slice(None)) -> tuple[float, int]:
+    """Erratic people among those of these whose answers can tell, and how many these are."""
+    known = np.isfinite(found.infit[place])
     n = int(known.sum())
-    misfit = (found.infit_z > LIMIT) | (found.outfit_z > LIMIT)
+    misfit = (found.infit_z[place] > LIMIT) | (found.outfit_z[place] > LIMIT)
     return (float(misfit[known].mean()) if n else 0.0), n

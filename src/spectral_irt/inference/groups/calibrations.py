@@ -18,7 +18,7 @@ from scipy import sparse
 
 from spectral_irt import estimators, inference
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.errors import centered, free_inverse
+from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
@@ -28,12 +28,11 @@ from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.estimable import scalable
 from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
-from spectral_irt.inference.groups.grouping import Split
+from spectral_irt.inference.groups.grouping import EXACT_WORK, Split
 from spectral_irt.text import count, count_are
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 100
-EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), by series
 SETTLED = 1e-9  # largest derivative of the exact log-likelihood
 
 if TYPE_CHECKING:
@@ -116,15 +115,6 @@ class GroupCalibrations:
         )
         remedy = "Use fewer or larger groups to compare them."
         return (Finding("items_not_compared", "warning", sentence, remedy, tuple(self.left_out.tolist())),)
-
-
-def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
-    """Of the means of the items' thresholds."""
-    if layout.binary:
-        return covariance
-    mean = np.zeros((layout.n_items, layout.n_entries))
-    mean[layout.item, np.arange(layout.n_entries)] = 1 / layout.max_score[layout.item]
-    return mean @ covariance @ mean.T
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.calibration import SMALL, Calibration
+from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.conditional.pattern_rows import ExactLikelihood, exact_work, residuals
@@ -30,7 +31,7 @@ from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.marginal_fit import free_population, marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Population, marginal_scores, people_by_group
-from spectral_irt.inference.groups.calibrations import location_covariance, model_like
+from spectral_irt.inference.groups.calibrations import model_like
 from spectral_irt.numerics import conjugate_gradients, csr, gram
 
 FEW = 20  # clusters; with fewer, cluster-robust standard errors are too small by a tenth and more

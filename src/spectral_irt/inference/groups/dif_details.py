@@ -25,7 +25,7 @@ from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, listed
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
-from spectral_irt.inference.groups.grouping import Split, divide
+from spectral_irt.inference.groups.grouping import Split, by_ability
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
@@ -44,7 +44,7 @@ def nonuniform_columns(
     NaN where a half has fewer than `min_people` people of mixed success, or an item has no difficulty in one of them.
     """
     values = np.full((3, split.n_groups - 1, len(items)), np.nan)
-    half = divide(responses, "ability", difficulty=calibration.thresholds)  # cut at the same ability in all groups
+    half = by_ability(responses, calibration.thresholds)  # cut at the same ability in all groups
     code = np.where((split.group >= 0) & (half.group >= 0), 2 * split.group + half.group, -1)
     cells = Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
     sizes = np.bincount(code[responses.informative & (code >= 0)], minlength=cells.n_groups).reshape(-1, 2)

@@ -26,6 +26,7 @@ from spectral_irt.tables import Columns
 
 NO_LABEL = "(no label)"  # people without a group have a row of their own
 SPLITS = ("median", "mean", "ability", "scores")
+EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), by series
 FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
 
 
@@ -52,7 +53,7 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
     if split == "ability":
         if difficulty is None:
             raise OptionError("split='ability' needs difficulties; pass a fit, or use split='median'.")
-        return _by_ability(responses, difficulty)
+        return by_ability(responses, difficulty)
     raise OptionError(
         f"`split` is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each person, or a mapping "
         "from person to label."
@@ -110,7 +111,8 @@ def _keys(block: Block, layout: Thresholds) -> NDArray[np.uint64]:
     return row_keys(rows, layout, rows.counts)
 
 
-def _by_ability(responses: Responses, difficulty: Floats) -> Split:
+def by_ability(responses: Responses, difficulty: Floats) -> Split:
+    """The less and the more able half: "ability" of `divide`."""
     if not responses.thresholds.binary:
         ability = np.nan_to_num(abilities(responses, difficulty).ability)
         level = np.nan_to_num(items_met(responses, difficulty))

@@ -22,11 +22,12 @@ Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.conditional.given_score import PatternPart, padded, part_passed, pattern_parts, threshold_codes
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Block, Finding, Responses
@@ -36,7 +37,6 @@ from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
-from spectral_irt.inference.groups.calibrations import location_covariance
 from spectral_irt.inference.groups.grouping import item_sets
 from spectral_irt.inference.results import Result, f_tail, two_sided
 from spectral_irt.numerics import csr
@@ -50,6 +50,7 @@ WIDE = 3.0  # standard deviations to which the directions are cut: no single far
 CODE = "conditional_against_marginal"
 OF_FORM, MOST_FORMS, MOSTLY = 20, 50, 0.9  # people of a form; forms; share of people on them
 FOLLOW, ROUTED = 0.6, 0.97  # chance that one of a form scores above one of another on common items: abler; told apart
+UNTESTABLE = (DesignError, np.linalg.LinAlgError)  # too few people or items; directions that cannot be told apart
 LEVEL = 0.01  # of the finding: adaptive designs are told from others by ten standard errors and more
 # The finding is about what matters: root mean squares over the items, in logits and in standard errors.
 NOTABLE, OF_ERROR = 0.05, 0.5  # half a standard error off, an interval of 95% holds 92%
@@ -83,18 +84,10 @@ def hausman(calibration: Calibration, responses: Responses, groups: Any = None, 
     return compare_likelihoods(responses, np.where(measured, calibration.thresholds, np.nan), groups, seed)
 
 
-def quick_hausman(responses: Responses, start: Floats, groups: Any = None) -> HausmanTest | None:
-    """`compare_likelihoods` where the data allow it; None otherwise."""
-    try:
-        return compare_likelihoods(responses, start, groups)
-    except (DesignError, np.linalg.LinAlgError):  # too few people or items, or directions that cannot be told apart
-        return None
-
-
 def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
-    """`hausman` from any rough thresholds, NaN for items to be left out."""
-    sample = _sample(responses, start, groups, seed)
-    people, layout = sample.everyone, sample.everyone.thresholds
+    """`hausman` from any rough thresholds, NaN for items to be left out; data that do not allow it: `UNTESTABLE`."""
+    people, populations, start, share = _sample(responses, start, groups, seed)
+    layout = people.thresholds
     n = int(people.informative.sum())
     if n < LEAST_PEOPLE or people.n_items < 3:
         mixed = "have both right and wrong answers to" if layout.binary else "have no extreme score on"
@@ -103,7 +96,7 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
             f"conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
         )
     with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
-        found = _tested(sample, n)
+        found = _score_test(people, populations, start, share)
     if found.p >= LEVEL or found.size < NOTABLE or found.in_errors < OF_ERROR:
         return found
     finding = _finding(found, layout.binary, groups is not None)
@@ -113,17 +106,11 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
     return replace(found, findings=(finding,))
 
 
-class _Sample(NamedTuple):
-    """Whose answers are compared, all together and population by population; a start; and the share of all answers."""
-
-    everyone: Responses
-    populations: tuple[Responses, ...]
-    start: Floats
-    share: float
-
-
-def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sample:
-    """Items with somebody in every category, and people who answered them: a sample of very many."""
+def _sample(
+    responses: Responses, start: Floats, groups: Any, seed: int
+) -> tuple[Responses, list[Responses], Floats, float]:
+    """Items with somebody in every category, and people who answered them, all together and population by population;
+    a start for these items; and the share of all answers that was taken: a sample of very many."""
     rng, layout = np.random.default_rng(seed), responses.thresholds
     group = people_by_group(responses, groups).split.group
     chosen = np.flatnonzero(np.isfinite(layout.mean(start)))
@@ -141,17 +128,17 @@ def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sam
     used &= some.item_counts > some.thresholds.sum(last)
     chosen, some = chosen[used], some.take_items(used)
     there = np.unique(group[some.counts > 0])
-    parts = tuple(some.take_persons(group == g) for g in there) if len(there) > 1 else (some,)
-    return _Sample(some, parts, start[layout.of_items(chosen)], share)
+    populations = [some.take_persons(group == g) for g in there] if len(there) > 1 else [some]
+    return some, populations, start[layout.of_items(chosen)], share
 
 
-def _tested(sample: _Sample, n: int) -> HausmanTest:
-    everyone, layout = sample.everyone, sample.everyone.thresholds
-    parts = [Members(part) for part in sample.populations]
-    start = sample.start - float(layout.averaging() @ sample.start)
+def _score_test(everyone: Responses, populations: list[Responses], start: Floats, share: float) -> HausmanTest:
+    layout, n = everyone.thresholds, int(everyone.informative.sum())
+    parts = list(map(Members, populations))
+    start = start - float(layout.averaging() @ start)
     fit = marginal_difficulty(parts, start=start, tol=STEP, max_iter=PASSES)
     beta = fit.difficulty
-    patterns = [distinct_rows(part) for part in sample.populations]
+    patterns = list(map(distinct_rows, populations))
     names, W = _directions(patterns, layout, beta)
     likelihood = ExactLikelihood(everyone)
     HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
@@ -161,7 +148,7 @@ def _tested(sample: _Sample, n: int) -> HausmanTest:
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
     own = of_populations.reshape(len(parts), 2, -1)  # of the mean and of the log sigma of each
-    of_people = zip(sample.populations, patterns, fit.populations, own, strict=True)
+    of_people = zip(populations, patterns, fit.populations, own, strict=True)
     r = np.concatenate([_contributions(*those, beta, W, B[: len(beta)]) for those in of_people])
     T, V, K = r.sum(axis=0), r.T @ r, len(names)
     statistic = float(T @ np.linalg.solve(V, T))
@@ -182,14 +169,15 @@ def _tested(sample: _Sample, n: int) -> HausmanTest:
         frame_kind=everyone.frame_kind,
         size=float(np.sqrt(np.mean(step**2))),
         stretch=1 + float(location @ step / (location @ location)),
-        in_errors=float(np.sqrt(np.mean(step**2 / variance) / sample.share)),
+        in_errors=float(np.sqrt(np.mean(step**2 / variance) / share)),
         n_people=n,
         n_items=layout.n_items,
     )
 
 
 def _directions(patterns: list[Patterns], layout: Thresholds, beta: Floats) -> tuple[list[str], Floats]:
-    """Those of the items' locations, for all thresholds of an item alike; and the thresholds' distances from them."""
+    """Difficulty, its square and cube, the level of the other items, popularity: each without those before it, for all
+    thresholds of an item alike; and the thresholds' distances from the location of their item."""
     location = layout.mean(beta)
     counts, levels = np.zeros((2, layout.n_items))
     for one in patterns:
@@ -198,25 +186,20 @@ def _directions(patterns: list[Patterns], layout: Thresholds, beta: Floats) -> t
         people = np.repeat(one.count.astype(float), rows.counts)
         counts += np.bincount(rows.items, weights=people, minlength=layout.n_items)
         levels += np.bincount(rows.items, weights=people * np.repeat(mean, rows.counts), minlength=layout.n_items)
-    names, of_items = directions(location, levels / counts, np.log(counts))
-    W, away = of_items[layout.item], beta - location[layout.item]
+    z = np.clip((location - location.mean()) / max(float(location.std()), 1e-12), -WIDE, WIDE)
+    names, columns = ["difficulty"], [location - location.mean()]
+    further = {"its square": z**2, "its cube": z**3}
+    further |= {"items met with it": levels / counts, "number of answers": np.log(counts)}
+    for name, values in further.items():
+        before = np.stack([np.ones(len(location)), *columns], axis=1)
+        rest = values - before @ np.linalg.lstsq(before, values, rcond=None)[0]
+        if rest.std() > 1e-6 * max(1.0, float(np.abs(values).max())) and len(columns) < len(location) - 2:
+            names.append(name)
+            columns.append(rest / rest.std())
+    W, away = np.stack(columns, axis=1)[layout.item], beta - location[layout.item]
     if away.std() > 0:
         names, W = [*names, "distance of thresholds"], np.column_stack([W, away / away.std()])
     return names, W
-
-
-def directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[str], Floats]:
-    """Difficulty, its square and cube, the level of the other items, popularity: each without those before it."""
-    z = np.clip((beta - beta.mean()) / max(float(beta.std()), 1e-12), -WIDE, WIDE)
-    names, columns = ["difficulty"], [beta - beta.mean()]
-    further = {"its square": z**2, "its cube": z**3, "items met with it": levels, "number of answers": popularity}
-    for name, values in further.items():
-        before = np.stack([np.ones(len(beta)), *columns], axis=1)
-        rest = values - before @ np.linalg.lstsq(before, values, rcond=None)[0]
-        if rest.std() > 1e-6 * max(1.0, float(np.abs(values).max())) and len(columns) < len(beta) - 2:
-            names.append(name)
-            columns.append(rest / rest.std())
-    return names, np.stack(columns, axis=1)
 
 
 def _contributions(
@@ -240,7 +223,9 @@ def _contributions(
     padding = np.concatenate([W, np.zeros((1, W.shape[1]))])
     for places, given in tiles.map(_given_score, padded(layout, beta), threshold_codes(layout), padding):
         found[places] += given
-    observed = part.entries.gather(_observed, layout, _cumulated(layout, W), _cumulated(layout, B))
+    both = np.zeros((layout.n_items, layout.widest + 1, 2 * W.shape[1]))
+    both[layout.item, layout.level] = np.hstack([W, B])
+    observed = part.entries.gather(_observed, layout, np.cumsum(both, axis=1))
     free = rows.informative[patterns.of_person, None]  # the others had no choice, given their score
     return found[patterns.of_person] - np.where(free, observed[:, : W.shape[1]], 0.0) + observed[:, W.shape[1] :]
 
@@ -250,19 +235,12 @@ def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -
     return part.which, np.einsum("kir,rikd->rd", part_passed(part, cumulated)[0], W[codes[part.items]])
 
 
-def _cumulated(layout: Thresholds, W: Floats) -> Floats:
-    """Sums of W over the thresholds up to each category: items x categories x directions."""
-    found = np.zeros((layout.n_items, layout.widest + 1, W.shape[1]))
-    found[layout.item, layout.level] = W
-    return np.cumsum(found, axis=1)
-
-
-def _observed(block: Block, layout: Thresholds, of_w: Floats, of_b: Floats) -> Floats:
-    """The same of the categories answered, of every person."""
+def _observed(block: Block, layout: Thresholds, passed: Floats) -> Floats:
+    """The same of the thresholds passed, of every person; `passed` has the sums up to each category of an item."""
     indptr, item, category = answered_items(block, layout)
     person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
-    each = np.concatenate([of_w[item, category], of_b[item, category]], axis=1)
-    return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each.T], axis=1)
+    each = passed[item, category].T
+    return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each], axis=1)
 
 
 def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:

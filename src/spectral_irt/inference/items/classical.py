@@ -99,11 +99,6 @@ class ItemAnalysis:
     chose: Groups
     rest: Floats
 
-    @property
-    def reversed_p(self) -> Floats:
-        """How sure it is that abler people answer lower: p-values, adjusted for asking of every item (Holm)."""
-        return holm(1 - rises(self.chose))
-
 
 def item_analysis(responses: Responses, thresholds: Floats) -> ItemAnalysis:
     """The classical analysis of every item; thresholds only tell how able the other answers make a person."""
@@ -113,7 +108,7 @@ def item_analysis(responses: Responses, thresholds: Floats) -> ItemAnalysis:
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt(np.maximum(n * xx - x * x, 0)) * np.sqrt(np.maximum(n * rr - r * r, 0))
         item_rest = np.where(spread > FLAT * np.maximum(n, 1), (n * xr - x * r) / spread, np.nan)
-    return ItemAnalysis(item_rest, _alphas(responses)[1], Groups.of(*by_category), np.array([n, r, rr]))
+    return ItemAnalysis(item_rest, cronbach_alpha(responses)[1], Groups.of(*by_category), np.array([n, r, rr]))
 
 
 def _sums(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> tuple[Floats, Floats]:
@@ -174,17 +169,12 @@ def runs(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> It
         yield np.arange(start, stop), part, rest, rest if known is part else rest_of(known, location, layout)
 
 
-def cronbach_alpha(responses: Responses, weights: Floats | None = None) -> float | None:
+def cronbach_alpha(responses: Responses, weights: Floats | None = None) -> tuple[float | None, Floats]:
     """alpha = k / (k - 1) (1 - sum of the items' variances / variance of the total), over the people who answered
-    every item; of right and wrong answers it is KR-20.
+    every item; and that of all items but each. Of right and wrong answers it is KR-20.
 
     None for fewer than two items or people, for equal scores, and where fewer than half of the people answered all.
     """
-    return _alphas(responses, weights)[0]
-
-
-def _alphas(responses: Responses, weights: Floats | None = None) -> tuple[float | None, Floats]:
-    """Alpha, and alpha of all items but one."""
     without = np.full(responses.n_items, np.nan)
     asked = responses.item_counts > 0
     complete = (responses.counts == asked.sum()) & (responses.counts > 0)
@@ -320,7 +310,7 @@ def reversed_findings(
     """
     labels = calibration.labels
     with np.errstate(invalid="ignore"):
-        hit = found.reversed_p < EACH
+        hit = holm(1 - rises(found.chose)) < EACH  # adjusted for asking of every item
     loading = first_component(responses)
     if loading is not None and (hit.any() or np.sum(loading < 0) >= SEVERAL):
         other = (hit & (loading <= 0)) | (loading < 0)

@@ -50,11 +50,6 @@ class Distractors:
     findings: tuple[Finding, ...]
 
 
-def has_options(responses: Responses) -> bool:
-    """Whether a key was used, so that options are known."""
-    return responses.raw is not None and bool(responses.raw.options)
-
-
 def require_options(responses: Responses) -> RawAnswers:
     """The texts of the options and the key; an error without a key."""
     if responses.raw is None or not responses.raw.options:

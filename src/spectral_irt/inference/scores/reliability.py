@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
@@ -147,7 +146,7 @@ class Reliability:
             within = self.within_forms
             about = "" if within is None else f": about {within:.2f} among people with the same items"
             parts.append(f"abler people met harder items (r = {r:.2f}){about}")
-        return "; ".join(part for part in parts if part)
+        return "; ".join(filter(None, parts))
 
     def __repr__(self) -> str:
         rows = [("persons", self.persons), ("with extremes", self.persons_with_extremes)]
@@ -189,14 +188,12 @@ def reliability(
     """
     items = calibration if calibration.facets is None else calibration.facets.items
     beta, se, ok = items.difficulty, items.se, items.measured
-    mixed = (found.n > 0) & ~found.extreme
     answered = found.n > 0
-
-    def of(measured: Floats, se: Floats, some: NDArray[np.bool_]) -> Separation:
-        return separation(measured[some], se[some], None if weights is None else weights[some])
-
-    persons, alpha = of(found.ability, found.se, mixed), cronbach_alpha(responses, weights)
-    real, real_items = found.se * np.sqrt(np.fmax(person_infit, 1)), se * np.sqrt(np.fmax(item_infit, 1))
+    mixed = answered & ~found.extreme
+    # What is left out of a separation has no error there.
+    of_persons, of_items = np.where(mixed, found.se, np.nan), np.where(ok, se, np.nan)
+    persons, alpha = separation(found.ability, of_persons, weights), cronbach_alpha(responses, weights)[0]
+    real, real_items = of_persons * np.sqrt(np.fmax(person_infit, 1)), of_items * np.sqrt(np.fmax(item_infit, 1))
     return Reliability(
         eap_reliability=None if eap is None else eap.reliability,
         eap_people=0 if eap is None else eap.n,
@@ -205,11 +202,11 @@ def reliability(
         kr20=alpha if calibration.layout.binary else None,
         alpha=None if calibration.layout.binary else alpha,
         persons=persons,
-        persons_real=of(found.ability, real, mixed),
-        persons_with_extremes=of(found.ability, found.se, answered),
-        items=separation(beta[ok], se[ok]),
-        items_real=separation(beta[ok], real_items[ok]),
-        sep_rel=of(ml.ability, ml.se, mixed).reliability,
+        persons_real=separation(found.ability, real, weights),
+        persons_with_extremes=separation(found.ability, np.where(answered, found.se, np.nan), weights),
+        items=separation(beta, of_items),
+        items_real=separation(beta, real_items),
+        sep_rel=separation(ml.ability, np.where(mixed, ml.se, np.nan), weights).reliability,
         n_persons=int(answered.sum()),
         n_lowest=int(np.sum(found.extreme & (found.score == 0))),
         n_highest=int(np.sum(found.extreme & (found.score > 0))),
