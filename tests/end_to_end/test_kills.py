@@ -9,11 +9,13 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 
 import pytest
 
 from end_to_end.tables import wide
 from spectral_irt import Bank, simulate
+from spectral_irt.cli.main import main
 
 KILLS = 12
 PEOPLE = 400  # in each file
@@ -43,18 +45,24 @@ def write(path, seed):
 
 
 def start(args, cwd, at=0, number=0):
-    """A run that ends itself at its file number `at`, or not: its exit code, and what it said on stderr."""
+    """A process that ends itself at its file number `at`, or not: its exit code, and what it said on stderr."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TEST_KILL_AT": str(at), "TEST_KILL_BY": str(number)}
     command = [sys.executable, "-c", PROGRAM, *args]
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     return done.returncode, done.stderr
 
 
-def finish(args, cwd):
-    """Run to the end; how many files it opened, renamed or removed."""
+def count_files(args, cwd):
+    """How many files a run to the end opens, renames or removes."""
     code, said = start(args, cwd)
     assert code == 0, said
     return int(said.splitlines()[-1])
+
+
+def finish(args, cwd):
+    """Run to the end, in this process: one of its own is for those that are killed."""
+    with chdir(cwd):
+        assert main(args) == 0
 
 
 def drafts(place):
@@ -91,8 +99,8 @@ def test_random_kills(tmp_path, name, state):
         else:
             write(tmp_path / "new.csv", 10 + kill)
             args = ["update", "bank", "new.csv"]
-        if kill == 0:  # how many files there are
-            whole = finish([*args[:3], "-o", "copy"] if name == "update" else args, tmp_path)
+        if kill == 0:
+            whole = count_files([*args[:3], "-o", "copy"] if name == "update" else args, tmp_path)
         before = state(tmp_path)
         number = SIGNALS[kill % 3]
         code, said = start(args, tmp_path, numbers.randint(whole // 2, whole), number)
