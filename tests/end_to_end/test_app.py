@@ -21,15 +21,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    """An app for many tests; at its end nothing of them may be left, and nothing may have been complained of."""
-    with App(tmp_path_factory.mktemp("app") / "temporary") as one:
-        yield one
-        assert one.end() == (0, "")
-        assert list(one.folder.iterdir()) == []
-
-
-@pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     """A test of 12 items, with two columns about the people: a group, and one that looks like an item."""
     rng = np.random.default_rng(5)
