@@ -119,6 +119,26 @@ def wilson_hilferty(square: float, q: float) -> float:
     return (np.cbrt(square) - 1) * 3 / 2 + 4 / q / 3
 
 
+def mean_squares(x: Floats, p: Floats) -> tuple[float, float, float, float]:
+    """Infit, outfit and both on the scale of a normal, of answers x that are right with probability p."""
+    v, n = p * (1 - p), len(x)
+    infit, outfit = np.sum((x - p) ** 2) / v.sum(), np.mean((x - p) ** 2 / v)
+    c = v * (p**3 + (1 - p) ** 3)
+    q_in, q_out = np.sqrt(np.sum(c - v**2)) / v.sum(), np.sqrt(np.sum(c / v**2) / n**2 - 1 / n)
+    return infit, outfit, wilson_hilferty(infit, q_in), wilson_hilferty(outfit, q_out)
+
+
+def posterior(row: Floats, beta: Floats, mean: float, sd: float, points: int) -> tuple[Floats, Floats]:
+    """A fine grid of abilities, and one person's posterior weights on it; the ability is normal(mean, sd)."""
+    grid = np.linspace(mean - 12 * sd, mean + 12 * sd, points)
+    log = -(((grid - mean) / sd) ** 2) / 2
+    for x, b in zip(row, beta, strict=True):
+        if not np.isnan(x) and np.isfinite(b):
+            log -= np.logaddexp(0, b - grid if x == 1 else grid - b)
+    weight = np.exp(log - log.max())
+    return grid, weight / weight.sum()
+
+
 def table_of(rows: Iterable[tuple[int, int, bool]], shape: tuple[int, int]) -> Floats:
     """A table from rows (person, item, right); a later row overwrites an earlier one."""
     X = np.full(shape, np.nan)

@@ -2,13 +2,14 @@
 
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from app_server import App
 from end_to_end.tables import contents, form, wide
 from spectral_irt import datasets
 from spectral_irt.cli.main import main
@@ -82,3 +83,12 @@ def bank(cli: Cli, made: Path) -> Path:
     """A bank of q0 to q9 from old.csv."""
     shutil.copytree(made, ".", dirs_exist_ok=True)
     return Path("bank")
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """An app for many tests; at its end nothing of them may be left, and nothing may have been complained of."""
+    with App(tmp_path_factory.mktemp("app") / "temporary") as one:
+        yield one
+        assert one.end() == (0, "")
+        assert list(one.folder.iterdir()) == []

@@ -21,15 +21,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    """An app for many tests; at its end nothing of them may be left, and nothing may have been complained of."""
-    with App(tmp_path_factory.mktemp("app") / "temporary") as one:
-        yield one
-        assert one.end() == (0, "")
-        assert list(one.folder.iterdir()) == []
-
-
-@pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     """A test of 12 items, with two columns about the people: a group, and one that looks like an item."""
     rng = np.random.default_rng(5)
@@ -168,23 +159,20 @@ def test_a_bad_file_is_said_to_be(app, name, content, status, said):
     assert app.job_folders() == []
 
 
-def test_names_of_files_are_data(app, answers):
-    for name, shown in (("--bank=x.csv", "--bank=x.csv"), ("../<script>alert(1)</script>.csv", "script_.csv")):
-        job = app.upload(name, answers)
+def test_names_of_files_and_labels_of_columns_are_data(app, answers):
+    odd = answers.replace(b"q1,q2,q3,", b"<script>alert(1)</script>,q*,-q3,", 1)
+    names = {"--bank=x.csv": "--bank=x.csv", "../<script>alert(1)</script>.csv": "script_.csv"}
+    jobs = [app.upload(name, odd) for name in names]
+    for job, shown in zip(jobs, names.values(), strict=True):
         page = app.wait(job)
         assert "200 people" in said_on(page)
         assert f"<h1>{shown}</h1>" in page
+        assert "<script>alert" not in page
+    app.post(jobs[0] + "columns", {"role-2": "unused", "do": "check"})
+    assert "200 people, 12 items" in said_on(app.wait(jobs[0]))
+    for job in jobs:
         app.post(job + "close", {})
     assert app.job_folders() == []
-
-
-def test_labels_of_columns_are_data(app, answers):
-    odd = answers.replace(b"q1,q2,q3,", b"<script>alert(1)</script>,q*,-q3,", 1)
-    job = app.upload("odd.csv", odd)
-    assert "<script>alert" not in app.wait(job)
-    app.post(job + "columns", {"role-2": "unused", "do": "check"})
-    assert "200 people, 12 items" in said_on(app.wait(job))
-    app.post(job + "close", {})
 
 
 def test_what_is_not_there(app):

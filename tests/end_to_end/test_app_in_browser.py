@@ -24,14 +24,6 @@ SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    with App(tmp_path_factory.mktemp("app") / "temporary") as one:
-        yield one
-        assert one.end() == (0, "")
-        assert list(one.folder.iterdir()) == []
-
-
-@pytest.fixture(scope="module")
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(tmp_path_factory.mktemp("browser"), network=True) as one:
         yield one

@@ -12,6 +12,7 @@ import spectral_irt as si
 from end_to_end.tables import numbers, record
 from ratings import simulated
 from spectral_irt import datasets
+from undrawn import without_pictures
 
 
 @pytest.fixture
@@ -22,7 +23,8 @@ def file(cli):
     table.filter(pl.col("student").is_in(some.implode())).write_csv("ratings.csv")
 
 
-def test_raters_have_a_table_of_their_own(cli, file):
+def test_raters_have_a_table_of_their_own(cli, file, monkeypatch):
+    without_pictures(monkeypatch)
     assert "exact agreement" in cli.ok("fit ratings.csv --facet rater --group language -o out --report r.html")
     assert "No groups of people were compared" not in Path("r.html").read_text()
     tables = [pl.read_csv(f"out/{name}.csv") for name in ("rater", "items", "persons", "rater_interactions")]

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from end_to_end.tables import contents
 from hostile import HOSTILE, hostile_table
 from spectral_irt.report.blocks import picture
 from undrawn import without_pictures
@@ -203,14 +204,10 @@ def test_hostile_labels_are_text(cli: Cli) -> None:
 # --------------------------------------------------------------------------------------------- bad input
 
 
-def contents() -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-
-
 def test_what_we_did_not_write_is_not_replaced(cli: Cli, lsat: Path) -> None:
     Path("mine.html").write_text("<p>about spectral-irt</p>")
-    before = contents()
     Path("folder.html").mkdir()
+    before = contents()
     for place, said in (
         ("mine.html", "'mine.html' exists, and spectral-irt did not make it"),
         ("report.csv", "'report.csv' does not end in .html"),

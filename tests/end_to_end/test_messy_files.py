@@ -17,7 +17,6 @@ from spectral_irt.app.detect import detect
 
 N, ITEMS = 240, [f"v{k}" for k in range(1, 13)]
 LIKERT = ("never", "rarely", "sometimes", "often", "always")
-Maker = Callable[[Path], list[str]]
 
 
 def answers(categories: int, seed: int = 1) -> np.ndarray[Any, Any]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dense import AWKWARD
+from dense import AWKWARD, posterior
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.engine import LocalEngine
@@ -15,17 +15,6 @@ from split import in_pieces
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
 
 
-def distribution_by_hand(row, beta, mean, sd):
-    """A fine grid, and one person's posterior distribution function on it."""
-    grid = np.linspace(mean - 12 * sd, mean + 12 * sd, 100_001)
-    log = -(((grid - mean) / sd) ** 2) / 2
-    for x, b in zip(row, beta, strict=True):
-        if not np.isnan(x) and np.isfinite(b):
-            log -= np.logaddexp(0, b - grid if x == 1 else grid - b)
-    weight = np.exp(log - log.max())
-    return grid, (np.cumsum(weight) - weight / 2) / weight.sum()
-
-
 @pytest.mark.parametrize(("mean", "sd"), [(0.0, 1.0), (1.0, 3.0), (-2.0, 0.3)])
 def test_values_are_quantiles_of_each_posterior(mean, sd):
     """Cells are a tenth of a posterior sd wide: the distribution function is right to a thousandth."""
@@ -33,8 +22,8 @@ def test_values_are_quantiles_of_each_posterior(mean, sd):
     rng = np.random.default_rng(7)
     chance = np.stack([rng.random(len(AWKWARD)) for _ in range(4)], axis=1)
     for row, values, u in zip(AWKWARD, found.values, chance, strict=True):
-        grid, upto = distribution_by_hand(row, DIFFICULTY, mean, sd)
-        np.testing.assert_allclose(np.interp(values, grid, upto), u, rtol=0, atol=1e-3)
+        grid, weight = posterior(row, DIFFICULTY, mean, sd, points=100_001)
+        np.testing.assert_allclose(np.interp(values, grid, np.cumsum(weight) - weight / 2), u, rtol=0, atol=1e-3)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import fields
 from functools import partial
 from unittest import mock
@@ -280,25 +281,30 @@ def test_what_a_killed_writer_left_goes_with_the_next_update(folder):
 
 
 @pytest.mark.slow
-def test_three_updates_at_the_same_time_five_times(folder):
+def test_three_writers_at_the_same_time(folder):
+    """Each has five files for the bank, one after the other; whoever reads meanwhile finds a whole bank."""
     place = folder.parent
     for number in range(15):
         data = piece(100 + number)
         table = pl.DataFrame(data.to_dense().astype(int), schema=[str(k) for k in range(8)], orient="row")
         table.write_csv(place / f"{number}.csv")
-    one = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    update = [sys.executable, "-m", "spectral_irt", "update", str(folder)]
-    for turn in range(5):
-        children = [
-            subprocess.Popen([*update, str(place / f"{3 * turn + k}.csv")], stdout=-1, stderr=-2, text=True, env=one)
-            for k in range(3)
-        ]
-        for child in children:
-            said, _ = child.communicate(timeout=120)
-            assert child.returncode == 0, said
+    program = "import sys; from spectral_irt.cli.main import main\n"
+    program += "sys.exit(max(main(['update', sys.argv[1], file]) for file in sys.argv[2:]))"
+    start, one = [sys.executable, "-c", program, str(folder)], {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    writers = [
+        subprocess.Popen([*start, *(str(place / f"{k}.csv") for k in files)], stdout=-1, stderr=-2, text=True, env=one)
+        for files in np.arange(15).reshape(3, 5)
+    ]
+    while any(writer.poll() is None for writer in writers):
         bank = Bank.load(folder)
-        assert bank.n_persons == 300 + 300 * (turn + 1)
         assert int(bank.n.sum()) == 8 * bank.n_persons
+        time.sleep(0.02)
+    for writer in writers:
+        said, _ = writer.communicate(timeout=120)
+        assert writer.returncode == 0, said
+    bank = Bank.load(folder)
+    assert bank.n_persons == 300 + 15 * 100
+    assert int(bank.n.sum()) == 8 * bank.n_persons
     assert sorted(data.source for data in bank.data[1:]) == sorted(f"{k}.csv" for k in range(15))
     assert len(os.listdir(folder)) == 4
     assert sorted(os.listdir(place)) == sorted(["bank", *(f"{k}.csv" for k in range(15))])

@@ -90,7 +90,7 @@ DATA = {
     "clusters": (lambda: simulated(200, 7, 11), RASCH, {}, lambda study: study.clustered(np.arange(200) // 10), 0),
     "marginal": (lambda: simulated(250, 7, 16), si.MarginalRasch(), {}, lambda study: study, 0),
     "ordered": (lambda: simulated(300, 6, 4, categories=4), CREDIT, {}, lambda study: study, 2),
-    "ordered, missing": (lambda: simulated(250, 8, 17, categories=5, missing=0.2), CREDIT, {}, lambda study: study, 3),
+    "ordered, missing": (lambda: simulated(150, 8, 17, categories=5, missing=0.2), CREDIT, {}, lambda study: study, 3),
     "rating scale": (
         *(lambda: simulated(250, 6, 18, categories=3), si.SpectralRatingScale(), {}),
         *(lambda study: study.rescale(50, 10), 0),
