@@ -44,7 +44,13 @@ _OTHERWISE = {
     "SpectralPartialCredit": "--model pcm",
     "SpectralRatingScale": "--model rsm",
 }
-_RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "format": "layout", "orient": "layout"}
+_RENAMED = {
+    "weighting": "chain-weights",
+    "weights": "survey-weight",
+    "facets": "facet",
+    "format": "layout",
+    "orient": "layout",
+}
 _SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
 _BLANKS = ("omitted", "not_reached", "not_presented")  # of --blanks KIND=VALUE
 _QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""

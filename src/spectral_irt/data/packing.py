@@ -41,7 +41,8 @@ class Repeats:
     def complain(self, persons: Any, items: Any, source: str) -> None:
         if self.extra and self.counts == "error":
             first = [(persons[u], items[i]) for u, i in self.first]
-            raise repeated(source, self.pairs, first, "Say `duplicates='first' or 'last'` to keep one answer of each.")
+            remedy = "Say `duplicates='first' or 'last'` to keep one answer of each; or `facets=` with the column "
+            raise repeated(source, self.pairs, first, f"{remedy}of the raters, if there are several.")
 
 
 def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:

@@ -210,6 +210,9 @@ class Scoring:
             text = as_text(values).str.strip_chars()
             numbers = text.cast(pl.Float64, strict=False)
         odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
+        if self.recode is None and odd.any():
+            numbers = numbers.fill_null(text.str.replace(r"^([+-]?\d+),(\d+)$", "$1.$2").cast(pl.Float64, strict=False))
+            odd = odd & numbers.is_null()
         if (self.expects_01 or self.ordered) and odd.any():
             text = text if self.recode is not None else text.str.to_lowercase()
             said = pl.select(pl.when(odd).then(text)).to_series()

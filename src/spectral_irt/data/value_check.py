@@ -115,7 +115,7 @@ class ValueCheck:
             said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
             sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
         if len(codes) < len(kinds):
-            few = self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns)
+            few = self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) <= self.n_columns)
             how_to = _of_fractions(kinds) if self.fraction else self.scoring.how_to
             if self.scoring.expects_01 and all(kind in POINTS for kind in kinds):
                 how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
@@ -144,7 +144,7 @@ class ValueCheck:
 
 def _of_fractions(kinds: list[str]) -> str:
     """What to do about answers that are fractions: a threshold, or whole categories."""
-    numbers = np.array([float(kind) for kind in kinds if _is_number(kind)])
+    numbers = np.array([_number(kind) for kind in kinds if _is_number(kind)])
     times = next((k for k in TIMES if np.allclose(numbers * k, np.rint(numbers * k), atol=1e-9)), None)
     whole = "give each grade a whole number from 0 on" if times is None else f"multiply them by {times}"
     how = " Say `threshold=` to count the answers above it as right and the others as wrong (`above_mean=` for ratings)"
@@ -166,7 +166,7 @@ def _of_words(kinds: list[str], how_to: str) -> str:
 
 
 def is_fraction(text: str) -> bool:
-    return _is_number(text) and np.isfinite(float(text)) and not float(text).is_integer()
+    return _is_number(text) and np.isfinite(_number(text)) and not _number(text).is_integer()
 
 
 def _is_number(text: str) -> bool:
@@ -178,7 +178,11 @@ def _shown(text: str) -> str:
     if len(text) > LONGEST_SHOWN:
         return f"{_shown(text[:LONGEST_SHOWN])}... ({len(text):,} characters)"
     try:
-        float(text)
+        _number(text)
     except ValueError:
         return repr(text)
     return text
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "."))  # a decimal comma

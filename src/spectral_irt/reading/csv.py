@@ -128,7 +128,8 @@ def open_table(file: File) -> Table:
     tabbed = {".tsv", ".tab"} & {suffix.lower() for suffix in file.path.suffixes}
     separators = ("\t",) if tabbed else SEPARATORS
     counts = [{one: _n_values(record, one) for one in separators} for record in records]
-    widest = max(counts[-1], key=lambda one: counts[-1][one])
+    alike = {one: sum(each[one] == counts[-1][one] for each in counts) for one in separators}
+    widest = max(separators, key=lambda one: (counts[-1][one], alike[one]))  # 7;1,00;0,50 has two of each
     titles, width = 0, counts[-1][widest]  # a title stands above the header alone, or has few values beside it
 
     def is_title(k: int) -> bool:

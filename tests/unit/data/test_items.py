@@ -280,6 +280,24 @@ def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path):
         read(tmp_path / "b.csv", missing="-", ignore="Bemerkung")
 
 
+def test_decimal_commas(tmp_path):
+    """As many commas as semicolons in every row but the header, which was taken for a title."""
+    rows = [f"{k};{k % 2},00;{k // 2 % 2},00;{k % 3 % 2},00" for k in range(9)]
+    (tmp_path / "a.csv").write_text("\n".join(["id;a;b;c", *rows, ""]))
+    found = read(tmp_path / "a.csv")
+    assert found.items.tolist() == ["a", "b", "c"]
+    assert found.to_dense()[:, 0].tolist() == [k % 2 for k in range(9)]
+    (tmp_path / "a.csv").write_text("\n".join(["id;a;b;c", *rows, "9;1,50;0,00;0,00", ""]))
+    assert "holds 1,50, a fraction" in complaint(tmp_path / "a.csv")
+    assert read(tmp_path / "a.csv", threshold=0.5).scores[-1] == 1
+
+
+def test_times_of_answers_beside_them_are_named(tmp_path):
+    rows = [f"{k},{k % 2},{k // 2 % 2},{k + 0.25},{k + 0.5}" for k in range(9)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,a,b,a_time,b_time", *rows, ""]))
+    assert "--ignore a_time,b_time" in for_shell(complaint(tmp_path / "a.csv"))
+
+
 def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_path):
     (tmp_path / "a.csv").write_bytes(messy())
     said = for_shell(complaint(tmp_path / "a.csv"))
