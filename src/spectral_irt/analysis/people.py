@@ -17,6 +17,7 @@ from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
+from spectral_irt.inference.facets import fair_average
 from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
@@ -339,12 +340,16 @@ class AnalysisOfPeople:
     def _people_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
         """The tables about people that go to files, by name; one without rows is left out."""
         tables = {"persons": columns_of(self.persons, draws=parts.draws, seed=parts.seed, given=parts.groups or None)}
-        if parts.scores:
+        rated = self.calibration.facets is not None
+        if rated:
+            tables["persons"]["fair_average"] = fair_average(self.calibration, tables["persons"]["ability"])
+        if parts.scores and not rated:  # what a score means depends on who rated
             tables["scores"] = columns_of(self.scores)
-        if parts.scores and every:
+        if parts.scores and not rated and every:
             forms = self.forms()
             if not (len(forms) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
+        if parts.scores and every:
             tables["unexpected"] = columns_of(self.unexpected_answers)
         if parts.described:
             tables["groups"] = columns_of(self.group_means, parts.described)

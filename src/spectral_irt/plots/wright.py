@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data.block import Floats
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import listed
-from spectral_irt.plots.base import Display, items_of, known_abilities, on_scale
+from spectral_irt.plots.base import Display, known_abilities, on_scale
 from spectral_irt.plots.labels import all_shown, apart, as_is
 from spectral_irt.plots.style import (
     BLUE,
@@ -56,14 +57,14 @@ class WrightMap(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> WrightMap:
-        calibration, ability = items_of(study), known_abilities(study)
+        calibration, ability = study.calibration.own_items, known_abilities(study)
         layout = calibration.layout
         place = layout.of_items(on_scale(calibration))
         labels = calibration.labels[layout.item[place]]
         if not layout.binary:  # "q7 (2)" is the second threshold of item q7
             labels = labels.astype(object)
             labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, place.tolist(), strict=True)]
-        tables = {name: study._facet_columns(name) for name in study.facets}
+        tables = {name: columns_of(study.facet, name) for name in study.facets}
         known = {name: np.isfinite(table["severity"]) for name, table in tables.items()}
         return cls.about(
             study,

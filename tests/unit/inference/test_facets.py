@@ -12,7 +12,8 @@ from ratings import simulated
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions, item_facet_fit, one_only
+from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions, one_only
+from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.persons.abilities import abilities, with_severities
 
@@ -51,7 +52,7 @@ def test_fit_and_averages_of_raters_and_items(study):
     facets = calibration.facets.facets
     rater = facets.column("rater")[1]
     table = facet_table(calibration, responses, ability, "rater")
-    items = item_facet_fit(calibration, responses, ability)
+    items = item_statistics(responses, calibration.thresholds, ability, facets.item, 3)
     own = {name: np.zeros((4, 5)) for name in ("rater", "item")}  # n, z2, square, variance
     total = np.zeros((2, 5))
     slope = np.zeros((2, 5))
@@ -111,7 +112,7 @@ def test_what_is_said_of_a_facet_as_a_whole(study):
 
     calibration, responses, ability = study
     ours = Analysis(calibration, responses)
-    table, record = ours._facet_columns("rater"), ours._facet_record()["rater"]
+    table, record = ours.facet("rater"), ours._facet_record()["rater"]
     mean, error = sum(table["severity"]) / 5, sum(se**2 for se in table["se"]) / 5
     variance = sum((one - mean) ** 2 for one in table["severity"]) / 4
     assert record["sd"] == pytest.approx(variance**0.5)
@@ -172,7 +173,8 @@ def test_interactions_are_score_tests(study):
     np.testing.assert_allclose(found["p"], 2 * stats.norm.sf(np.abs(found["z"])))
     assert (np.diff(found["p"]) >= 0).all()
     groups = np.array(["a", "b"] * 75, dtype=object)
-    by_group = interactions(calibration, responses, "rater", groups)
+    by_group = interactions(calibration, responses, "rater", dict(zip(responses.persons.tolist(), groups, strict=True)))
+    assert by_group["z"].tolist() == interactions(calibration, responses, "rater", groups)["z"].tolist()
     z = {(r, g): z for r, g, z in zip(*(by_group[name] for name in ("rater", "group", "z")), strict=True)}
     np.testing.assert_allclose([z[r, "a"] for r in range(5)], [-z[r, "b"] for r in range(5)], atol=0.02)
 

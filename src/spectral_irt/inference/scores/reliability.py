@@ -187,7 +187,7 @@ def reliability(
     Adams (2005), Studies in Educational Evaluation 31, 162-172; Wright & Masters (1982), Rating Scale Analysis, ch. 5;
     Kuder & Richardson (1937), Psychometrika 2.
     """
-    items = calibration if calibration.facets is None else calibration.facets.items
+    items = calibration.own_items
     beta, se, ok = items.difficulty, items.se, items.measured
     mixed = (found.n > 0) & ~found.extreme
     answered = found.n > 0
