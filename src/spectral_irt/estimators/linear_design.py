@@ -105,7 +105,9 @@ class LinearDesign:
             each = (facets.items, np.arange(len(facets.items)))
             made.offsets(*(group_codes(facets.items, groups) if scale else each))
         matrix = sparse.csr_array(sparse.hstack(made.blocks))
-        return DesignMatrix(matrix, tuple(made.terms), facets, made.real, *self._known(made.terms, matrix.shape[1]))
+        return DesignMatrix(
+            matrix, tuple(made.terms), facets, made.real, made.place, *self._known(made.terms, matrix.shape[1])
+        )
 
     def _known(self, terms: list[Term], size: int) -> tuple[Mask, Floats]:
         fixed, value = np.zeros(size, dtype=bool), np.zeros(size)
@@ -137,9 +139,7 @@ def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints
     if len(groups) != len(items):
         raise OptionError(f"groups has {len(groups):,} labels; there are {len(items):,} items.")
     each = list(dict.fromkeys(groups))
-    labels = np.empty(len(each), dtype=object)
-    labels[:] = each
-    return labels, np.array([each.index(one) for one in groups])
+    return np.fromiter(each, dtype=object), np.array([each.index(one) for one in groups])
 
 
 class _Columns:
@@ -147,41 +147,37 @@ class _Columns:
 
     def __init__(self, facets: Facets, layout: Thresholds, properties: Mapping[str, Mapping[Any, Any]]) -> None:
         self.facets, self.layout, self.properties = facets, layout, properties
-        highest = np.zeros(len(facets.items), dtype=np.int64)
-        np.maximum.at(highest, facets.item, layout.max_score)
-        self.real = Thresholds(np.maximum(highest, 1))
+        self.real = Thresholds(layout.max_score[facets.first])
+        self.place = self.real.first[facets.item][layout.item] + layout.level - 1
         self.terms: list[Term] = []
         self.blocks: list[Any] = []
 
     def thresholds(self) -> None:
         """A column for each threshold of the items."""
-        real, layout = self.real, self.layout
-        column = real.first[self.facets.item][layout.item] + layout.level - 1
-        weight = 1 / (real.n_items * real.max_score[real.item])
+        real = self.real
         group = np.unique(real.max_score[real.item] * (real.widest + 1) + real.level, return_inverse=True)[1]
-        self._keep(ITEMS, self.facets.items[real.item], self._block(column, real.n_entries), group, real.level, weight)
+        block = sparse.eye_array(real.n_entries, format="csr")[self.place]
+        self._keep(ITEMS, self.facets.items[real.item], block, group, real.level, real.averaging())
 
     def add(self, name: str) -> None:
         """The columns of a facet, a property or an interaction of such."""
-        factors = [self._factor(one) for one in name.split(INTERACTION)]
-        labels, code, values = factors[0]
-        for others, other, more in factors[1:]:
-            both, code = np.unique(np.stack([code, other], axis=1), axis=0, return_inverse=True)
-            named = [f"{labels[i]} × {others[j]}" for i, j in both]
-            labels, code = np.array(named, dtype=object), code.ravel()
-            values = more if values is None else values if more is None else values * more
-        single = values is not None and len(labels) == 1
-        weight = np.full(len(labels), 1 / len(labels)) if len(factors) == 1 and not single else None
-        block = self._block(code[self.layout.item], len(labels), None if values is None else values[self.layout.item])
-        self._keep(name, labels, block, np.full(len(labels), -1 if single else 0), None, weight)
+        levels, codes, slopes = zip(*map(self._factor, name.split(INTERACTION)), strict=True)
+        labels, code, numbers = levels[0], codes[0], [values for values in slopes if values is not None]
+        if len(levels) > 1:
+            both, code = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+            labels, code = Facets((), levels, both).labels(), code.ravel()
+        block = sparse.eye_array(len(labels), format="csr")[code[self.layout.item]]
+        if numbers:
+            block = sparse.diags_array(np.prod(numbers, axis=0)[self.layout.item]) @ block
+        slope = len(numbers) == len(slopes)
+        weight = None if slope or len(levels) > 1 else np.full(len(labels), 1 / len(labels))
+        self._keep(name, labels, block, np.full(len(labels), -1 if slope else 0), None, weight)
 
     def _factor(self, name: str) -> tuple[NDArray[Any], Ints, Floats | None]:
         """The levels of a facet and the level of each virtual item; a property in numbers has one, and values."""
         facets = self.facets
-        if name in (ITEMS, "item"):
-            return facets.items, facets.item, None
-        if name in facets.names:
-            return *facets.column(name), None
+        if name in (ITEMS, *facets.names):
+            return *facets.column("item" if name == ITEMS else name), None
         if name not in self.properties:
             there = [ITEMS, *facets.names[1:], *self.properties]
             raise OptionError(
@@ -202,7 +198,7 @@ class _Columns:
 
     def offsets(self, labels: NDArray[Any], group: Ints) -> None:
         """Columns for how far thresholds lie from their location, in common for the items of a group; sums are zero."""
-        layout, highest = self.layout, np.zeros(len(labels), dtype=np.int64)
+        highest = np.zeros(len(labels), dtype=np.int64)
         np.maximum.at(highest, group, self.real.max_score)
         fewer = self.real.max_score < highest[group]
         if fewer.any():
@@ -212,25 +208,14 @@ class _Columns:
                 f"{listed(self.facets.items[fewer & (group == g)])} have fewer than {highest[g] + 1}. Give them a "
                 "group of their own, keep categories that nobody used (`unused='keep'`), or fit a partial credit model."
             )
-        first, size = np.cumsum(highest - 1) - (highest - 1), int((highest - 1).sum())
-        if not size:
+        shared, last = Thresholds(highest), np.cumsum(highest) - 1
+        if shared.binary:
             return
-        own = group[self.facets.item[layout.item]]
-        last = np.flatnonzero(layout.level == highest[own])
-        others = np.flatnonzero(layout.level < highest[own])
-        times = (highest - 1)[own[last]]
-        more = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        rows = np.concatenate([others, np.repeat(last, times)])
-        columns = np.append(first[own[others]] + layout.level[others] - 1, np.repeat(first[own[last]], times) + more)
-        values = np.concatenate([np.ones(len(others)), -np.ones(len(more))])
-        block = sparse.csr_array((values, (rows, columns)), shape=(layout.n_entries, size))
-        level = np.arange(size) - np.repeat(first, highest - 1) + 1
-        self._keep("offsets", np.repeat(labels, highest - 1), block, np.full(size, -1), level, None)
-
-    def _block(self, column: Ints, size: int, values: Floats | None = None) -> sparse.csr_array:
-        n = self.layout.n_entries
-        data = np.ones(n) if values is None else values
-        return sparse.csr_array((data, (np.arange(n), column)), shape=(n, size))
+        sums = sparse.block_diag([np.vstack([np.eye(k), -np.ones(k)]) for k in highest - 1], format="csr")
+        own = group[self.facets.item[self.layout.item]]
+        block = sums[shared.first[own] + self.layout.level - 1]
+        group, level = (np.delete(each, last) for each in (shared.item, shared.level))
+        self._keep("offsets", labels[group], block, np.full(len(level), -1), level, None)
 
     def _keep(
         self, name: str, labels: NDArray[Any], block: Any, group: Ints, level: Ints | None, weight: Floats | None
@@ -243,12 +228,14 @@ class _Columns:
 
 @dataclass(frozen=True, eq=False)
 class DesignMatrix:
-    """A, its terms, the thresholds of the items themselves, and the parameters that are known."""
+    """A, its terms, the thresholds of the items themselves and which of these each row is about, and the parameters
+    that are known."""
 
     matrix: sparse.csr_array
     terms: tuple[Term, ...]
     facets: Facets
     real: Thresholds
+    place: Ints
     fixed: Mask
     value: Floats
 
@@ -270,14 +257,10 @@ class DesignMatrix:
 
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
-        size = self.matrix.shape[1]
         levels = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
-        found, main = levels, ~self.of_columns(lambda term: term.interaction)
-        if not main.all():
-            own = unidentified(sparse.csr_array(self.matrix[:, np.flatnonzero(main)]), parts, self.fixed[main])
-            found = np.zeros((size, own.shape[1]))
-            found[main] = own
-        return levels, {term.name: subsets(found[term.columns]) for term in self.terms if term.weight is not None}
+        inter = self.of_columns(lambda term: term.interaction)
+        main = unidentified(self.matrix, parts, self.fixed | inter) if inter.any() else levels
+        return levels, {term.name: subsets(main[term.columns]) for term in self.terms if term.weight is not None}
 
     def normalization(self, levels: Floats, subset: Mapping[str, Ints]) -> Callable[[Floats], Floats]:
         """Chooses among the parameters, or columns of them, that the answers do not tell apart.
@@ -285,29 +268,22 @@ class DesignMatrix:
         Every facet has the mean zero within each subset of levels that can be compared; interactions are as small as
         can be.
         """
-        blocks = []
-        for term in self.terms:
-            part, weight, n = np.zeros(term.size, dtype=np.int64), np.zeros(term.size), 0
-            if term.weight is not None:
-                part, n = subset[term.name], int(subset[term.name].max()) + 1
-                free = np.bincount(part, weights=self.fixed[term.columns]) == 0
-                weight = free[part] * term.weight / np.bincount(part, weights=term.weight)[part]
-            blocks.append(sparse.csr_array((weight, (part, np.arange(term.size))), shape=(max(n, 1), term.size)))
-        means = sparse.csr_array(sparse.block_diag(blocks))
+        of = np.stack([self.of_columns(self.terms.index), self.of_columns(lambda term: subset.get(term.name, 0))])
+        part = np.unique(of, axis=1, return_inverse=True)[1].ravel()
+        weight = self.of_columns(lambda term: 0.0 if term.weight is None else term.weight)
+        free, total = np.bincount(part, self.fixed) == 0, np.bincount(part, weight)
+        weight = np.divide(free[part] * weight, total[part], out=np.zeros(len(part)), where=weight > 0)
+        means = sparse.csr_array((weight, (part, np.arange(len(part)))))
         inter = self.of_columns(lambda term: term.interaction)
         small = inter if inter.any() else ~inter
         moved = means @ levels
+        _, size, right = np.linalg.svd(moved)
+        left = levels @ right[int((size > 1e-9).sum()) :].T  # moves no mean
+        to_means, to_small = (np.linalg.pinv(each, rcond=1e-9) for each in (moved, left[small]))
 
         def normal(eta: Floats) -> Floats:
-            if not levels.shape[1]:
-                return eta
-            eta = eta - levels @ (np.linalg.pinv(moved, rcond=1e-9) @ (means @ eta))
-            _, size, right = np.linalg.svd(moved)
-            rank = int((size > 1e-9).sum())
-            if rank < levels.shape[1]:
-                left = levels @ right[rank:].T
-                eta = eta - left @ (np.linalg.pinv(left[small], rcond=1e-9) @ eta[small])
-            return eta
+            eta = eta - levels @ (to_means @ (means @ eta))
+            return eta - left @ (to_small @ eta[small])
 
         return normal
 

@@ -63,8 +63,7 @@ def design_fit(
     levels, subset = made.open_directions(parts[layout.item])
     normal = made.normalization(levels, subset)
     below, above = _beside(responses, made)
-    place = made.real.first[made.facets.item][layout.item] + layout.level - 1  # of its item's threshold, for each row
-    pooled = np.log((below + 0.5) / (above + 0.5))[place]
+    pooled = np.log((below + 0.5) / (above + 0.5))[made.place]
     start = np.where(made.fixed, made.value, parameters(a, pooled))
     likelihood: ExactLikelihood | Likelihood
     if weights is None and responses.n_responses <= EXACT_ANSWERS:
@@ -198,7 +197,7 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
 
 def _beside(responses: Responses, made: DesignMatrix) -> tuple[Floats, Floats]:
     """How many ratings are in the category below and in that above each threshold of the items, whoever rated."""
-    real, total = made.real, made.facets.by_item(np.nan_to_num(responses.category_counts))
+    real, total = made.real, made.facets.by_item(responses.category_counts)
     return total[real.item, real.level - 1], total[real.item, real.level]
 
 
@@ -279,16 +278,10 @@ class DesignResult:
     def items(self, responses: Responses) -> Calibration:
         """The items themselves, at the mean of the raters."""
         design, facets, real = self.design, self.design.facets, self.design.real
-        category_n = facets.by_item(np.nan_to_num(responses.category_counts))
-        inside = np.arange(category_n.shape[1]) <= real.max_score[:, None]
-        codes = np.full(inside.shape, np.nan)
-        codes[facets.item] = responses.category_codes()[:, : inside.shape[1]]
         subset = self.subset.get(ITEMS, np.zeros(real.n_entries, dtype=np.int64))
         subset = subset if len(subset) == real.n_items else subset[real.first]
         # A row of the design for every threshold of an item, that of its first virtual item, without other facets.
-        first = np.zeros(real.n_items, dtype=np.int64)
-        first[facets.item[::-1]] = np.arange(len(facets.item))[::-1]
-        rows = responses.thresholds.first[first][real.item] + real.level - 1
+        rows = responses.thresholds.of_items(facets.first)
         own = design.of_columns(lambda term: not set(term.name.split(INTERACTION)) & set(facets.names[1:]))
         b = sparse.csr_array(design.matrix[rows] * own)
         mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
@@ -302,8 +295,8 @@ class DesignResult:
             n=facets.by_item(responses.item_counts),
             score=facets.by_item(responses.item_scores),
             item_information=facets.by_item(responses.thresholds.sum(self.found.information)),
-            category_n=np.where(inside, category_n, np.nan),
-            codes=codes,
+            category_n=facets.by_item(responses.category_counts),
+            codes=responses.category_codes()[facets.first],
             frame_kind=responses.frame_kind,
         )
 
