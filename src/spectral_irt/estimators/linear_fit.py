@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
+from spectral_irt.conditional.information import passed_counts
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import (
     CLOSE,
@@ -62,7 +62,8 @@ def design_fit(
     parts, _ = linked_items(responses, mixed=True)
     levels, subset = made.open_directions(parts[layout.item])
     normal = made.normalization(levels, subset)
-    below, above = _beside(responses, made)
+    total = made.facets.by_item(responses.category_counts)  # of each item, whoever rated
+    below, above = (total[made.real.item, made.real.level - k] for k in (1, 0))
     pooled = np.log((below + 0.5) / (above + 0.5))[made.place]
     start = np.where(made.fixed, made.value, parameters(a, pooled))
     likelihood: ExactLikelihood | Likelihood
@@ -71,7 +72,7 @@ def design_fit(
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
     told = likelihood.at(a @ start).of_parameters(a).diagonal()
-    ridge, tied = _ridge(responses, made, regularization, likelihood.passed, told)
+    ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told)
     how: dict[str, Any] = {"fixed": made.fixed if made.fixed.any() else None, "levels": levels, "ridge": ridge}
     how |= {"parts": parts[layout.item], "max_evaluations": max_iter, "tell": tell}
     found = newton(likelihood, start, design=a, **how)
@@ -103,20 +104,18 @@ class Explained:
     of difficulty.
     """
 
-    effects: dict[str, NDArray[Any]]
+    effects: Columns
     n_items: int
     loglik: float
     loglik_free: float
     df: int
     explained: float
+    chi2: float
+    p: float | None  # none where there are as many properties as items
 
     def to_dict(self) -> dict[str, Any]:
         """Of fit.json."""
-        from scipy.special import chdtrc
-
-        chi2 = max(2 * (self.loglik_free - self.loglik), 0.0)
-        own = {name: getattr(self, name) for name in ("n_items", "loglik", "loglik_free", "df", "explained")}
-        return own | {"chi2": chi2, "p": float(chdtrc(self.df, chi2)) if self.df else None}
+        return {name: value for name, value in vars(self).items() if name != "effects"}
 
     @property
     def sentence(self) -> str:
@@ -125,8 +124,7 @@ class Explained:
         shown = [
             f"{name}{f' {level}' if level else ''} {effect:+.2f} (SE {se:.2f})" for name, level, effect, se in named
         ]
-        test = self.to_dict()
-        against = "" if test["p"] is None else f" (chi2 = {test['chi2']:.1f}, df = {self.df}, {p_value(test['p'])})"
+        against = "" if self.p is None else f" (chi2 = {self.chi2:.1f}, df = {self.df}, {p_value(self.p)})"
         return (
             f"{first_of(shown)}; they explain {self.explained:.0%} of the variance of {self.n_items:,} difficulties, "
             f"likelihood ratio test against free items{against}."
@@ -134,15 +132,14 @@ class Explained:
 
     @property
     def findings(self) -> list[Finding]:
-        p = self.to_dict()["p"]
-        if p is None or p >= SURE:
+        if self.p is None or self.p >= SURE:
             return []
         return [
             Finding(
                 "covariates_incomplete",
                 "note",
                 f"The properties explain {self.explained:.0%} of the variance of difficulties, but free items fit "
-                f"better ({p_value(p)}).",
+                f"better ({p_value(self.p)}).",
                 "Items differ for other reasons too, of which the standard errors of the effects know nothing: read "
                 "them as a description of these items.",
             )
@@ -154,12 +151,10 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
 
     Only items with a finite estimate of their own count, so that both likelihoods are of the same answers.
     """
-    from scipy.special import ndtr
+    from scipy.special import chdtrc, ndtr
 
-    kept = keep_estimable(responses)
-    rest, names = kept.responses, list(properties)
-    as_named = {name: " ".join(re.split(r"[+:\s]+", str(name))) for name in names}  # in a formula
-    terms = {as_named[name]: properties[name] for name in names}
+    rest, names = keep_estimable(responses).responses, list(properties)
+    terms = {" ".join(re.split(r"[+:\s]+", str(name))): known for name, known in properties.items()}  # in a formula
     made = LinearDesign("+".join(terms), terms).of(rest)
     levels, subset = made.open_directions(np.zeros(rest.thresholds.n_entries, dtype=np.int64))
     lost = [
@@ -177,42 +172,40 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
         raise OptionError(f"there are too few items ({rest.n_items:,}) for {len(names):,} properties.")
     found = design_fit(rest, made, regularization=0, se="information")
     beta, free = made.matrix @ found.eta, conditional_thresholds(rest, se="none")
-    exact = ExactLikelihood(rest)
     own = made.terms[: len(names)]
-    n = own[-1].columns.stop
+    effect, se = (values[: own[-1].columns.stop] for values in (found.eta, found.se))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = effect / se
     effects = {
         "property": np.repeat(np.array(names, dtype=object), [term.size for term in own]),
         "level": np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own]),
-        "effect": found.eta[:n],
-        "se": found.se[:n],
+        "effect": effect,
+        "se": se,
+        "z": z,
+        "p": 2 * ndtr(-np.abs(z)),
     }
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effects["z"] = effects["effect"] / effects["se"]
-    effects["p"] = 2 * ndtr(-np.abs(effects["z"]))
-    locations = (rest.thresholds.mean(beta), rest.thresholds.mean(free.thresholds))
-    return Explained(
-        effects, rest.n_items, exact.at(beta).loglik, free.loglik, df, float(np.corrcoef(*locations)[0, 1] ** 2)
-    )
-
-
-def _beside(responses: Responses, made: DesignMatrix) -> tuple[Floats, Floats]:
-    """How many ratings are in the category below and in that above each threshold of the items, whoever rated."""
-    real, total = made.real, made.facets.by_item(responses.category_counts)
-    return total[real.item, real.level - 1], total[real.item, real.level]
+    explained = np.corrcoef(*(rest.thresholds.mean(each) for each in (beta, free.thresholds)))[0, 1] ** 2
+    loglik = ExactLikelihood(rest).at(beta).loglik
+    chi2 = max(2 * (free.loglik - loglik), 0.0)
+    p = float(chdtrc(df, chi2)) if df else None
+    return Explained(effects, rest.n_items, loglik, free.loglik, df, float(explained), chi2, p)
 
 
 def _ridge(
-    responses: Responses, made: DesignMatrix, regularization: str | float, passed: Floats, told: Floats
+    responses: Responses, made: DesignMatrix, regularization: str | float, used: Mask, told: Floats
 ) -> tuple[Ridge | None, Mask]:
-    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others."""
+    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others.
+
+    `used` are thresholds of the items between two categories that were used, `told` the information on parameters.
+    """
     a, layout = made.matrix, responses.thresholds
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
-    passed, most = a.T @ passed, a.T @ met[layout.item]
+    passed, most = a.T @ passed_counts(responses), a.T @ met[layout.item]
     plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
     tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
     for term in made.terms:
-        if term.level is not None and term.weight is not None:  # the threshold beside a category that nobody used
-            tied[term.columns] &= np.minimum(*_beside(responses, made)) > 0
+        if term.level is not None and term.weight is not None:  # the thresholds of the items
+            tied[term.columns] &= used
     if not isinstance(regularization, str) and regularization == 0:
         loose = plain & ~tied & ~made.fixed
         if loose.any():
@@ -231,7 +224,7 @@ def _ridge(
 
 def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[Floats, Floats]:
     """Sums of squared scores of the parameters, and by what to multiply their scores."""
-    layout, a = responses.thresholds, sparse.csr_array(made.matrix)
+    layout, a = responses.thresholds, made.matrix
     meets = sparse.csr_array((np.abs(a[layout.first]) > 0).astype(np.float64))
     people = responses.entries.sum(_people, layout, meets)
     squares = found.point.score_squares(a)
