@@ -13,7 +13,7 @@ from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.people import AnalysisOfPeople
 from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.facets import FIT, agreement, facet_findings, facet_table, interactions, one_only
+from spectral_irt.inference.facets import FIT, agreement, facet_findings, facet_table, interactions
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.tables import Columns
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
 
 
 def file_name(facet: str) -> str:
@@ -96,23 +95,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
         """What is odd about every facet."""
         said = []
         for name in self.facets:
-            said += facet_findings(columns_of(self.facet, name), name)
-            one = one_only(self.responses, name)
-            said += [] if one is None else [one]
-            found = columns_of(self.interactions, name)
-            sure = np.flatnonzero(found["p_holm"] < CERTAIN)
-            if len(sure):
-                first = sure[0]
-                said.append(
-                    Finding(
-                        "interactions",
-                        "warning",
-                        f"{count(len(sure), 'combination')} of {name} and item of {len(found['p']):,} "
-                        f"{'is' if len(sure) == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} "
-                        f"{found[name][first]} on {found['item'][first]}, {found['bias'][first]:+.2f} logits.",
-                        f"A {name} is severe on some items only; look at how these are rated.",
-                    )
-                )
+            tables = columns_of(self.facet, name), columns_of(self.interactions, name)
+            said += facet_findings(self.responses, name, *tables)
         return said
 
     @once()

@@ -38,15 +38,13 @@ INTERACTION = ":"
 class Term:
     """Some columns of a design: what one facet, or the items, add to a threshold.
 
-    `labels` has one for each column (of the items' thresholds: the item of each, with its `level`), `group` says which
-    columns have a common prior (-1: none), and `weight` is that of each in the mean of the term, which is zero; terms
-    without weights are no facets.
+    `labels` has one for each column (of the items' thresholds: the item of each, with its `level`), and `weight` is
+    that of each in the mean of the term, which is zero; terms without weights are no facets.
     """
 
     name: str
     labels: NDArray[Any]
     columns: slice
-    group: Ints
     level: Ints | None = None
     weight: Floats | None = None
 
@@ -155,9 +153,8 @@ class _Columns:
     def thresholds(self) -> None:
         """A column for each threshold of the items."""
         real = self.real
-        group = np.unique(real.max_score[real.item] * (real.widest + 1) + real.level, return_inverse=True)[1]
         block = sparse.eye_array(real.n_entries, format="csr")[self.place]
-        self._keep(ITEMS, self.facets.items[real.item], block, group, real.level, real.averaging())
+        self._keep(ITEMS, self.facets.items[real.item], block, real.level, real.averaging())
 
     def add(self, name: str) -> None:
         """The columns of a facet, a property or an interaction of such."""
@@ -169,9 +166,8 @@ class _Columns:
         block = sparse.eye_array(len(labels), format="csr")[code[self.layout.item]]
         if numbers:
             block = sparse.diags_array(np.prod(numbers, axis=0)[self.layout.item]) @ block
-        slope = len(numbers) == len(slopes)
-        weight = None if slope or len(levels) > 1 else np.full(len(labels), 1 / len(labels))
-        self._keep(name, labels, block, np.full(len(labels), -1 if slope else 0), None, weight)
+        weight = None if numbers or len(levels) > 1 else np.full(len(labels), 1 / len(labels))
+        self._keep(name, labels, block, weight=weight)
 
     def _factor(self, name: str) -> tuple[NDArray[Any], Ints, Floats | None]:
         """The levels of a facet and the level of each virtual item; a property in numbers has one, and values."""
@@ -211,18 +207,15 @@ class _Columns:
         shared, last = Thresholds(highest), np.cumsum(highest) - 1
         if shared.binary:
             return
-        sums = sparse.block_diag([np.vstack([np.eye(k), -np.ones(k)]) for k in highest - 1], format="csr")
+        sums = sparse.block_diag([np.vstack([np.eye(k), -np.ones(k)]) for k in (highest - 1).tolist()], format="csr")
         own = group[self.facets.item[self.layout.item]]
         block = sums[shared.first[own] + self.layout.level - 1]
         group, level = (np.delete(each, last) for each in (shared.item, shared.level))
-        self._keep("offsets", labels[group], block, np.full(len(level), -1), level, None)
+        self._keep("offsets", labels[group], block, level)
 
-    def _keep(
-        self, name: str, labels: NDArray[Any], block: Any, group: Ints, level: Ints | None, weight: Floats | None
-    ) -> None:
+    def _keep(self, name: str, labels: NDArray[Any], block: Any, level: Any = None, weight: Any = None) -> None:
         start = self.terms[-1].columns.stop if self.terms else 0
-        group = np.where(group >= 0, group + max([0, *(term.group.max(initial=-1) + 1 for term in self.terms)]), -1)
-        self.terms.append(Term(name, labels, slice(start, start + block.shape[1]), group, level, weight))
+        self.terms.append(Term(name, labels, slice(start, start + block.shape[1]), level, weight))
         self.blocks.append(block)
 
 
@@ -242,6 +235,11 @@ class DesignMatrix:
     def of_columns(self, what: Callable[[Term], Any]) -> NDArray[Any]:
         """What is to be said of each term, for every column."""
         return np.concatenate([np.broadcast_to(what(term), term.size) for term in self.terms])
+
+    def alike(self, what: Callable[[Term], Any]) -> Ints:
+        """The same number for columns of one term of which the same is to be said."""
+        both = np.stack([self.of_columns(self.terms.index), self.of_columns(what)])
+        return np.unique(both, axis=1, return_inverse=True)[1].ravel()
 
     def term(self, name: str) -> Term:
         return next(term for term in self.terms if term.name == name)
@@ -268,8 +266,7 @@ class DesignMatrix:
         Every facet has the mean zero within each subset of levels that can be compared; interactions are as small as
         can be.
         """
-        of = np.stack([self.of_columns(self.terms.index), self.of_columns(lambda term: subset.get(term.name, 0))])
-        part = np.unique(of, axis=1, return_inverse=True)[1].ravel()
+        part = self.alike(lambda term: subset.get(term.name, 0))
         weight = self.of_columns(lambda term: 0.0 if term.weight is None else term.weight)
         free, total = np.bincount(part, self.fixed) == 0, np.bincount(part, weight)
         weight = np.divide(free[part] * weight, total[part], out=np.zeros(len(part)), where=weight > 0)
@@ -300,7 +297,7 @@ class RatingScale(RaschEstimator):
         groups = self.groups if self.unused == "keep" else None
         return as_responses(data, ordered=True, unused=self.unused, groups=groups)
 
-    def _scaled(self, responses: Responses) -> tuple[Kept, DesignMatrix]:
+    def _kept(self, responses: Responses) -> tuple[Kept, DesignMatrix]:
         """The items that a rating scale can place, and the design of their thresholds."""
         n = responses.thresholds.n_entries
         if n > DENSE_ITEMS:
@@ -312,10 +309,6 @@ class RatingScale(RaschEstimator):
         labels, group = group_codes(responses.items, self.groups)
         kept = keep_scalable(responses, labels, group)
         return kept, LinearDesign(ITEMS).of(kept.responses, scale=True, groups=labels[group[kept.mask]].tolist())
-
-    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
-        kept, made = self._scaled(responses)
-        return kept, made.matrix
 
     @property
     def offsets_(self) -> Columns:
@@ -379,7 +372,7 @@ class SpectralRatingScale(RatingScale, Spectral):
 
         if anchors is not None:
             raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
-        kept, made = self._scaled(responses)
+        kept, made = self._kept(responses)
         how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_iter": self.max_iter, "tell": tell}
         result = design_fit(kept.responses, made, weights=weights, **how)
         matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T

@@ -38,6 +38,7 @@ from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
+from spectral_irt.numerics import variances
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, p_value
 
@@ -184,7 +185,7 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
         "z": z,
         "p": 2 * ndtr(-np.abs(z)),
     }
-    explained = np.corrcoef(*(rest.thresholds.mean(each) for each in (beta, free.thresholds)))[0, 1] ** 2
+    explained = np.corrcoef([rest.thresholds.mean(each) for each in (beta, free.thresholds)])[0, 1] ** 2
     loglik = ExactLikelihood(rest).at(beta).loglik
     chi2 = max(2 * (free.loglik - loglik), 0.0)
     p = float(chdtrc(df, chi2)) if df else None
@@ -198,15 +199,17 @@ def _ridge(
 
     `used` are thresholds of the items between two categories that were used, `told` the information on parameters.
     """
-    a, layout = made.matrix, responses.thresholds
+    a, layout, real = made.matrix, responses.thresholds, made.real
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
     passed, most = a.T @ passed_counts(responses), a.T @ met[layout.item]
     plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
-    tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
+    tied, kind = ~plain | ((passed > 1e-9) & (passed < most - 1e-9)), np.zeros(len(plain), dtype=np.int64)
     for term in made.terms:
         if term.level is not None and term.weight is not None:  # the thresholds of the items
             tied[term.columns] &= used
-    if not isinstance(regularization, str) and regularization == 0:
+            kind[term.columns] = real.max_score[real.item] * (real.widest + 1) + real.level
+    alpha = None if isinstance(regularization, str) else float(regularization)
+    if alpha == 0:
         loose = plain & ~tied & ~made.fixed
         if loose.any():
             names = made.of_columns(lambda term: term.labels)[loose]
@@ -216,8 +219,8 @@ def _ridge(
                 "Leave out `regularization=0`, or drop them."
             )
         return None, tied
-    alpha = None if isinstance(regularization, str) else float(regularization)
-    ridge = Ridge.of(np.where(made.fixed, -1, made.of_columns(lambda term: term.group)), tied, alpha)
+    group = made.alike(lambda term: kind[term.columns])
+    ridge = Ridge.of(np.where(plain & ~made.fixed, group, -1), tied, alpha)
     needed = alpha is not None or np.any((ridge.group >= 0) & ((told < AMPLE_INFORMATION) | ~tied))
     return ridge if needed else None, tied
 
@@ -264,9 +267,7 @@ class DesignResult:
 
     def errors_of(self, b: sparse.csr_array) -> Floats:
         """Standard errors of B eta, as if parameters were independent where they are too many for a covariance."""
-        if self.covariance is None:
-            return np.sqrt(b.multiply(b) @ self.se**2)
-        return np.sqrt(np.maximum(np.asarray(b.multiply(b @ self.covariance).sum(axis=1)).ravel(), 0))
+        return np.sqrt(np.maximum(variances(b, self.se**2 if self.covariance is None else self.covariance), 0))
 
     def items(self, responses: Responses) -> Calibration:
         """The items themselves, at the mean of the raters."""

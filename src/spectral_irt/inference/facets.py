@@ -27,6 +27,7 @@ from spectral_irt.inference.results import holm, two_sided
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from spectral_irt.data.facets import FacetMeasures
@@ -37,6 +38,7 @@ FLAT, STEEP = 0.7, 1.3  # slopes beyond which ratings crowd in the middle, or at
 SURE = 3.0  # standard errors
 FAR = 1.0  # logits from the mean of the raters
 FEW = 10  # ratings
+CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
 ROWS = 2_000  # interactions at a time
 
 
@@ -186,8 +188,9 @@ def _taken_up(matrix: sparse.csr_array, few: Mask, rows: Callable[[slice], spars
     return np.concatenate(taken)
 
 
-def facet_findings(table: Columns, name: str) -> list[Finding]:
-    """What is odd about the levels of a facet: too severe, erratic, crowded, hardly seen."""
+def facet_findings(responses: Responses, name: str, table: Columns, pairs: Columns) -> list[Finding]:
+    """What is odd about the levels of a facet, by their table (too severe, erratic, crowded, hardly seen), by whom they
+    rated, and by their interactions with items."""
     found = []
     far = np.abs(table["severity"]) > np.maximum(FAR, SURE * table["se"])
     sure = np.abs(table["discrimination"] - 1) > SURE * table["discrimination_se"]
@@ -208,24 +211,27 @@ def facet_findings(table: Columns, name: str) -> list[Finding]:
             sentence = f"{name.capitalize()}: {len(names):,} of {len(far):,} {what}: {listed(names)}."
             note = code in ("severe_levels", "few_ratings")
             found.append(Finding(code, "note" if note else "warning", sentence, remedy, tuple(names.tolist())))
-    return found
-
-
-def one_only(responses: Responses, name: str) -> Finding | None:
-    """The finding that people were rated by one rater only."""
     assert responses.facets is not None
-    labels, code = responses.facets.column(name)
-    met = np.asarray(responses.entries.gather(_met, responses.thresholds, code, len(labels)))
+    labels, level = responses.facets.column(name)
+    met = np.asarray(responses.entries.gather(_met, responses.thresholds, level, len(labels)))
     n, rated = int(np.sum(met == 1)), int(np.sum(met > 0))
-    if not n or len(labels) < 2:
-        return None
-    return Finding(
-        "one_rater",
-        "warning" if n > rated / 2 else "note",
-        f"{n:,} of {rated:,} people {'has' if n == 1 else 'have'} ratings of one {name} only: they do not tell how "
-        f"severe that {name} is, and their own measures rest on it.",
-        f"Have people rated by two {name}s or more where severities matter.",
-    )
+    if n and len(labels) > 1:
+        sentence = (
+            f"{n:,} of {rated:,} people {'has' if n == 1 else 'have'} ratings of one {name} only: they do not tell how "
+            f"severe that {name} is, and their own measures rest on it."
+        )
+        remedy = f"Have people rated by two {name}s or more where severities matter."
+        found.append(Finding("one_rater", "warning" if n > rated / 2 else "note", sentence, remedy))
+    certain = int(np.sum(pairs["p_holm"] < CERTAIN))
+    if certain:
+        sentence = (
+            f"{count(certain, 'combination')} of {name} and item of {len(pairs['p']):,} "
+            f"{'is' if certain == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} {pairs[name][0]} on "
+            f"{pairs['item'][0]}, {pairs['bias'][0]:+.2f} logits."
+        )
+        remedy = f"A {name} is severe on some items only; look at how these are rated."
+        found.append(Finding("interactions", "warning", sentence, remedy))
+    return found
 
 
 def _met(block: Block, layout: Thresholds, code: Ints, n_levels: int) -> Ints:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spectral_irt.analysis.facets import CERTAIN, facet_lines, file_name
+from spectral_irt.analysis.facets import facet_lines, file_name
+from spectral_irt.inference.facets import CERTAIN
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Text, cut_short, picture
 from spectral_irt.report.items import closed_if_alike
 from spectral_irt.text import count, number

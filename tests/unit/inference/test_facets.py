@@ -9,10 +9,11 @@ from scipy import stats
 
 import spectral_irt as si
 from ratings import simulated
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions, one_only
+from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.persons.abilities import abilities, with_severities
@@ -131,13 +132,15 @@ def test_what_is_said_of_a_facet_as_a_whole(study):
     assert (record["agreement"], record["expected"]) == (pytest.approx(alike / pairs), pytest.approx(expected / pairs))
     persons = ours.tables()["persons"]
     np.testing.assert_allclose(persons["fair_average"], [fair(calibration, one) for one in persons["ability"]])
-    assert one_only(responses, "rater") is None
+    assert "one_rater" not in [finding.code for finding in ours._facet_findings()]
     met = {person: set() for person in range(150)}
     some = responses.take_items(np.flatnonzero(facets.codes[:, 1] < 3))  # without two of the raters
     for person, item, _ in zip(*some.answers(), strict=True):
         met[person].add(int(some.facets.codes[item, 1]))
     single = sum(len(raters) == 1 for raters in met.values())
-    assert one_only(some, "rater").sentence.startswith(f"{single:,} of {sum(map(bool, met.values()))} people")
+    told = facet_findings(some, "rater", columns_of(ours.facet), interactions(calibration, responses, "rater"))
+    (said,) = (finding.sentence for finding in told if finding.code == "one_rater")
+    assert said.startswith(f"{single:,} of {sum(map(bool, met.values()))} people")
 
 
 def test_fit_statistics_stand_as_standard_normal_deviates_of_their_mean_squares(study):
@@ -200,7 +203,8 @@ def test_separation_and_findings():
     calibration = si.SpectralPartialCredit().fit(responses).calibration_
     ability = si.Analysis(calibration, responses).persons()["ability"].to_numpy()
     table = facet_table(calibration, responses, ability, "rater")
-    found = {finding.code: finding for finding in facet_findings(table, "rater")}
+    pairs = interactions(calibration, responses, "rater")
+    found = {finding.code: finding for finding in facet_findings(responses, "rater", table, pairs)}
     assert found["severe_levels"].items[0] == 0
     assert found["few_ratings"].items == (4,)
     with pytest.raises(OptionError, match="no facets"):
