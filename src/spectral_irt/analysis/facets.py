@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from spectral_irt.text import count
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
 
-P = ParamSpec("P")
-R = TypeVar("R")
+M = TypeVar("M", bound=Callable[..., Any])
 
 
 def file_name(facet: str) -> str:
@@ -129,19 +128,19 @@ class AnalysisOfRatings(AnalysisOfPeople):
         return tables
 
 
-def of_items(method: Callable[P, R]) -> Callable[P, R]:
+def of_items(method: M) -> M:
     """The method, with an error where items are combinations with raters, of which it would say nothing."""
 
     @wraps(method)
-    def asked(*args: P.args, **options: P.kwargs) -> R:
-        if args[0].facets:  # type: ignore[attr-defined]
+    def asked(self: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
+        if self.facets:
             raise OptionError(
                 f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, and "
                 "`study.interactions()` by item or, with `groups=`, by group of people."
             )
-        return method(*args, **options)
+        return method(self, *args, **options)
 
-    return asked
+    return cast("M", asked)
 
 
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:

@@ -108,9 +108,7 @@ class AnalysisOfPeople:
         mean, sd = (method == "eap" and self.population) or (None, None)
         found = abilities(self.responses, self.calibration.thresholds, method, prior_mean=mean, prior_sd=sd)
         rated = self.calibration.facets
-        if rated is None or rated.design is None:
-            return found
-        return with_severities(found, self.responses, self.calibration.thresholds, rated)
+        return found if rated is None else with_severities(found, self.responses, self.calibration.thresholds, rated)
 
     @tabled
     def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:

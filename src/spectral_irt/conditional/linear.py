@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.regularization import fading, prior_precision
+from spectral_irt.chain.regularization import by_size, fading, prior_precision
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.errors import OptionError
@@ -72,10 +72,7 @@ def subsets(directions: Floats) -> Ints:
 
     Numbered from 0 by falling size. `directions` are the rows of `unidentified` for the levels of one facet.
     """
-    _, code, count = np.unique(np.round(directions, 8) + 0.0, axis=0, return_inverse=True, return_counts=True)
-    rank = np.empty(len(count), dtype=np.int64)
-    rank[np.argsort(-count, kind="stable")] = np.arange(len(count))
-    return rank[code.ravel()]
+    return by_size(np.unique(np.round(directions, 8) + 0.0, axis=0, return_inverse=True)[1].ravel())
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,5 +82,5 @@ class FacetMeasures:
     facets: Facets
     of: Mapping[str, Measures]
     items: Any
-    design: Any = None
-    spread: Floats | None = None
+    design: Any
+    spread: Floats

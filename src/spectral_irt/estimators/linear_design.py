@@ -20,7 +20,6 @@ from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, listed
@@ -91,38 +90,7 @@ class LinearDesign:
 
     def of(self, responses: Responses, *, scale: bool = False, groups: Groups = None) -> DesignMatrix:
         """The matrix for these responses; in a rating `scale` the items of each group share their offsets."""
-        facets = responses.facets or Facets(("item",), (responses.items,), np.arange(responses.n_items)[:, None])
-        names = self.terms or [ITEMS, *facets.names[1:]]
-        made = _Columns(facets, responses.thresholds, self.properties)
-        for name in names:
-            if name == ITEMS and not scale:
-                made.thresholds()
-            else:
-                made.add(name)
-        if scale or (ITEMS not in names and not responses.thresholds.binary):
-            each = (facets.items, np.arange(len(facets.items)))
-            made.offsets(*(group_codes(facets.items, groups) if scale else each))
-        matrix = sparse.csr_array(sparse.hstack(made.blocks))
-        return DesignMatrix(
-            matrix, tuple(made.terms), facets, made.real, made.place, *self._known(made.terms, matrix.shape[1])
-        )
-
-    def _known(self, terms: list[Term], size: int) -> tuple[Mask, Floats]:
-        fixed, value = np.zeros(size, dtype=bool), np.zeros(size)
-        for name, known in self.anchors.items():
-            term = next((one for one in terms if one.name == (ITEMS if name == "item" else name)), None)
-            if term is None or (term.level is not None and term.level.max(initial=1) > 1):
-                raise OptionError(
-                    f"anchors are for facets, and for items with one threshold; {name!r} is neither. The design has "
-                    f"{listed([one.name for one in terms])}."
-                )
-            place = positions(known, term.labels)
-            absent = [label for label, k in zip(known, place.tolist(), strict=True) if k < 0]
-            if absent:
-                raise OptionError(f"anchors of {name!r} name levels that the answers do not have: {listed(absent)}.")
-            fixed[term.columns.start + place] = True
-            value[term.columns.start + place] = [float(number) for number in known.values()]
-        return fixed, value
+        return DesignMatrix(self, responses, scale, groups)
 
 
 def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints]:
@@ -140,23 +108,37 @@ def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints
     return np.fromiter(each, dtype=object), np.array([each.index(one) for one in groups])
 
 
-class _Columns:
-    """The columns of a design, term by term."""
+class DesignMatrix:
+    """A of a design, its terms, the thresholds of the items themselves (`real`), which of these each row is about, and
+    the parameters that are known."""
 
-    def __init__(self, facets: Facets, layout: Thresholds, properties: Mapping[str, Mapping[Any, Any]]) -> None:
-        self.facets, self.layout, self.properties = facets, layout, properties
-        self.real = Thresholds(layout.max_score[facets.first])
-        self.place = self.real.first[facets.item][layout.item] + layout.level - 1
+    def __init__(self, design: LinearDesign, responses: Responses, scale: bool, groups: Groups) -> None:
+        facets = responses.facets or Facets(("item",), (responses.items,), np.arange(responses.n_items)[:, None])
+        self.facets, self.layout, self.properties = facets, responses.thresholds, design.properties
+        self.real = Thresholds(self.layout.max_score[facets.first])
+        self.place = self.real.first[facets.item][self.layout.item] + self.layout.level - 1
         self.terms: list[Term] = []
-        self.blocks: list[Any] = []
+        self.matrix = sparse.csr_array((self.layout.n_entries, 0))
+        names = design.terms or [ITEMS, *facets.names[1:]]
+        for name in names:
+            if name == ITEMS and not scale:
+                self._thresholds()
+            else:
+                self._add(name)
+        if scale or (ITEMS not in names and not self.layout.binary):
+            each = (facets.items, np.arange(len(facets.items)))
+            self._offsets(*(group_codes(facets.items, groups) if scale else each))
+        self.fixed, self.value = np.zeros(self.matrix.shape[1], dtype=bool), np.zeros(self.matrix.shape[1])
+        for name, known in design.anchors.items():
+            self._anchor(name, known)
 
-    def thresholds(self) -> None:
+    def _thresholds(self) -> None:
         """A column for each threshold of the items."""
         real = self.real
         block = sparse.eye_array(real.n_entries, format="csr")[self.place]
         self._keep(ITEMS, self.facets.items[real.item], block, real.level, real.averaging())
 
-    def add(self, name: str) -> None:
+    def _add(self, name: str) -> None:
         """The columns of a facet, a property or an interaction of such."""
         levels, codes, slopes = zip(*map(self._factor, name.split(INTERACTION)), strict=True)
         labels, code, numbers = levels[0], codes[0], [values for values in slopes if values is not None]
@@ -192,7 +174,7 @@ class _Columns:
             return labels.astype(object), code.ravel()[facets.item], None
         return np.array([name], dtype=object), np.zeros(len(numbers), dtype=np.int64), numbers
 
-    def offsets(self, labels: NDArray[Any], group: Ints) -> None:
+    def _offsets(self, labels: NDArray[Any], group: Ints) -> None:
         """Columns for how far thresholds lie from their location, in common for the items of a group; sums are zero."""
         highest = np.zeros(len(labels), dtype=np.int64)
         np.maximum.at(highest, group, self.real.max_score)
@@ -214,23 +196,22 @@ class _Columns:
         self._keep("offsets", labels[group], block, level)
 
     def _keep(self, name: str, labels: NDArray[Any], block: Any, level: Any = None, weight: Any = None) -> None:
-        start = self.terms[-1].columns.stop if self.terms else 0
-        self.terms.append(Term(name, labels, slice(start, start + block.shape[1]), level, weight))
-        self.blocks.append(block)
+        start, self.matrix = self.matrix.shape[1], sparse.hstack([self.matrix, block], format="csr")
+        self.terms.append(Term(name, labels, slice(start, self.matrix.shape[1]), level, weight))
 
-
-@dataclass(frozen=True, eq=False)
-class DesignMatrix:
-    """A, its terms, the thresholds of the items themselves and which of these each row is about, and the parameters
-    that are known."""
-
-    matrix: sparse.csr_array
-    terms: tuple[Term, ...]
-    facets: Facets
-    real: Thresholds
-    place: Ints
-    fixed: Mask
-    value: Floats
+    def _anchor(self, name: str, known: Mapping[Any, float]) -> None:
+        term = next((one for one in self.terms if one.name == (ITEMS if name == "item" else name)), None)
+        if term is None or (term.level is not None and term.level.max(initial=1) > 1):
+            raise OptionError(
+                f"anchors are for facets, and for items with one threshold; {name!r} is neither. The design has "
+                f"{listed([one.name for one in self.terms])}."
+            )
+        place = positions(known, term.labels)
+        absent = [label for label, k in zip(known, place.tolist(), strict=True) if k < 0]
+        if absent:
+            raise OptionError(f"anchors of {name!r} name levels that the answers do not have: {listed(absent)}.")
+        self.fixed[term.columns.start + place] = True
+        self.value[term.columns.start + place] = [float(number) for number in known.values()]
 
     def of_columns(self, what: Callable[[Term], Any]) -> NDArray[Any]:
         """What is to be said of each term, for every column."""

@@ -294,17 +294,6 @@ class DesignResult:
             frame_kind=responses.frame_kind,
         )
 
-    def effects(self) -> Columns:
-        """All parameters as columns `term, level, threshold, effect, se`; a threshold of items alone has a number."""
-        of_columns = self.design.of_columns
-        return {
-            "term": of_columns(lambda term: term.name),
-            "level": of_columns(lambda term: term.labels),
-            "threshold": of_columns(lambda term: 0 if term.level is None else term.level),
-            "effect": self.eta,
-            "se": self.se,
-        }
-
     def findings(self) -> list[Finding]:
         """Which levels of a facet cannot be compared, and whether the steps ended."""
         said = []
@@ -338,11 +327,20 @@ class DesignResult:
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
 
     def estimate(self, responses: Responses) -> Estimate:
-        """Of the virtual items, with what was found about facets."""
+        """Of the virtual items, with what was found about facets and all parameters."""
         found, facets, loglik = self.found, self.design.facets, self.found.point.loglik
         measures = {name: self.facet(name) for name in facets.names[1:] if name in self.subset}
-        small = self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE
-        spread = self.covariance if small else self.se**2
+        spread = self.se**2
+        if self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE:
+            spread = self.covariance
+        of_columns = self.design.of_columns
+        effects = {
+            "term": of_columns(lambda term: term.name),
+            "level": of_columns(lambda term: term.labels),
+            "threshold": of_columns(lambda term: 0 if term.level is None else term.level),  # of items alone
+            "effect": self.eta,
+            "se": self.se,
+        }
         return Estimate(
             self.design.matrix @ self.eta,
             self.errors_of(self.design.matrix),
@@ -355,5 +353,5 @@ class DesignResult:
             se_method="dense" if self.covariance is not None else "multiplier",
             solver="linear design" + NEWTON,
             facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread),
-            extra={"effects": self.effects()},
+            extra={"effects": effects},
         )
