@@ -64,23 +64,16 @@ class Facets:
 
 
 @dataclass(frozen=True, eq=False)
-class Measures:
-    """What was found about one facet, in the order of its levels: severities in logits, larger = more severe; `status`
-    "ok", "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest."""
-
-    severity: Floats
-    se: Floats
-    status: NDArray[Any]
-    subset: Ints
-
-
-@dataclass(frozen=True, eq=False)
 class FacetMeasures:
     """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`. Thresholds
-    are `design` times parameters, which have the covariance `spread`, or these variances if they are many."""
+    are `design` times parameters, which have the covariance `spread`, or these variances if they are many.
+
+    Of each facet, in the order of its levels: `severity` in logits, larger = more severe; `se`; `status`, "ok",
+    "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest.
+    """
 
     facets: Facets
-    of: Mapping[str, Measures]
+    of: Mapping[str, Mapping[str, NDArray[Any]]]
     items: Any
     design: Any
     spread: Floats

@@ -51,10 +51,6 @@ class Term:
     def size(self) -> int:
         return self.columns.stop - self.columns.start
 
-    @property
-    def interaction(self) -> bool:
-        return INTERACTION in self.name
-
 
 @dataclass(frozen=True)
 class LinearDesign:
@@ -237,7 +233,7 @@ class DesignMatrix:
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
         levels = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
-        inter = self.of_columns(lambda term: term.interaction)
+        inter = self.of_columns(lambda term: INTERACTION in term.name)
         main = unidentified(self.matrix, parts, self.fixed | inter) if inter.any() else levels
         return levels, {term.name: subsets(main[term.columns]) for term in self.terms if term.weight is not None}
 
@@ -252,7 +248,7 @@ class DesignMatrix:
         free, total = np.bincount(part, self.fixed) == 0, np.bincount(part, weight)
         weight = np.divide(free[part] * weight, total[part], out=np.zeros(len(part)), where=weight > 0)
         means = sparse.csr_array((weight, (part, np.arange(len(part)))))
-        inter = self.of_columns(lambda term: term.interaction)
+        inter = self.of_columns(lambda term: INTERACTION in term.name)
         small = inter if inter.any() else ~inter
         moved = means @ levels
         _, size, right = np.linalg.svd(moved)

@@ -32,7 +32,7 @@ from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
-from spectral_irt.data.facets import FacetMeasures, Measures
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.errors import DesignError, OptionError, first_of, listed
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
@@ -202,7 +202,7 @@ def _ridge(
     a, layout, real = made.matrix, responses.thresholds, made.real
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
     passed, most = a.T @ passed_counts(responses), a.T @ met[layout.item]
-    plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
+    plain = made.of_columns(lambda term: term.weight is not None or INTERACTION in term.name)
     tied, kind = ~plain | ((passed > 1e-9) & (passed < most - 1e-9)), np.zeros(len(plain), dtype=np.int64)
     for term in made.terms:
         if term.level is not None and term.weight is not None:  # the thresholds of the items
@@ -256,14 +256,14 @@ class DesignResult:
     tied: Mask
     found: Newton
 
-    def facet(self, name: str) -> Measures:
+    def facet(self, name: str) -> Columns:
         """What was found about a facet."""
         own = self.design.term(name).columns
         status = np.where(self.subset[name] > 0, "unlinked", "ok").astype(object)
         status[~self.tied[own]] = "extreme"
         status[self.design.fixed[own]] = "anchored"
         se = np.where(self.subset[name] > 0, np.inf, self.se[own])
-        return Measures(self.eta[own], se, status, self.subset[name])
+        return {"severity": self.eta[own], "se": se, "status": status, "subset": self.subset[name]}
 
     def errors_of(self, b: sparse.csr_array) -> Floats:
         """Standard errors of B eta, as if parameters were independent where they are too many for a covariance."""

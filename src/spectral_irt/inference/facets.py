@@ -46,33 +46,29 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
     """A row for each level of a facet, with the columns of `Analysis.facet`."""
     rated = _rated(calibration)
     (labels, code), own = rated.facets.column(name), rated.of[name]
-    rating = responses.item_scores + responses.item_counts * _lowest(rated)[rated.facets.item]  # as they were given
+    lowest = np.nan_to_num(rated.items.codes[:, 0])[rated.facets.item]
+    rating = responses.item_scores + responses.item_counts * lowest  # as they were given
     n, score = (np.bincount(code, each, len(labels)) for each in (responses.item_counts, rating))
     fit = item_statistics(responses, calibration.thresholds, ability, code, len(labels))
     with np.errstate(divide="ignore", invalid="ignore"):
         average = score / n
     return {
         name: labels,
-        "severity": own.severity,
-        "se": own.se,
+        "severity": own["severity"],
+        "se": own["se"],
         "n": n.astype(np.int64),
         **{key: fit[key] for key in (*FIT, "discrimination_se")},
         "observed_average": average,
-        "fair_average": fair_average(calibration, ability[np.isfinite(ability)].mean() - own.severity),
-        "subset": own.subset + 1,
-        "status": own.status,
+        "fair_average": fair_average(calibration, ability[np.isfinite(ability)].mean() - own["severity"]),
+        "subset": own["subset"] + 1,
+        "status": own["status"],
     }
 
 
 def fair_average(calibration: Calibration, theta: Floats) -> Floats:
     """The mean over all items of the rating that is expected there from a rater of average severity."""
-    rated = _rated(calibration)
-    return (rated.items.expected_score(theta, rated.items.labels.tolist()) + _lowest(rated)).mean(axis=1)
-
-
-def _lowest(rated: FacetMeasures) -> Floats:
-    """The lowest rating of each item, as it was given."""
-    return np.nan_to_num(rated.items.codes[:, 0])
+    items = calibration.own_items
+    return (items.expected_score(theta, items.labels.tolist()) + np.nan_to_num(items.codes[:, 0])).mean(axis=1)
 
 
 def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
