@@ -81,7 +81,7 @@ class Ridge:
 
     Parameters of group -1 have none; `tied` are those that the data alone tie to the others; `alpha` is the precision
     of each group, by empirical Bayes where `estimated`, `fade` how much it counts for each parameter, and `weight` that
-    of each in the mean of its group.
+    of each in the mean of its group, from the first time that it is `renewed`.
     """
 
     group: Ints
@@ -94,11 +94,9 @@ class Ridge:
     @classmethod
     def of(cls, group: Ints, tied: Mask, alpha: float | None = None) -> Ridge:
         """With this precision, or an estimated one."""
-        n = int(group.max(initial=-1)) + 1
-        sizes = np.append(np.bincount(group[group >= 0], minlength=n), 0)
-        weight = np.where(group >= 0, 1 / np.maximum(sizes[group], 1), 0.0)
-        alphas = np.where(sizes[:n] > 1, 1.0 if alpha is None else alpha, 0.0)
-        return cls(group, tied, alphas, np.where(group >= 0, 1.0, 0.0), weight, alpha is None)
+        inside = group >= 0
+        alphas = np.where(np.bincount(group[inside]) > 1, 1.0 if alpha is None else alpha, 0.0)
+        return cls(group, tied, alphas, inside.astype(float), np.zeros(len(group)), alpha is None)
 
     @cached_property
     def precision(self) -> Floats:

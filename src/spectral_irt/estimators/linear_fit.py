@@ -38,7 +38,7 @@ from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
-from spectral_irt.numerics import variances
+from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, p_value
 
@@ -239,8 +239,8 @@ def _people(block: Block, layout: Thresholds, meets: sparse.csr_array) -> Floats
     """How many people without an extreme score met each column of a matrix of items x columns."""
     rows = rows_of(block, layout)
     some = rows.take(np.flatnonzero(rows.informative))
-    ones = np.ones(len(some.items))
-    met = sparse.csr_array((ones, some.items, some.indptr), shape=(some.n_persons, layout.n_items)) @ meets
+    cells = some.indptr.astype(np.int32), np.asarray(some.items), np.ones(len(some.items))
+    met = csr(*cells, layout.n_items) @ meets
     return np.bincount(met.indices, minlength=meets.shape[1]).astype(float)
 
 
