@@ -85,8 +85,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         """The items themselves, with their fit."""
         assert self.calibration.facets is not None
         facets, beta = self.calibration.facets.facets, self.calibration.thresholds
-        level = facets.item, len(facets.items)
-        fit = item_statistics(self.responses, beta, self.abilities().ability, *level)
+        fit = item_statistics(self.responses, beta, self.abilities().ability, facets.item, len(facets.items))
         return self.calibration.own_items.item_columns() | {name: fit[name] for name in FIT}
 
     @once()

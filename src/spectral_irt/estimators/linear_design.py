@@ -47,10 +47,6 @@ class Term:
     level: Ints | None = None
     weight: Floats | None = None
 
-    @property
-    def size(self) -> int:
-        return self.columns.stop - self.columns.start
-
 
 @dataclass(frozen=True)
 class LinearDesign:
@@ -211,7 +207,7 @@ class DesignMatrix:
 
     def of_columns(self, what: Callable[[Term], Any]) -> NDArray[Any]:
         """What is to be said of each term, for every column."""
-        return np.concatenate([np.broadcast_to(what(term), term.size) for term in self.terms])
+        return np.concatenate([np.broadcast_to(what(term), len(term.labels)) for term in self.terms])
 
     def alike(self, what: Callable[[Term], Any]) -> Ints:
         """The same number for columns of one term of which the same is to be said."""
@@ -225,7 +221,7 @@ class DesignMatrix:
         """Where there are more parameters: the columns of the largest term with a single one in each row."""
         if self.matrix.shape[1] <= most:
             return None
-        return max((term for term in self.terms if term.weight is not None), key=lambda term: term.size).columns
+        return max((term for term in self.terms if term.weight is not None), key=lambda term: len(term.labels)).columns
 
     def open_directions(self, parts: Ints) -> tuple[Floats, dict[str, Ints]]:
         """The directions that are left open, and for each facet which of its levels can be compared.
@@ -350,7 +346,7 @@ class SpectralRatingScale(RatingScale, Spectral):
         if anchors is not None:
             raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
         kept, made = self._kept(responses)
-        how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_iter": self.max_iter, "tell": tell}
+        how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_evaluations": self.max_iter, "tell": tell}
         result = design_fit(kept.responses, made, weights=weights, **how)
         matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
         beta, matrix = centered(kept.responses.thresholds, made.matrix @ result.eta, matrix)

@@ -18,16 +18,7 @@ from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.information import passed_counts
 from spectral_irt.conditional.linear import Ridge
-from spectral_irt.conditional.newton import (
-    CLOSE,
-    DENSE_PARAMETERS,
-    MAX_EVALUATIONS,
-    NEWTON,
-    Likelihood,
-    Newton,
-    newton,
-    parameters,
-)
+from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, NEWTON, Likelihood, Newton, newton, parameters
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
@@ -40,7 +31,7 @@ from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
 from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, p_value
+from spectral_irt.text import p_value, share
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
@@ -55,13 +46,15 @@ def design_fit(
     weights: Floats | None = None,
     se: str = "auto",
     seed: int = 0,
-    max_iter: int = MAX_EVALUATIONS,
     tell: Tell = lambda text: None,
+    **steps: Any,
 ) -> DesignResult:
-    """The parameters of a design by Newton steps on the conditional likelihood, with standard errors."""
-    layout, a = responses.thresholds, made.matrix
-    parts, _ = linked_items(responses, mixed=True)
-    levels, subset = made.open_directions(parts[layout.item])
+    """The parameters of a design by Newton steps on the conditional likelihood, with standard errors.
+
+    `steps` are further parameters of `newton`.
+    """
+    a, (parts, _) = made.matrix, linked_items(responses, mixed=True)
+    levels, subset = made.open_directions(parts[responses.thresholds.item])
     normal = made.normalization(levels, subset)
     total = made.facets.by_item(responses.category_counts)  # of each item, whoever rated
     below, above = (total[made.real.item, made.real.level - k] for k in (1, 0))
@@ -74,9 +67,8 @@ def design_fit(
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
     told = likelihood.at(a @ start).of_parameters(a).diagonal()
     ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told)
-    how: dict[str, Any] = {"fixed": made.fixed if made.fixed.any() else None, "levels": levels, "ridge": ridge}
-    how |= {"parts": parts[layout.item], "max_evaluations": max_iter, "tell": tell}
-    found = newton(likelihood, start, design=a, **how)
+    fixed = made.fixed if made.fixed.any() else None
+    found = newton(likelihood, start, design=a, fixed=fixed, levels=levels, ridge=ridge, tell=tell, **steps)
     tell("standard errors")
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
     if se != "none" and len(eta) <= DENSE_PARAMETERS:
@@ -178,7 +170,7 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     with np.errstate(divide="ignore", invalid="ignore"):
         z = effect / se
     effects = {
-        "property": np.repeat(np.array(names, dtype=object), [term.size for term in own]),
+        "property": np.repeat(np.array(names, dtype=object), [len(term.labels) for term in own]),
         "level": np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own]),
         "effect": effect,
         "se": se,
@@ -319,10 +311,8 @@ class DesignResult:
             assert ridge is not None
             own = np.flatnonzero(ridge.precision[term.columns])
             if len(own):
-                sd = np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5
-                what = (
-                    f"Prior: normal, sd {sd:.2f} logits, on {len(own):,} of {count(term.size, 'value')} of {term.name}."
-                )
+                sd, some = np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5, (len(own), len(term.labels))
+                what = f"Prior: normal, sd {sd:.2f} logits, on {share(*some, 'value')} of {term.name}."
                 said.append(Finding("regularization", "note", what, "It acts where ratings are few, or all alike."))
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
 

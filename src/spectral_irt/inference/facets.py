@@ -7,7 +7,7 @@ combinations of both, and a level is the sum of its combinations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.design import Mask
 from spectral_irt.data.labels import by_label
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import listed
 from spectral_irt.inference.fit.item_fit import SQUARES
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.results import holm, two_sided
@@ -28,9 +28,6 @@ from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
-
-if TYPE_CHECKING:
-    from spectral_irt.data.facets import FacetMeasures
 
 FIT = (*SQUARES, "discrimination")
 ERRATIC = 1.5  # infit beyond which a rater is erratic
@@ -44,7 +41,8 @@ ROWS = 2_000  # interactions at a time
 
 def facet_table(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
     """A row for each level of a facet, with the columns of `Analysis.facet`."""
-    rated = _rated(calibration)
+    rated = calibration.facets
+    assert rated is not None
     (labels, code), own = rated.facets.column(name), rated.of[name]
     lowest = np.nan_to_num(rated.items.codes[:, 0])[rated.facets.item]
     rating = responses.item_scores + responses.item_counts * lowest  # as they were given
@@ -77,7 +75,8 @@ def agreement(calibration: Calibration, responses: Responses, ability: Floats, n
     For each level: `pairs`, `agreement` (share of pairs that are exactly alike) and `expected`, by the model at the
     person's ability.
     """
-    facets, beta = _rated(calibration).facets, np.nan_to_num(calibration.thresholds)
+    assert calibration.facets is not None
+    facets, beta = calibration.facets.facets, np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     rest = [k for k, one in enumerate(facets.names) if one != name]
     same = np.unique(facets.codes[:, rest], axis=0, return_inverse=True)[1].ravel()
@@ -114,7 +113,8 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
     The columns are those of `Analysis.interactions`. Nothing is fitted again: `bias` is one Newton step, and the
     information that the parameters of the model take up is subtracted.
     """
-    facets, beta = _rated(calibration).facets, np.nan_to_num(calibration.thresholds)
+    assert calibration.facets is not None
+    facets, beta = calibration.facets.facets, np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     design = estimators.LinearDesign().of(responses)
     a, point = design.matrix, Likelihood(responses, beta).at(beta)
@@ -235,9 +235,3 @@ def _met(block: Block, layout: Thresholds, code: Ints, n_levels: int) -> Ints:
     indptr, items, _ = answered_items(block, layout)
     person = np.repeat(np.arange(block.n_persons, dtype=np.int64), np.diff(indptr))
     return np.bincount(np.unique(person * n_levels + code[items]) // n_levels, minlength=block.n_persons)
-
-
-def _rated(calibration: Calibration) -> FacetMeasures:
-    if calibration.facets is None:
-        raise OptionError("these answers have no facets; name their columns when reading: `facets=['rater']`.")
-    return calibration.facets
