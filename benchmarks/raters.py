@@ -87,10 +87,10 @@ def coverage(design: str, seed: int) -> dict[str, float]:
     persons = fit.analyse(responses).abilities()
     item, rater = responses.facets.codes.T
     known = abilities(responses, (beta[item] + severity[rater][:, None]).ravel())
-    pairs = [(severity, found.severity), (beta.ravel(), items.thresholds)]
+    pairs = [(severity, found["severity"]), (beta.ravel(), items.thresholds)]
     pairs += [(theta, persons.ability), (theta, known.ability)]
     return {
-        "severities": float(np.mean(np.abs(found.severity - severity) < 1.96 * found.se)),
+        "severities": float(np.mean(np.abs(found["severity"] - severity) < 1.96 * found["se"])),
         "thresholds": float(np.mean(np.abs(items.thresholds - beta.ravel()) < 1.96 * items.threshold_se)),
         "persons": float(np.mean(np.abs(persons.ability - theta) < 1.96 * persons.se)),
         **{name: np.polyfit(*each, 1)[0] for name, each in zip(SLOPES, pairs, strict=True)},
@@ -112,9 +112,9 @@ def assignment(chosen: str, seed: int, people: int = 300) -> dict[str, float]:
     who = np.arange(people)[:, None]
     responses = draws.rated(raters[who, seen].tolist(), 12, CATEGORIES - 1, x[who, seen].ravel())
     found = si.SpectralPartialCredit().fit(responses).calibration_.facets.of["rater"]
-    error = found.severity - severity
+    error = found["severity"] - severity
     return {
-        "severities": float(np.mean(np.abs(error) < 1.96 * found.se)),
+        "severities": float(np.mean(np.abs(error) < 1.96 * found["se"])),
         "raters of the better half too severe by": float(error[6:9].mean() - error[9:].mean()),
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -190,6 +190,11 @@ class Calibration:
     def anchored(self) -> NDArray[np.bool_]:
         """Items whose difficulty was given, not estimated."""
         return np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool)))
+
+    @property
+    def own_items(self) -> Calibration:
+        """Of ratings, the items themselves, whoever rated; else the calibration as it is."""
+        return self if self.facets is None else cast("Calibration", self.facets.items)
 
     @property
     def adaptive(self) -> bool:

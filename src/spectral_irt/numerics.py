@@ -148,6 +148,13 @@ def _inverse_of_lower(matrix: Any) -> Any:
     return inverse
 
 
+def variances(b: sparse.csr_array, covariance: Floats) -> Floats:
+    """Those of B v, the diagonal of B C B', for the covariance of v, or its variances if no two go together."""
+    if covariance.ndim == 1:
+        return b.multiply(b) @ covariance
+    return np.asarray(b.multiply(b @ covariance).sum(axis=1)).ravel()
+
+
 def symmetric(matrix: Floats) -> Floats:
     return (matrix + matrix.T) / 2
 

@@ -34,7 +34,7 @@ def test_raters_have_a_table_of_their_own(cli, file, monkeypatch):
     assert raters["severity"].sum() == pytest.approx(0, abs=1e-6)
     fit = si.SpectralPartialCredit().fit(si.read("ratings.csv", person="student", facets="rater", ignore="language"))
     measures = fit.calibration_.facets
-    np.testing.assert_allclose(raters["severity"], measures.of["rater"].severity, atol=1e-9)
+    np.testing.assert_allclose(raters["severity"], measures.of["rater"]["severity"], atol=1e-9)
     np.testing.assert_allclose(items["difficulty"], measures.items.difficulty, atol=1e-9)
     assert record()["facets"]["rater"]["levels"] == 21
     assert 0 < record()["facets"]["rater"]["reliability"] < 1

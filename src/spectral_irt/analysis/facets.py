@@ -5,24 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from spectral_irt.analysis.cache import once, tabled
-from spectral_irt.analysis.people import AnalysisOfPeople, with_measures
+from spectral_irt.analysis.cache import columns_of, once, tabled
+from spectral_irt.analysis.people import AnalysisOfPeople
 from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.facets import (
-    agreement,
-    facet_findings,
-    facet_table,
-    fair_average,
-    interaction_findings,
-    interactions,
-    item_facet_fit,
-    one_only,
-)
+from spectral_irt.inference.facets import FIT, agreement, facet_findings, facet_table, interactions
+from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
@@ -30,8 +22,7 @@ from spectral_irt.text import count
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
 
-P = ParamSpec("P")
-R = TypeVar("R")
+M = TypeVar("M", bound=Callable[..., Any])
 
 
 def file_name(facet: str) -> str:
@@ -62,6 +53,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         return name
 
     @tabled
+    @once
     def facet(self, name: str | None = None) -> Columns:
         """The levels of a facet as a table, by default of the only one: raters with their severity.
 
@@ -70,18 +62,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         `observed_average, fair_average` (the mean rating, and that of the average person on all items), `subset`
         (levels of one can be compared), `status`, and the agreement with others where they met.
         """
-        return self._facet_columns(self._facet(name))
-
-    @tabled
-    def interactions(self, name: str | None = None, groups: Any = None) -> Columns:
-        """Score tests of the levels of a facet with items, or with groups of people; the most certain first.
-
-        `bias` in logits (more severe there than elsewhere), `se, z, p`, and `p_holm` over all of them.
-        """
-        return self._interactions(self._facet(name), None if groups is None else list(self._labels(groups)))
-
-    @once
-    def _facet_columns(self, name: str) -> Columns:
+        name = self._facet(name)
         found = facet_table(self.calibration, self.responses, self.abilities().ability, name)
         met = self._agreement(name)
         return found | {"agreement": met["agreement"], "agreement_expected": met["expected"]}
@@ -90,34 +71,38 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def _agreement(self, name: str) -> Columns:
         return agreement(self.calibration, self.responses, self.abilities().ability, name)
 
+    @tabled
     @once
-    def _interactions(self, name: str, groups: Any) -> Columns:
-        labels = None if groups is None else np.array(groups, dtype=object)
-        return interactions(self.calibration, self.responses, name, labels)
+    def interactions(self, name: str | None = None, groups: Any = None) -> Columns:
+        """Score tests of the levels of a facet with items, or with groups of people; the most certain first.
+
+        `bias` in logits (more severe there than elsewhere), `se, z, p`, and `p_holm` over all of them.
+        """
+        return interactions(self.calibration, self.responses, self._facet(name), groups)
 
     @once
     def _rated_items(self) -> Columns:
         """The items themselves, with their fit."""
         assert self.calibration.facets is not None
-        items = self.calibration.facets.items.item_columns()
-        return items | item_facet_fit(self.calibration, self.responses, self.abilities().ability)
+        facets, beta = self.calibration.facets.facets, self.calibration.thresholds
+        fit = item_statistics(self.responses, beta, self.abilities().ability, facets.item, len(facets.items))
+        return self.calibration.own_items.item_columns() | {name: fit[name] for name in FIT}
 
     @once
     def _facet_findings(self) -> list[Finding]:
         """What is odd about every facet."""
-        found: list[Finding] = []
+        said: list[Finding] = []
         for name in self.facets:
-            found += facet_findings(self._facet_columns(name), name)
-            found += one_only(self.responses, name)
-            found += interaction_findings(self._interactions(name, None), name)
-        return found
+            tables = columns_of(self.facet, name), columns_of(self.interactions, name)
+            said += facet_findings(self.responses, name, *tables)
+        return said
 
     @once
     def _facet_record(self) -> dict[str, Any]:
         """Of fit.json: how well the levels of each facet are told apart, and how far they agree."""
         found = {}
         for name in self.facets:
-            table, met = self._facet_columns(name), self._agreement(name)
+            table, met = columns_of(self.facet, name), self._agreement(name)
             pairs, apart = met["pairs"].sum(), separation(table["severity"], table["se"])
             kinds = {"reliability": max(apart.reliability, 0.0), "separation": apart.separation, "strata": apart.strata}
             found[name] = {
@@ -132,48 +117,36 @@ class AnalysisOfRatings(AnalysisOfPeople):
                 found[name] |= {key: float(share) for key, share in shares.items()}
         return found
 
+    def _facet_tables(self, parts: Parts) -> dict[str, Columns]:
+        """The tables of all facets by the names of their files."""
+        tables = {}
+        for name in self.facets:
+            tables[file_name(name)] = columns_of(self.facet, name)
+            for other, groups in {"interactions": None, **parts.groups}.items():
+                tables[f"{file_name(name)}_{file_name(other)}"] = columns_of(self.interactions, name, groups)
+        return tables
 
-def of_items(method: Callable[P, R]) -> Callable[P, R]:
+
+def of_items(method: M) -> M:
     """The method, with an error where items are combinations with raters, of which it would say nothing."""
 
     @wraps(method)
-    def asked(*args: P.args, **options: P.kwargs) -> R:
-        if args[0].facets:  # type: ignore[attr-defined]
+    def asked(self: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
+        if self.facets:
             raise OptionError(
                 f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, and "
                 "`study.interactions()` by item or, with `groups=`, by group of people."
             )
-        return method(*args, **options)
+        return method(self, *args, **options)
 
-    return asked
-
-
-def facet_tables(study: AnalysisOfRatings, parts: Parts, every: bool) -> dict[str, Columns]:
-    """The tables of ratings by the names of their files."""
-    found, scale = study.calibration.facets, study.calibration.scale
-    assert found is not None
-    tables = {"items": with_measures(study._rated_items(), "difficulty", scale)}
-    if not found.items.layout.binary:
-        tables["thresholds"] = with_measures(found.items.threshold_columns(), "threshold", scale)
-    if parts.persons:
-        people = study._people_tables(parts, every)
-        persons = people["persons"]
-        persons["fair_average"] = fair_average(study.calibration, np.asarray(persons["ability"], dtype=float))
-        tables |= {name: table for name, table in people.items() if name not in ("scores", "forms")}
-    for name in study.facets:
-        tables[file_name(name)] = study._facet_columns(name)
-        tables[f"{file_name(name)}_interactions"] = study._interactions(name, None)
-        for column, labels in parts.groups.items():
-            key = f"{file_name(name)}_{file_name(column)}"
-            tables[key] = study._interactions(name, list(labels))
-    return tables
+    return cast("M", asked)
 
 
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
     """A line for each facet."""
     said = []
     for name, found in study._facet_record().items():
-        table = study._facet_columns(name)
+        table = columns_of(study.facet, name)
         low, high = np.nanmin(table["severity"]), np.nanmax(table["severity"])
         text = f"{count(found['levels'], name)}, severity {low:z.2f} to {high:z.2f} logits"
         if found["reliability"] is not None:

@@ -125,12 +125,8 @@ def affordable(
 def result_tables(study: Analysis, parts: Parts, every: bool = True) -> dict[str, Columns]:
     """The tables of an analysis by the names of their files, in the order of `TABLES`; `MORE` only with `every`."""
     calibration, categories = study.calibration, not study.responses.thresholds.binary
-    if calibration.facets is not None:
-        from spectral_irt.analysis.facets import facet_tables
-
-        return facet_tables(study, parts, every)
-    scale = calibration.scale
-    items, fit = calibration.item_columns(), {}
+    scale, fit = calibration.scale, {}
+    items = calibration.item_columns() if calibration.facets is None else study._rated_items()
     if parts.fit:
         fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
         items |= {name: fit[name] for name in OF_FIT}
@@ -140,9 +136,10 @@ def result_tables(study: Analysis, parts: Parts, every: bool = True) -> dict[str
         items["misfit"] = fit["misfit"]
     tables = {"items": with_measures(items, "difficulty", scale)}
     if categories:
-        tables["thresholds"] = with_measures(calibration.threshold_columns(), "threshold", scale)
+        tables["thresholds"] = with_measures(calibration.own_items.threshold_columns(), "threshold", scale)
     if parts.persons:
         tables |= study._people_tables(parts, every)
+    tables |= study._facet_tables(parts)
     if parts.fit and every:
         tables["item_fit"] = fit
         if categories and (curves := study._curves()):

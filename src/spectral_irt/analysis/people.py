@@ -18,6 +18,7 @@ from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
+from spectral_irt.inference.facets import fair_average
 from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
@@ -119,9 +120,7 @@ class AnalysisOfPeople:
         mean, sd = (method == "eap" and self.population) or (None, None)
         found = abilities(self.responses, self.calibration.thresholds, method, prior_mean=mean, prior_sd=sd)
         rated = self.calibration.facets
-        if rated is None or rated.design is None:
-            return found
-        return with_severities(found, self.responses, self.calibration.thresholds, rated)
+        return found if rated is None else with_severities(found, self.responses, self.calibration.thresholds, rated)
 
     @tabled
     def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:
@@ -356,12 +355,16 @@ class AnalysisOfPeople:
     def _people_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
         """The tables about people that go to files, by name; one without rows is left out."""
         tables = {"persons": columns_of(self.persons, draws=parts.draws, seed=parts.seed, given=parts.groups or None)}
-        if parts.scores:
+        rated = self.calibration.facets is not None
+        if rated:
+            tables["persons"]["fair_average"] = fair_average(self.calibration, tables["persons"]["ability"])
+        if parts.scores and not rated:  # what a score means depends on who rated
             tables["scores"] = columns_of(self.scores)
-        if parts.scores and every:
+        if parts.scores and not rated and every:
             forms = self.forms()
             if not (len(forms) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
+        if parts.scores and every:
             tables["unexpected"] = columns_of(self.unexpected_answers)
         if parts.described:
             tables["groups"] = columns_of(self.group_means, parts.described)

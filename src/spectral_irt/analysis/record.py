@@ -42,7 +42,6 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     """Everything needed to know what a calibration is and to do it again."""
     responses, calibration = study.responses, study.calibration
     made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
-    items = calibration if calibration.facets is None else calibration.facets.items
     test = study.quick_model_test() if parts.fit else None
     model, estimator = named(made.estimator)
     digest: str | None = None
@@ -77,8 +76,8 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "input": {"source": responses.source},
         "counts": {
             **counts_of(responses),
-            "thresholds": items.layout.n_entries,
-            "items_with_estimate": int(items.known.sum()),
+            "thresholds": calibration.own_items.layout.n_entries,
+            "items_with_estimate": int(calibration.own_items.known.sum()),
             "items_anchored": int(calibration.anchored.sum()),
         },
         "data_digest": digest,

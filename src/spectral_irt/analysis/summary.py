@@ -81,20 +81,19 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
 
 def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     """The items, and the levels of every facet from the most severe down."""
-    facets = study.calibration.facets
-    made = study.calibration if facets is None else facets.items
-    columns = made.item_columns() if facets is None else study._rated_items()
-    fit = columns if facets is not None else study.checks(parts).columns if parts.fit else None
+    made, rated = study.calibration.own_items, study.calibration.facets is not None
+    columns = study._rated_items() if rated else made.item_columns()
+    fit = columns if rated else study.checks(parts).columns if parts.fit else None
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
     how["words"] = words = study._words
     if not made.layout.binary:
         how["thresholds"] = [each.tolist() for each in np.split(made.thresholds, made.layout.first[1:])]
     say(out, Text(words(DIRECTION) if fit is None else f"{words(DIRECTION)}; {FIT}", style="dim"))
-    word = "item" if facets is not None else one(study.responses.words[1])
+    word = "item" if rated else one(study.responses.words[1])
     say(out, item_table(columns, out.width, fit, name=word, **how))
     say(out)
     for name in study.facets:
-        table = study._facet_columns(name)
+        table = columns_of(study.facet, name)
         order = np.argsort(-np.nan_to_num(table["severity"]), kind="stable")
         some = order if len(order) <= 2 * SHOWN else np.concatenate([order[:SHOWN], order[-SHOWN:]])
         heads = [name, "severity", "se", "n", "infit", "outfit", "average", "fair"]

@@ -260,11 +260,12 @@ def linked_items(responses: Responses, mixed: bool = False) -> tuple[Ints, Mask]
     from scipy.sparse.csgraph import connected_components
 
     links = responses.entries.sum(_links, responses.thresholds, mixed)
-    _, labels = connected_components(links, directed=False)
-    order = np.argsort(-np.bincount(labels), kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[labels], np.diff(sparse.csr_array(links).indptr) > 0
+    return by_size(connected_components(links, directed=False)[1]), np.diff(sparse.csr_array(links).indptr) > 0
+
+
+def by_size(groups: Ints) -> Ints:
+    """The groups numbered from 0 by falling size."""
+    return np.argsort(np.argsort(-np.bincount(groups), kind="stable"))[groups]
 
 
 def _links(block: Block, layout: Thresholds, mixed: bool) -> sparse.csr_array:

@@ -5,7 +5,7 @@ there are answers. What a model says about raters and items is a design on these
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ class Facets:
     def items(self) -> NDArray[Any]:
         return self.levels[0]
 
+    @property
+    def first(self) -> Ints:
+        """The first virtual item of each item: all have the same categories."""
+        return np.unique(self.item, return_index=True)[1]
+
     def column(self, name: str) -> tuple[NDArray[Any], Ints]:
         """The levels of a facet, and the level of each virtual item."""
         k = self.names.index(name)
@@ -48,7 +53,10 @@ class Facets:
         return thresholds * len(self.items) + sum(map(len, self.levels[1:]))
 
     def take(self, chosen: Ints) -> Facets:
-        return replace(self, codes=self.codes[chosen])
+        """Some of the virtual items, with the levels that are left."""
+        found = [np.unique(codes, return_inverse=True) for codes in self.codes[chosen].T]
+        levels = tuple(known[left] for known, (left, _) in zip(self.levels, found, strict=True))
+        return Facets(self.names, levels, np.stack([code for _, code in found], axis=1))
 
     def labels(self) -> NDArray[Any]:
         columns = [levels[codes] for levels, codes in zip(self.levels, self.codes.T, strict=True)]
@@ -56,23 +64,16 @@ class Facets:
 
 
 @dataclass(frozen=True, eq=False)
-class Measures:
-    """What was found about one facet, in the order of its levels: severities in logits, larger = more severe; `status`
-    "ok", "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest."""
-
-    severity: Floats
-    se: Floats
-    status: NDArray[Any]
-    subset: Ints
-
-
-@dataclass(frozen=True, eq=False)
 class FacetMeasures:
     """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`. Thresholds
-    are `design` times parameters, which have the covariance `spread`, or these variances if they are many."""
+    are `design` times parameters, which have the covariance `spread`, or these variances if they are many.
+
+    Of each facet, in the order of its levels: `severity` in logits, larger = more severe; `se`; `status`, "ok",
+    "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest.
+    """
 
     facets: Facets
-    of: Mapping[str, Measures]
+    of: Mapping[str, Mapping[str, NDArray[Any]]]
     items: Any
-    design: Any = None
-    spread: Floats | None = None
+    design: Any
+    spread: Floats

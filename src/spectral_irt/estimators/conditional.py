@@ -108,13 +108,13 @@ class Conditional(RaschEstimator):
     threads: int | None = None
 
     def _kept(self, responses: Responses) -> tuple[Kept, Any]:
-        """The items that can be placed, and A where thresholds are A eta."""
+        """The items that can be placed, and the design where thresholds are A eta."""
         return keep_estimable(responses), None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept, design = self._kept(responses)
         how: dict[str, Any] = {"se": self.se, "tol": self.tol, "max_iter": self.max_iter, "progress": tell}
-        fit = conditional_thresholds(kept.responses, design, **how)
+        fit = conditional_thresholds(kept.responses, design and design.matrix, **how)
         size, findings = float(np.max(np.abs(fit.gradient))), []
         if not fit.converged:
             counted = ("the conditional likelihood", fit.n_iter, "passes", "a gradient of", size, self.tol)

@@ -20,7 +20,6 @@ from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, listed
@@ -38,25 +37,15 @@ INTERACTION = ":"
 class Term:
     """Some columns of a design: what one facet, or the items, add to a threshold.
 
-    `labels` has one for each column (of the items' thresholds: the item of each, with its `level`), `group` says which
-    columns have a common prior (-1: none), and `weight` is that of each in the mean of the term, which is zero; terms
-    without weights are no facets.
+    `labels` has one for each column (of the items' thresholds: the item of each, with its `level`), and `weight` is
+    that of each in the mean of the term, which is zero; terms without weights are no facets.
     """
 
     name: str
     labels: NDArray[Any]
     columns: slice
-    group: Ints
     level: Ints | None = None
     weight: Floats | None = None
-
-    @property
-    def size(self) -> int:
-        return self.columns.stop - self.columns.start
-
-    @property
-    def interaction(self) -> bool:
-        return INTERACTION in self.name
 
 
 @dataclass(frozen=True)
@@ -93,36 +82,7 @@ class LinearDesign:
 
     def of(self, responses: Responses, *, scale: bool = False, groups: Groups = None) -> DesignMatrix:
         """The matrix for these responses; in a rating `scale` the items of each group share their offsets."""
-        facets = responses.facets or Facets(("item",), (responses.items,), np.arange(responses.n_items)[:, None])
-        names = self.terms or [ITEMS, *facets.names[1:]]
-        made = _Columns(facets, responses.thresholds, self.properties)
-        for name in names:
-            if name == ITEMS and not scale:
-                made.thresholds()
-            else:
-                made.add(name)
-        if scale or (ITEMS not in names and not responses.thresholds.binary):
-            each = (facets.items, np.arange(len(facets.items)))
-            made.offsets(*(group_codes(facets.items, groups) if scale else each))
-        matrix = sparse.csr_array(sparse.hstack(made.blocks))
-        return DesignMatrix(matrix, tuple(made.terms), facets, made.real, *self._known(made.terms, matrix.shape[1]))
-
-    def _known(self, terms: list[Term], size: int) -> tuple[Mask, Floats]:
-        fixed, value = np.zeros(size, dtype=bool), np.zeros(size)
-        for name, known in self.anchors.items():
-            term = next((one for one in terms if one.name == (ITEMS if name == "item" else name)), None)
-            if term is None or (term.level is not None and term.level.max(initial=1) > 1):
-                raise OptionError(
-                    f"anchors are for facets, and for items with one threshold; {name!r} is neither. The design has "
-                    f"{listed([one.name for one in terms])}."
-                )
-            place = positions(known, term.labels)
-            absent = [label for label, k in zip(known, place.tolist(), strict=True) if k < 0]
-            if absent:
-                raise OptionError(f"anchors of {name!r} name levels that the answers do not have: {listed(absent)}.")
-            fixed[term.columns.start + place] = True
-            value[term.columns.start + place] = [float(number) for number in known.values()]
-        return fixed, value
+        return DesignMatrix(self, responses, scale, groups)
 
 
 def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints]:
@@ -137,51 +97,57 @@ def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints
     if len(groups) != len(items):
         raise OptionError(f"groups has {len(groups):,} labels; there are {len(items):,} items.")
     each = list(dict.fromkeys(groups))
-    labels = np.empty(len(each), dtype=object)
-    labels[:] = each
-    return labels, np.array([each.index(one) for one in groups])
+    return np.fromiter(each, dtype=object), np.array([each.index(one) for one in groups])
 
 
-class _Columns:
-    """The columns of a design, term by term."""
+class DesignMatrix:
+    """A of a design, its terms, the thresholds of the items themselves (`real`), which of these each row is about, and
+    the parameters that are known."""
 
-    def __init__(self, facets: Facets, layout: Thresholds, properties: Mapping[str, Mapping[Any, Any]]) -> None:
-        self.facets, self.layout, self.properties = facets, layout, properties
-        highest = np.zeros(len(facets.items), dtype=np.int64)
-        np.maximum.at(highest, facets.item, layout.max_score)
-        self.real = Thresholds(np.maximum(highest, 1))
+    def __init__(self, design: LinearDesign, responses: Responses, scale: bool, groups: Groups) -> None:
+        facets = responses.facets or Facets(("item",), (responses.items,), np.arange(responses.n_items)[:, None])
+        self.facets, self.layout, self.properties = facets, responses.thresholds, design.properties
+        self.real = Thresholds(self.layout.max_score[facets.first])
+        self.place = self.real.first[facets.item][self.layout.item] + self.layout.level - 1
         self.terms: list[Term] = []
-        self.blocks: list[Any] = []
+        self.matrix = sparse.csr_array((self.layout.n_entries, 0))
+        names = design.terms or [ITEMS, *facets.names[1:]]
+        for name in names:
+            if name == ITEMS and not scale:
+                self._thresholds()
+            else:
+                self._add(name)
+        if scale or (ITEMS not in names and not self.layout.binary):
+            each = (facets.items, np.arange(len(facets.items)))
+            self._offsets(*(group_codes(facets.items, groups) if scale else each))
+        self.fixed, self.value = np.zeros(self.matrix.shape[1], dtype=bool), np.zeros(self.matrix.shape[1])
+        for name, known in design.anchors.items():
+            self._anchor(name, known)
 
-    def thresholds(self) -> None:
+    def _thresholds(self) -> None:
         """A column for each threshold of the items."""
-        real, layout = self.real, self.layout
-        column = real.first[self.facets.item][layout.item] + layout.level - 1
-        weight = 1 / (real.n_items * real.max_score[real.item])
-        group = np.unique(real.max_score[real.item] * (real.widest + 1) + real.level, return_inverse=True)[1]
-        self._keep(ITEMS, self.facets.items[real.item], self._block(column, real.n_entries), group, real.level, weight)
+        real = self.real
+        block = sparse.eye_array(real.n_entries, format="csr")[self.place]
+        self._keep(ITEMS, self.facets.items[real.item], block, real.level, real.averaging())
 
-    def add(self, name: str) -> None:
+    def _add(self, name: str) -> None:
         """The columns of a facet, a property or an interaction of such."""
-        factors = [self._factor(one) for one in name.split(INTERACTION)]
-        labels, code, values = factors[0]
-        for others, other, more in factors[1:]:
-            both, code = np.unique(np.stack([code, other], axis=1), axis=0, return_inverse=True)
-            named = [f"{labels[i]} × {others[j]}" for i, j in both]
-            labels, code = np.array(named, dtype=object), code.ravel()
-            values = more if values is None else values if more is None else values * more
-        single = values is not None and len(labels) == 1
-        weight = np.full(len(labels), 1 / len(labels)) if len(factors) == 1 and not single else None
-        block = self._block(code[self.layout.item], len(labels), None if values is None else values[self.layout.item])
-        self._keep(name, labels, block, np.full(len(labels), -1 if single else 0), None, weight)
+        levels, codes, slopes = zip(*map(self._factor, name.split(INTERACTION)), strict=True)
+        labels, code, numbers = levels[0], codes[0], [values for values in slopes if values is not None]
+        if len(levels) > 1:
+            both, code = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+            labels, code = Facets((), levels, both).labels(), code.ravel()
+        block = sparse.eye_array(len(labels), format="csr")[code[self.layout.item]]
+        if numbers:
+            block = sparse.diags_array(np.prod(numbers, axis=0)[self.layout.item]) @ block
+        weight = None if numbers or len(levels) > 1 else np.full(len(labels), 1 / len(labels))
+        self._keep(name, labels, block, weight=weight)
 
     def _factor(self, name: str) -> tuple[NDArray[Any], Ints, Floats | None]:
         """The levels of a facet and the level of each virtual item; a property in numbers has one, and values."""
         facets = self.facets
-        if name in (ITEMS, "item"):
-            return facets.items, facets.item, None
-        if name in facets.names:
-            return *facets.column(name), None
+        if name in (ITEMS, *facets.names):
+            return *facets.column("item" if name == ITEMS else name), None
         if name not in self.properties:
             there = [ITEMS, *facets.names[1:], *self.properties]
             raise OptionError(
@@ -200,9 +166,9 @@ class _Columns:
             return labels.astype(object), code.ravel()[facets.item], None
         return np.array([name], dtype=object), np.zeros(len(numbers), dtype=np.int64), numbers
 
-    def offsets(self, labels: NDArray[Any], group: Ints) -> None:
+    def _offsets(self, labels: NDArray[Any], group: Ints) -> None:
         """Columns for how far thresholds lie from their location, in common for the items of a group; sums are zero."""
-        layout, highest = self.layout, np.zeros(len(labels), dtype=np.int64)
+        highest = np.zeros(len(labels), dtype=np.int64)
         np.maximum.at(highest, group, self.real.max_score)
         fewer = self.real.max_score < highest[group]
         if fewer.any():
@@ -212,49 +178,41 @@ class _Columns:
                 f"{listed(self.facets.items[fewer & (group == g)])} have fewer than {highest[g] + 1}. Give them a "
                 "group of their own, keep categories that nobody used (`unused='keep'`), or fit a partial credit model."
             )
-        first, size = np.cumsum(highest - 1) - (highest - 1), int((highest - 1).sum())
-        if not size:
+        shared, last = Thresholds(highest), np.cumsum(highest) - 1
+        if shared.binary:
             return
-        own = group[self.facets.item[layout.item]]
-        last = np.flatnonzero(layout.level == highest[own])
-        others = np.flatnonzero(layout.level < highest[own])
-        times = (highest - 1)[own[last]]
-        more = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        rows = np.concatenate([others, np.repeat(last, times)])
-        columns = np.append(first[own[others]] + layout.level[others] - 1, np.repeat(first[own[last]], times) + more)
-        values = np.concatenate([np.ones(len(others)), -np.ones(len(more))])
-        block = sparse.csr_array((values, (rows, columns)), shape=(layout.n_entries, size))
-        level = np.arange(size) - np.repeat(first, highest - 1) + 1
-        self._keep("offsets", np.repeat(labels, highest - 1), block, np.full(size, -1), level, None)
+        sums = sparse.block_diag([np.vstack([np.eye(k), -np.ones(k)]) for k in (highest - 1).tolist()], format="csr")
+        own = group[self.facets.item[self.layout.item]]
+        block = sums[shared.first[own] + self.layout.level - 1]
+        group, level = (np.delete(each, last) for each in (shared.item, shared.level))
+        self._keep("offsets", labels[group], block, level)
 
-    def _block(self, column: Ints, size: int, values: Floats | None = None) -> sparse.csr_array:
-        n = self.layout.n_entries
-        data = np.ones(n) if values is None else values
-        return sparse.csr_array((data, (np.arange(n), column)), shape=(n, size))
+    def _keep(self, name: str, labels: NDArray[Any], block: Any, level: Any = None, weight: Any = None) -> None:
+        start, self.matrix = self.matrix.shape[1], sparse.hstack([self.matrix, block], format="csr")
+        self.terms.append(Term(name, labels, slice(start, self.matrix.shape[1]), level, weight))
 
-    def _keep(
-        self, name: str, labels: NDArray[Any], block: Any, group: Ints, level: Ints | None, weight: Floats | None
-    ) -> None:
-        start = self.terms[-1].columns.stop if self.terms else 0
-        group = np.where(group >= 0, group + max([0, *(term.group.max(initial=-1) + 1 for term in self.terms)]), -1)
-        self.terms.append(Term(name, labels, slice(start, start + block.shape[1]), group, level, weight))
-        self.blocks.append(block)
-
-
-@dataclass(frozen=True, eq=False)
-class DesignMatrix:
-    """A, its terms, the thresholds of the items themselves, and the parameters that are known."""
-
-    matrix: sparse.csr_array
-    terms: tuple[Term, ...]
-    facets: Facets
-    real: Thresholds
-    fixed: Mask
-    value: Floats
+    def _anchor(self, name: str, known: Mapping[Any, float]) -> None:
+        term = next((one for one in self.terms if one.name == (ITEMS if name == "item" else name)), None)
+        if term is None or (term.level is not None and term.level.max(initial=1) > 1):
+            raise OptionError(
+                f"anchors are for facets, and for items with one threshold; {name!r} is neither. The design has "
+                f"{listed([one.name for one in self.terms])}."
+            )
+        place = positions(known, term.labels)
+        absent = [label for label, k in zip(known, place.tolist(), strict=True) if k < 0]
+        if absent:
+            raise OptionError(f"anchors of {name!r} name levels that the answers do not have: {listed(absent)}.")
+        self.fixed[term.columns.start + place] = True
+        self.value[term.columns.start + place] = [float(number) for number in known.values()]
 
     def of_columns(self, what: Callable[[Term], Any]) -> NDArray[Any]:
         """What is to be said of each term, for every column."""
-        return np.concatenate([np.broadcast_to(what(term), term.size) for term in self.terms])
+        return np.concatenate([np.broadcast_to(what(term), len(term.labels)) for term in self.terms])
+
+    def alike(self, what: Callable[[Term], Any]) -> Ints:
+        """The same number for columns of one term of which the same is to be said."""
+        both = np.stack([self.of_columns(self.terms.index), self.of_columns(what)])
+        return np.unique(both, axis=1, return_inverse=True)[1].ravel()
 
     def term(self, name: str) -> Term:
         return next(term for term in self.terms if term.name == name)
@@ -263,21 +221,17 @@ class DesignMatrix:
         """Where there are more parameters: the columns of the largest term with a single one in each row."""
         if self.matrix.shape[1] <= most:
             return None
-        return max((term for term in self.terms if term.weight is not None), key=lambda term: term.size).columns
+        return max((term for term in self.terms if term.weight is not None), key=lambda term: len(term.labels)).columns
 
     def open_directions(self, parts: Ints) -> tuple[Floats, dict[str, Ints]]:
         """The directions that are left open, and for each facet which of its levels can be compared.
 
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
-        size = self.matrix.shape[1]
         levels = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
-        found, main = levels, ~self.of_columns(lambda term: term.interaction)
-        if not main.all():
-            own = unidentified(sparse.csr_array(self.matrix[:, np.flatnonzero(main)]), parts, self.fixed[main])
-            found = np.zeros((size, own.shape[1]))
-            found[main] = own
-        return levels, {term.name: subsets(found[term.columns]) for term in self.terms if term.weight is not None}
+        inter = self.of_columns(lambda term: INTERACTION in term.name)
+        main = unidentified(self.matrix, parts, self.fixed | inter) if inter.any() else levels
+        return levels, {term.name: subsets(main[term.columns]) for term in self.terms if term.weight is not None}
 
     def normalization(self, levels: Floats, subset: Mapping[str, Ints]) -> Callable[[Floats], Floats]:
         """Chooses among the parameters, or columns of them, that the answers do not tell apart.
@@ -285,29 +239,21 @@ class DesignMatrix:
         Every facet has the mean zero within each subset of levels that can be compared; interactions are as small as
         can be.
         """
-        blocks = []
-        for term in self.terms:
-            part, weight, n = np.zeros(term.size, dtype=np.int64), np.zeros(term.size), 0
-            if term.weight is not None:
-                part, n = subset[term.name], int(subset[term.name].max()) + 1
-                free = np.bincount(part, weights=self.fixed[term.columns]) == 0
-                weight = free[part] * term.weight / np.bincount(part, weights=term.weight)[part]
-            blocks.append(sparse.csr_array((weight, (part, np.arange(term.size))), shape=(max(n, 1), term.size)))
-        means = sparse.csr_array(sparse.block_diag(blocks))
-        inter = self.of_columns(lambda term: term.interaction)
+        part = self.alike(lambda term: subset.get(term.name, 0))
+        weight = self.of_columns(lambda term: 0.0 if term.weight is None else term.weight)
+        free, total = np.bincount(part, self.fixed) == 0, np.bincount(part, weight)
+        weight = np.divide(free[part] * weight, total[part], out=np.zeros(len(part)), where=weight > 0)
+        means = sparse.csr_array((weight, (part, np.arange(len(part)))))
+        inter = self.of_columns(lambda term: INTERACTION in term.name)
         small = inter if inter.any() else ~inter
         moved = means @ levels
+        _, size, right = np.linalg.svd(moved)
+        left = levels @ right[int((size > 1e-9).sum()) :].T  # moves no mean
+        to_means, to_small = (np.linalg.pinv(each, rcond=1e-9) for each in (moved, left[small]))
 
         def normal(eta: Floats) -> Floats:
-            if not levels.shape[1]:
-                return eta
-            eta = eta - levels @ (np.linalg.pinv(moved, rcond=1e-9) @ (means @ eta))
-            _, size, right = np.linalg.svd(moved)
-            rank = int((size > 1e-9).sum())
-            if rank < levels.shape[1]:
-                left = levels @ right[rank:].T
-                eta = eta - left @ (np.linalg.pinv(left[small], rcond=1e-9) @ eta[small])
-            return eta
+            eta = eta - levels @ (to_means @ (means @ eta))
+            return eta - left @ (to_small @ eta[small])
 
         return normal
 
@@ -324,7 +270,7 @@ class RatingScale(RaschEstimator):
         groups = self.groups if self.unused == "keep" else None
         return as_responses(data, ordered=True, unused=self.unused, groups=groups)
 
-    def _scaled(self, responses: Responses) -> tuple[Kept, DesignMatrix]:
+    def _kept(self, responses: Responses) -> tuple[Kept, DesignMatrix]:
         """The items that a rating scale can place, and the design of their thresholds."""
         n = responses.thresholds.n_entries
         if n > DENSE_ITEMS:
@@ -336,10 +282,6 @@ class RatingScale(RaschEstimator):
         labels, group = group_codes(responses.items, self.groups)
         kept = keep_scalable(responses, labels, group)
         return kept, LinearDesign(ITEMS).of(kept.responses, scale=True, groups=labels[group[kept.mask]].tolist())
-
-    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
-        kept, made = self._scaled(responses)
-        return kept, made.matrix
 
     @property
     def offsets_(self) -> Columns:
@@ -403,8 +345,8 @@ class SpectralRatingScale(RatingScale, Spectral):
 
         if anchors is not None:
             raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
-        kept, made = self._scaled(responses)
-        how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_iter": self.max_iter, "tell": tell}
+        kept, made = self._kept(responses)
+        how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_evaluations": self.max_iter, "tell": tell}
         result = design_fit(kept.responses, made, weights=weights, **how)
         matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
         beta, matrix = centered(kept.responses.thresholds, made.matrix @ result.eta, matrix)

@@ -11,35 +11,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
+from spectral_irt.conditional.information import passed_counts
 from spectral_irt.conditional.linear import Ridge
-from spectral_irt.conditional.newton import (
-    CLOSE,
-    DENSE_PARAMETERS,
-    MAX_EVALUATIONS,
-    NEWTON,
-    Likelihood,
-    Newton,
-    newton,
-    parameters,
-)
+from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, NEWTON, Likelihood, Newton, newton, parameters
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
-from spectral_irt.data.facets import FacetMeasures, Measures
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.errors import DesignError, OptionError, first_of, listed
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
+from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, p_value
+from spectral_irt.text import p_value, share
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
@@ -54,17 +46,19 @@ def design_fit(
     weights: Floats | None = None,
     se: str = "auto",
     seed: int = 0,
-    max_iter: int = MAX_EVALUATIONS,
     tell: Tell = lambda text: None,
+    **steps: Any,
 ) -> DesignResult:
-    """The parameters of a design by Newton steps on the conditional likelihood, with standard errors."""
-    layout, a = responses.thresholds, made.matrix
-    parts, _ = linked_items(responses, mixed=True)
-    levels, subset = made.open_directions(parts[layout.item])
+    """The parameters of a design by Newton steps on the conditional likelihood, with standard errors.
+
+    `steps` are further parameters of `newton`.
+    """
+    a, (parts, _) = made.matrix, linked_items(responses, mixed=True)
+    levels, subset = made.open_directions(parts[responses.thresholds.item])
     normal = made.normalization(levels, subset)
-    below, above = _beside(responses, made)
-    place = made.real.first[made.facets.item][layout.item] + layout.level - 1  # of its item's threshold, for each row
-    pooled = np.log((below + 0.5) / (above + 0.5))[place]
+    total = made.facets.by_item(responses.category_counts)  # of each item, whoever rated
+    below, above = (total[made.real.item, made.real.level - k] for k in (1, 0))
+    pooled = np.log((below + 0.5) / (above + 0.5))[made.place]
     start = np.where(made.fixed, made.value, parameters(a, pooled))
     likelihood: ExactLikelihood | Likelihood
     if weights is None and responses.n_responses <= EXACT_ANSWERS:
@@ -72,10 +66,9 @@ def design_fit(
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
     told = likelihood.at(a @ start).of_parameters(a).diagonal()
-    ridge, tied = _ridge(responses, made, regularization, likelihood.passed, told)
-    how: dict[str, Any] = {"fixed": made.fixed if made.fixed.any() else None, "levels": levels, "ridge": ridge}
-    how |= {"parts": parts[layout.item], "max_evaluations": max_iter, "tell": tell}
-    found = newton(likelihood, start, design=a, **how)
+    ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told)
+    fixed = made.fixed if made.fixed.any() else None
+    found = newton(likelihood, start, design=a, fixed=fixed, levels=levels, ridge=ridge, tell=tell, **steps)
     tell("standard errors")
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
     if se != "none" and len(eta) <= DENSE_PARAMETERS:
@@ -104,20 +97,18 @@ class Explained:
     of difficulty.
     """
 
-    effects: dict[str, NDArray[Any]]
+    effects: Columns
     n_items: int
     loglik: float
     loglik_free: float
     df: int
     explained: float
+    chi2: float
+    p: float | None  # none where there are as many properties as items
 
     def to_dict(self) -> dict[str, Any]:
         """Of fit.json."""
-        from scipy.special import chdtrc
-
-        chi2 = max(2 * (self.loglik_free - self.loglik), 0.0)
-        own = {name: getattr(self, name) for name in ("n_items", "loglik", "loglik_free", "df", "explained")}
-        return own | {"chi2": chi2, "p": float(chdtrc(self.df, chi2)) if self.df else None}
+        return {name: value for name, value in vars(self).items() if name != "effects"}
 
     @property
     def sentence(self) -> str:
@@ -126,8 +117,7 @@ class Explained:
         shown = [
             f"{name}{f' {level}' if level else ''} {effect:+.2f} (SE {se:.2f})" for name, level, effect, se in named
         ]
-        test = self.to_dict()
-        against = "" if test["p"] is None else f" (chi2 = {test['chi2']:.1f}, df = {self.df}, {p_value(test['p'])})"
+        against = "" if self.p is None else f" (chi2 = {self.chi2:.1f}, df = {self.df}, {p_value(self.p)})"
         return (
             f"{first_of(shown)}; they explain {self.explained:.0%} of the variance of {self.n_items:,} difficulties, "
             f"likelihood ratio test against free items{against}."
@@ -135,15 +125,14 @@ class Explained:
 
     @property
     def findings(self) -> list[Finding]:
-        p = self.to_dict()["p"]
-        if p is None or p >= SURE:
+        if self.p is None or self.p >= SURE:
             return []
         return [
             Finding(
                 "covariates_incomplete",
                 "note",
                 f"The properties explain {self.explained:.0%} of the variance of difficulties, but free items fit "
-                f"better ({p_value(p)}).",
+                f"better ({p_value(self.p)}).",
                 "Items differ for other reasons too, of which the standard errors of the effects know nothing: read "
                 "them as a description of these items.",
             )
@@ -155,12 +144,10 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
 
     Only items with a finite estimate of their own count, so that both likelihoods are of the same answers.
     """
-    from scipy.special import ndtr
+    from scipy.special import chdtrc, ndtr
 
-    kept = keep_estimable(responses)
-    rest, names = kept.responses, list(properties)
-    as_named = {name: " ".join(re.split(r"[+:\s]+", str(name))) for name in names}  # in a formula
-    terms = {as_named[name]: properties[name] for name in names}
+    rest, names = keep_estimable(responses).responses, list(properties)
+    terms = {" ".join(re.split(r"[+:\s]+", str(name))): known for name, known in properties.items()}  # in a formula
     made = LinearDesign("+".join(terms), terms).of(rest)
     levels, subset = made.open_directions(np.zeros(rest.thresholds.n_entries, dtype=np.int64))
     lost = [
@@ -178,43 +165,43 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
         raise OptionError(f"there are too few items ({rest.n_items:,}) for {len(names):,} properties.")
     found = design_fit(rest, made, regularization=0, se="information")
     beta, free = made.matrix @ found.eta, conditional_thresholds(rest, se="none")
-    exact = ExactLikelihood(rest)
     own = made.terms[: len(names)]
-    n = own[-1].columns.stop
-    effects = {
-        "property": np.repeat(np.array(names, dtype=object), [term.size for term in own]),
-        "level": np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own]),
-        "effect": found.eta[:n],
-        "se": found.se[:n],
-    }
+    effect, se = (values[: own[-1].columns.stop] for values in (found.eta, found.se))
     with np.errstate(divide="ignore", invalid="ignore"):
-        effects["z"] = effects["effect"] / effects["se"]
-    effects["p"] = 2 * ndtr(-np.abs(effects["z"]))
-    locations = (rest.thresholds.mean(beta), rest.thresholds.mean(free.thresholds))
-    return Explained(
-        effects, rest.n_items, exact.at(beta).loglik, free.loglik, df, float(np.corrcoef(*locations)[0, 1] ** 2)
-    )
-
-
-def _beside(responses: Responses, made: DesignMatrix) -> tuple[Floats, Floats]:
-    """How many ratings are in the category below and in that above each threshold of the items, whoever rated."""
-    real, total = made.real, made.facets.by_item(np.nan_to_num(responses.category_counts))
-    return total[real.item, real.level - 1], total[real.item, real.level]
+        z = effect / se
+    effects = {
+        "property": np.repeat(np.array(names, dtype=object), [len(term.labels) for term in own]),
+        "level": np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own]),
+        "effect": effect,
+        "se": se,
+        "z": z,
+        "p": 2 * ndtr(-np.abs(z)),
+    }
+    explained = np.corrcoef([rest.thresholds.mean(each) for each in (beta, free.thresholds)])[0, 1] ** 2
+    loglik = ExactLikelihood(rest).at(beta).loglik
+    chi2 = max(2 * (free.loglik - loglik), 0.0)
+    p = float(chdtrc(df, chi2)) if df else None
+    return Explained(effects, rest.n_items, loglik, free.loglik, df, float(explained), chi2, p)
 
 
 def _ridge(
-    responses: Responses, made: DesignMatrix, regularization: str | float, passed: Floats, told: Floats
+    responses: Responses, made: DesignMatrix, regularization: str | float, used: Mask, told: Floats
 ) -> tuple[Ridge | None, Mask]:
-    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others."""
-    a, layout = made.matrix, responses.thresholds
+    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others.
+
+    `used` are thresholds of the items between two categories that were used, `told` the information on parameters.
+    """
+    a, layout, real = made.matrix, responses.thresholds, made.real
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
-    passed, most = a.T @ passed, a.T @ met[layout.item]
-    plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
-    tied = ~plain | ((passed > 1e-9) & (passed < most - 1e-9))
+    passed, most = a.T @ passed_counts(responses), a.T @ met[layout.item]
+    plain = made.of_columns(lambda term: term.weight is not None or INTERACTION in term.name)
+    tied, kind = ~plain | ((passed > 1e-9) & (passed < most - 1e-9)), np.zeros(len(plain), dtype=np.int64)
     for term in made.terms:
-        if term.level is not None and term.weight is not None:  # the threshold beside a category that nobody used
-            tied[term.columns] &= np.minimum(*_beside(responses, made)) > 0
-    if not isinstance(regularization, str) and regularization == 0:
+        if term.level is not None and term.weight is not None:  # the thresholds of the items
+            tied[term.columns] &= used
+            kind[term.columns] = real.max_score[real.item] * (real.widest + 1) + real.level
+    alpha = None if isinstance(regularization, str) else float(regularization)
+    if alpha == 0:
         loose = plain & ~tied & ~made.fixed
         if loose.any():
             names = made.of_columns(lambda term: term.labels)[loose]
@@ -224,15 +211,15 @@ def _ridge(
                 "Leave out `regularization=0`, or drop them."
             )
         return None, tied
-    alpha = None if isinstance(regularization, str) else float(regularization)
-    ridge = Ridge.of(np.where(made.fixed, -1, made.of_columns(lambda term: term.group)), tied, alpha)
+    group = made.alike(lambda term: kind[term.columns])
+    ridge = Ridge.of(np.where(plain & ~made.fixed, group, -1), tied, alpha)
     needed = alpha is not None or np.any((ridge.group >= 0) & ((told < AMPLE_INFORMATION) | ~tied))
     return ridge if needed else None, tied
 
 
 def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[Floats, Floats]:
     """Sums of squared scores of the parameters, and by what to multiply their scores."""
-    layout, a = responses.thresholds, sparse.csr_array(made.matrix)
+    layout, a = responses.thresholds, made.matrix
     meets = sparse.csr_array((np.abs(a[layout.first]) > 0).astype(np.float64))
     people = responses.entries.sum(_people, layout, meets)
     squares = found.point.score_squares(a)
@@ -244,8 +231,8 @@ def _people(block: Block, layout: Thresholds, meets: sparse.csr_array) -> Floats
     """How many people without an extreme score met each column of a matrix of items x columns."""
     rows = rows_of(block, layout)
     some = rows.take(np.flatnonzero(rows.informative))
-    ones = np.ones(len(some.items))
-    met = sparse.csr_array((ones, some.items, some.indptr), shape=(some.n_persons, layout.n_items)) @ meets
+    cells = some.indptr.astype(np.int32), np.asarray(some.items), np.ones(len(some.items))
+    met = csr(*cells, layout.n_items) @ meets
     return np.bincount(met.indices, minlength=meets.shape[1]).astype(float)
 
 
@@ -261,34 +248,26 @@ class DesignResult:
     tied: Mask
     found: Newton
 
-    def facet(self, name: str) -> Measures:
+    def facet(self, name: str) -> Columns:
         """What was found about a facet."""
         own = self.design.term(name).columns
         status = np.where(self.subset[name] > 0, "unlinked", "ok").astype(object)
         status[~self.tied[own]] = "extreme"
         status[self.design.fixed[own]] = "anchored"
         se = np.where(self.subset[name] > 0, np.inf, self.se[own])
-        return Measures(self.eta[own], se, status, self.subset[name])
+        return {"severity": self.eta[own], "se": se, "status": status, "subset": self.subset[name]}
 
     def errors_of(self, b: sparse.csr_array) -> Floats:
         """Standard errors of B eta, as if parameters were independent where they are too many for a covariance."""
-        if self.covariance is None:
-            return np.sqrt(b.multiply(b) @ self.se**2)
-        return np.sqrt(np.maximum(np.asarray(b.multiply(b @ self.covariance).sum(axis=1)).ravel(), 0))
+        return np.sqrt(np.maximum(variances(b, self.se**2 if self.covariance is None else self.covariance), 0))
 
     def items(self, responses: Responses) -> Calibration:
         """The items themselves, at the mean of the raters."""
         design, facets, real = self.design, self.design.facets, self.design.real
-        category_n = facets.by_item(np.nan_to_num(responses.category_counts))
-        inside = np.arange(category_n.shape[1]) <= real.max_score[:, None]
-        codes = np.full(inside.shape, np.nan)
-        codes[facets.item] = responses.category_codes()[:, : inside.shape[1]]
         subset = self.subset.get(ITEMS, np.zeros(real.n_entries, dtype=np.int64))
         subset = subset if len(subset) == real.n_items else subset[real.first]
         # A row of the design for every threshold of an item, that of its first virtual item, without other facets.
-        first = np.zeros(real.n_items, dtype=np.int64)
-        first[facets.item[::-1]] = np.arange(len(facets.item))[::-1]
-        rows = responses.thresholds.first[first][real.item] + real.level - 1
+        rows = responses.thresholds.of_items(facets.first)
         own = design.of_columns(lambda term: not set(term.name.split(INTERACTION)) & set(facets.names[1:]))
         b = sparse.csr_array(design.matrix[rows] * own)
         mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
@@ -302,21 +281,10 @@ class DesignResult:
             n=facets.by_item(responses.item_counts),
             score=facets.by_item(responses.item_scores),
             item_information=facets.by_item(responses.thresholds.sum(self.found.information)),
-            category_n=np.where(inside, category_n, np.nan),
-            codes=codes,
+            category_n=facets.by_item(responses.category_counts),
+            codes=responses.category_codes()[facets.first],
             frame_kind=responses.frame_kind,
         )
-
-    def effects(self) -> Columns:
-        """All parameters as columns `term, level, threshold, effect, se`; a threshold of items alone has a number."""
-        of_columns = self.design.of_columns
-        return {
-            "term": of_columns(lambda term: term.name),
-            "level": of_columns(lambda term: term.labels),
-            "threshold": of_columns(lambda term: 0 if term.level is None else term.level),
-            "effect": self.eta,
-            "se": self.se,
-        }
 
     def findings(self) -> list[Finding]:
         """Which levels of a facet cannot be compared, and whether the steps ended."""
@@ -343,19 +311,26 @@ class DesignResult:
             assert ridge is not None
             own = np.flatnonzero(ridge.precision[term.columns])
             if len(own):
-                sd = np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5
-                what = (
-                    f"Prior: normal, sd {sd:.2f} logits, on {len(own):,} of {count(term.size, 'value')} of {term.name}."
-                )
+                sd, some = np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5, (len(own), len(term.labels))
+                what = f"Prior: normal, sd {sd:.2f} logits, on {share(*some, 'value')} of {term.name}."
                 said.append(Finding("regularization", "note", what, "It acts where ratings are few, or all alike."))
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
 
     def estimate(self, responses: Responses) -> Estimate:
-        """Of the virtual items, with what was found about facets."""
+        """Of the virtual items, with what was found about facets and all parameters."""
         found, facets, loglik = self.found, self.design.facets, self.found.point.loglik
         measures = {name: self.facet(name) for name in facets.names[1:] if name in self.subset}
-        small = self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE
-        spread = self.covariance if small else self.se**2
+        spread = self.se**2
+        if self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE:
+            spread = self.covariance
+        of_columns = self.design.of_columns
+        effects = {
+            "term": of_columns(lambda term: term.name),
+            "level": of_columns(lambda term: term.labels),
+            "threshold": of_columns(lambda term: 0 if term.level is None else term.level),  # of items alone
+            "effect": self.eta,
+            "se": self.se,
+        }
         return Estimate(
             self.design.matrix @ self.eta,
             self.errors_of(self.design.matrix),
@@ -368,5 +343,5 @@ class DesignResult:
             se_method="dense" if self.covariance is not None else "multiplier",
             solver="linear design" + NEWTON,
             facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread),
-            extra={"effects": self.effects()},
+            extra={"effects": effects},
         )

@@ -70,7 +70,7 @@ class Marginal(RaschEstimator):
         return self._fitted(data, progress, groups=groups, weights=weights, design=design)
 
     def _kept(self, responses: Responses) -> tuple[Kept, Any]:
-        """The items that can be placed, and A where thresholds are A eta."""
+        """The items that can be placed, and the design where thresholds are A eta."""
         return _keep_mixed(responses), None
 
     def _estimate(
@@ -78,18 +78,18 @@ class Marginal(RaschEstimator):
     ) -> Estimate:
         if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
             raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
-        kept, matrix = self._kept(responses)
+        kept, made = self._kept(responses)
         rest, with_sigma = kept.responses, self.sigma is None
         each = None if weights is None else person_weights(responses, weights)
         people = people_by_group(rest, groups, each)
         parts, start = people.parts, start_thresholds(rest)
-        how = {"design": matrix, "max_iter": self.max_iter}
+        how = {"design": made and made.matrix, "max_iter": self.max_iter}
         fit = marginal_fit.marginal_difficulty(parts, start=start, sigma=self.sigma, tol=self.tol, **how)
         if design == ADAPTIVE and groups is None and with_sigma:
             tell("a free distribution of abilities")
             fit = marginal_fit.free_population(parts[0], fit, start, **how)
         there = (parts, fit.difficulty, fit.populations)
-        found = marginal_fit.marginal_information(*there, with_sigma=with_sigma, design=matrix)
+        found = marginal_fit.marginal_information(*there, with_sigma=with_sigma, design=how["design"])
         middle = None
         if each is not None and found.dense:
             middle = marginal_fit.score_covariance(*there, found)

@@ -7,10 +7,9 @@ combinations of both, and a level is the sum of its combinations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt import estimators
@@ -20,104 +19,102 @@ from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.design import Mask
-from spectral_irt.errors import OptionError, listed
-from spectral_irt.inference.fit.mean_squares import _item_sums
+from spectral_irt.data.labels import by_label
+from spectral_irt.errors import listed
+from spectral_irt.inference.fit.item_fit import SQUARES
+from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.results import holm, two_sided
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import conjugate_gradients
-from spectral_irt.persons.residuals import mean_squares
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
-if TYPE_CHECKING:
-    from spectral_irt.data.facets import Facets
-
+FIT = (*SQUARES, "discrimination")
 ERRATIC = 1.5  # infit beyond which a rater is erratic
 FLAT, STEEP = 0.7, 1.3  # slopes beyond which ratings crowd in the middle, or at the ends
 SURE = 3.0  # standard errors
 FAR = 1.0  # logits from the mean of the raters
 FEW = 10  # ratings
-ROWS = 2_000  # interactions at a time
 CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
+ROWS = 2_000  # interactions at a time
 
 
 def facet_table(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
     """A row for each level of a facet, with the columns of `Analysis.facet`."""
-    labels, code = _facets(calibration).column(name)
-    own = calibration.facets.of[name]  # type: ignore[union-attr]
-    counts = responses.item_counts
-    rating = responses.item_scores + counts * _lowest(calibration)[_facets(calibration).item]  # as they were given
-    n, score = _by_level(np.stack([counts, rating]).astype(float), code, len(labels))
+    rated = calibration.facets
+    assert rated is not None
+    (labels, code), own = rated.facets.column(name), rated.of[name]
+    lowest = np.nan_to_num(rated.items.codes[:, 0])[rated.facets.item]
+    rating = responses.item_scores + responses.item_counts * lowest  # as they were given
+    n, score = (np.bincount(code, each, len(labels)) for each in (responses.item_counts, rating))
+    fit = item_statistics(responses, calibration.thresholds, ability, code, len(labels))
     with np.errstate(divide="ignore", invalid="ignore"):
         average = score / n
     return {
         name: labels,
-        "severity": own.severity,
-        "se": own.se,
+        "severity": own["severity"],
+        "se": own["se"],
         "n": n.astype(np.int64),
-        **_fit(calibration, responses, ability, code, len(labels)),
+        **{key: fit[key] for key in (*FIT, "discrimination_se")},
         "observed_average": average,
-        "fair_average": fair_average(calibration, np.full(len(labels), _middle(ability)) - own.severity),
-        "subset": own.subset + 1,
-        "status": own.status,
+        "fair_average": fair_average(calibration, ability[np.isfinite(ability)].mean() - own["severity"]),
+        "subset": own["subset"] + 1,
+        "status": own["status"],
     }
-
-
-def item_facet_fit(calibration: Calibration, responses: Responses, ability: Floats) -> Columns:
-    """`infit, infit_z, outfit, outfit_z, discrimination` of the items, whoever rated."""
-    facets = _facets(calibration)
-    found = _fit(calibration, responses, ability, facets.item, len(facets.items))
-    return {name: values for name, values in found.items() if name != "discrimination_se"}
-
-
-def _fit(calibration: Calibration, responses: Responses, ability: Floats, code: Ints, n: int) -> Columns:
-    sums = _by_level(_sums(calibration, responses, ability), code, n)
-    fit = mean_squares(*sums[:6])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope, slope_se = 1 + sums[6] / sums[7], 1 / np.sqrt(sums[7])
-    found = {name: getattr(fit, name) for name in ("infit", "infit_z", "outfit", "outfit_z")}
-    return found | {"discrimination": slope, "discrimination_se": slope_se}
 
 
 def fair_average(calibration: Calibration, theta: Floats) -> Floats:
     """The mean over all items of the rating that is expected there from a rater of average severity."""
-    assert calibration.facets is not None
-    items = calibration.facets.items
-    return (items.expected_score(theta, items.labels.tolist()) + _lowest(calibration)).mean(axis=1)
-
-
-def _lowest(calibration: Calibration) -> Floats:
-    """The lowest rating of each item, as it was given."""
-    assert calibration.facets is not None
-    return np.nan_to_num(calibration.facets.items.codes[:, 0])
+    items = calibration.own_items
+    return (items.expected_score(theta, items.labels.tolist()) + np.nan_to_num(items.codes[:, 0])).mean(axis=1)
 
 
 def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
     """How often two levels of a facet gave the same rating where they met, over the same person and item.
 
-    A row for each level: `pairs`, `agreement` (share of pairs that are exactly alike) and `expected`, by the model at
-    the person's ability.
+    For each level: `pairs`, `agreement` (share of pairs that are exactly alike) and `expected`, by the model at the
+    person's ability.
     """
-    facets, layout = _facets(calibration), responses.thresholds
+    assert calibration.facets is not None
+    facets, beta = calibration.facets.facets, np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     rest = [k for k, one in enumerate(facets.names) if one != name]
     same = np.unique(facets.codes[:, rest], axis=0, return_inverse=True)[1].ravel()
-    beta = np.nan_to_num(calibration.thresholds)
-    total = responses.entries.sum(_pairs, layout, beta, same, code, len(labels), persons=(ability,))
+    args = responses.thresholds, beta, same, code, len(labels)
+    pairs, alike, expected = responses.entries.sum(_pairs, *args, persons=(ability,))
     with np.errstate(invalid="ignore"):
-        share, expected = total[1:] / total[0]
-    return {name: labels, "pairs": total[0].astype(np.int64), "agreement": share, "expected": expected}
+        return {"pairs": pairs.astype(np.int64), "agreement": alike / pairs, "expected": expected / pairs}
 
 
-def interactions(
-    calibration: Calibration, responses: Responses, name: str, groups: NDArray[Any] | None = None
-) -> Columns:
-    """Score tests of every level of a facet with every item; or, with a label for each person, with every group.
+def _pairs(
+    block: Block, ability: Floats, layout: Thresholds, beta: Floats, same: Ints, code: Ints, n_levels: int
+) -> Floats:
+    """Pairs of ratings of one person and thing by two levels: how many, how many alike, how many expected; by level.
+
+    Each is a product of what two ratings have: one, what they are, and how likely that is, category by category.
+    """
+    indptr, items, x = answered_items(block, layout)
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
+    some = np.flatnonzero(np.isfinite(ability[person]))
+    person, items = person[some], items[some]
+    _, thing = np.unique(person * np.int64(same.max() + 1) + same[items], return_inverse=True)
+    together = sparse.csr_array((np.ones(len(thing)), (thing, np.arange(len(thing)))))
+    p = category_probabilities(ability[person], layout.cumulated(beta)[items])
+    total = []
+    for has in (np.ones((len(thing), 1)), np.eye(layout.widest + 1)[x[some]], p):
+        others = (together @ has)[thing] - has
+        total.append(np.bincount(code[items], (has * others).sum(axis=1), n_levels))
+    return np.array(total)
+
+
+def interactions(calibration: Calibration, responses: Responses, name: str, groups: Any = None) -> Columns:
+    """Score tests of every level of a facet with every item; or, with the groups of people, with every group.
 
     The columns are those of `Analysis.interactions`. Nothing is fitted again: `bias` is one Newton step, and the
     information that the parameters of the model take up is subtracted.
     """
-    facets, beta = _facets(calibration), np.nan_to_num(calibration.thresholds)
+    assert calibration.facets is not None
+    facets, beta = calibration.facets.facets, np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     design = estimators.LinearDesign().of(responses)
     a, point = design.matrix, Likelihood(responses, beta).at(beta)
@@ -127,17 +124,16 @@ def interactions(
     if groups is None:
         pairs, cell = np.unique(np.stack([code, facets.item], axis=1), axis=0, return_inverse=True)
         against, main = (sparse.csr_array(one @ sparse.diags_array(few.astype(float))) for one in (matrix, a))
-        parts = [_beside(point, main, cell.ravel(), pairs[:, 0])]
-        level, first, second, other = pairs[:, 0], labels[pairs[:, 0]], facets.items[pairs[:, 1]], "item"
+        level, second, other = pairs[:, 0], facets.items[pairs[:, 1]], "item"
+        parts = [_beside(point, main, cell.ravel(), level)]
     else:
-        known = [label for label in dict.fromkeys(groups.tolist()) if label is not None]
-        some = [responses.take_persons(groups == label) for label in known]
-        each = np.arange(len(labels))
+        split, each = by_label(responses, groups), np.arange(len(labels))
+        some = [responses.take_persons(split.group == k) for k in range(split.n_groups)]
         parts = [_beside(Likelihood(one, beta).at(beta), a, code, each) for one in some]
-        second, other = np.repeat(np.array(known, dtype=object), len(labels)), "group"
-        level, first = np.tile(each, len(known)), np.tile(labels, len(known))
+        level, other = np.tile(each, split.n_groups), "group"
+        second = np.repeat(np.array(split.names, dtype=object), len(labels))
     score, own, whole = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    cross = parts[0][3] if len(parts) == 1 else sparse.csr_array(sparse.vstack([part[3] for part in parts]))
+    cross = sparse.csr_array(sparse.vstack([part[3] for part in parts]))
     column = design.term(name).columns.start + level
     share = whole / np.maximum(matrix.diagonal()[column], 1e-12)
 
@@ -151,7 +147,7 @@ def interactions(
     z = bias / se
     p = two_sided(z)
     order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
-    columns = {name: first, other: second, "bias": bias, "se": se, "z": z, "p": p, "p_holm": holm(p)}
+    columns = {name: labels[level], other: second, "bias": bias, "se": se, "z": z, "p": p, "p_holm": holm(p)}
     return {key: values[order] for key, values in columns.items()}
 
 
@@ -160,9 +156,8 @@ def _beside(
 ) -> tuple[Floats, Floats, Floats, sparse.csr_array]:
     """The score of a column for each code of the virtual items, its information, that with the column of its level,
     and that with these parameters."""
-    layout, n = point.layout, len(level)
-    where = (np.arange(layout.n_entries), code[layout.item])
-    c = sparse.csr_array((np.ones(layout.n_entries), where), shape=(layout.n_entries, n))
+    n = len(level)
+    c = sparse.eye_array(n, format="csr")[code[point.layout.item]]
     sums = sparse.csr_array((np.ones(n), (np.arange(n), level)))
     return c.T @ point.gradient, *point.of_columns(c, sums, a)
 
@@ -189,8 +184,9 @@ def _taken_up(matrix: sparse.csr_array, few: Mask, rows: Callable[[slice], spars
     return np.concatenate(taken)
 
 
-def facet_findings(table: Columns, name: str) -> list[Finding]:
-    """What is odd about the levels of a facet: too severe, erratic, crowded, hardly seen."""
+def facet_findings(responses: Responses, name: str, table: Columns, pairs: Columns) -> list[Finding]:
+    """What is odd about the levels of a facet, by their table (too severe, erratic, crowded, hardly seen), by whom they
+    rated, and by their interactions with items."""
     found = []
     far = np.abs(table["severity"]) > np.maximum(FAR, SURE * table["se"])
     sure = np.abs(table["discrimination"] - 1) > SURE * table["discrimination_se"]
@@ -211,38 +207,27 @@ def facet_findings(table: Columns, name: str) -> list[Finding]:
             sentence = f"{name.capitalize()}: {len(names):,} of {len(far):,} {what}: {listed(names)}."
             note = code in ("severe_levels", "few_ratings")
             found.append(Finding(code, "note" if note else "warning", sentence, remedy, tuple(names.tolist())))
-    return found
-
-
-def interaction_findings(found: Columns, name: str) -> list[Finding]:
-    """A warning where levels of a facet are more severe on some items than on others."""
-    sure = np.flatnonzero(found["p_holm"] < CERTAIN)
-    if not len(sure):
-        return []
-    first = sure[0]
-    sentence = (
-        f"{count(len(sure), 'combination')} of {name} and item of {len(found['p']):,} "
-        f"{'is' if len(sure) == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} "
-        f"{found[name][first]} on {found['item'][first]}, {found['bias'][first]:+.2f} logits."
-    )
-    remedy = f"A {name} is severe on some items only; look at how these are rated."
-    return [Finding("interactions", "warning", sentence, remedy)]
-
-
-def one_only(responses: Responses, name: str) -> list[Finding]:
-    """The finding that people were rated by one rater only."""
     assert responses.facets is not None
-    labels, code = responses.facets.column(name)
-    met = np.asarray(responses.entries.gather(_met, responses.thresholds, code, len(labels)))
+    labels, level = responses.facets.column(name)
+    met = np.asarray(responses.entries.gather(_met, responses.thresholds, level, len(labels)))
     n, rated = int(np.sum(met == 1)), int(np.sum(met > 0))
-    if not n or len(labels) < 2:
-        return []
-    sentence = (
-        f"{n:,} of {rated:,} people {'has' if n == 1 else 'have'} ratings of one {name} only: they do not tell how "
-        f"severe that {name} is, and their own measures rest on it."
-    )
-    remedy = f"Have people rated by two {name}s or more where severities matter."
-    return [Finding("one_rater", "warning" if n > rated / 2 else "note", sentence, remedy)]
+    if n and len(labels) > 1:
+        sentence = (
+            f"{n:,} of {rated:,} people {'has' if n == 1 else 'have'} ratings of one {name} only: they do not tell how "
+            f"severe that {name} is, and their own measures rest on it."
+        )
+        remedy = f"Have people rated by two {name}s or more where severities matter."
+        found.append(Finding("one_rater", "warning" if n > rated / 2 else "note", sentence, remedy))
+    certain = int(np.sum(pairs["p_holm"] < CERTAIN))
+    if certain:
+        sentence = (
+            f"{count(certain, 'combination')} of {name} and item of {len(pairs['p']):,} "
+            f"{'is' if certain == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} {pairs[name][0]} on "
+            f"{pairs['item'][0]}, {pairs['bias'][0]:+.2f} logits."
+        )
+        remedy = f"A {name} is severe on some items only; look at how these are rated."
+        found.append(Finding("interactions", "warning", sentence, remedy))
+    return found
 
 
 def _met(block: Block, layout: Thresholds, code: Ints, n_levels: int) -> Ints:
@@ -250,53 +235,3 @@ def _met(block: Block, layout: Thresholds, code: Ints, n_levels: int) -> Ints:
     indptr, items, _ = answered_items(block, layout)
     person = np.repeat(np.arange(block.n_persons, dtype=np.int64), np.diff(indptr))
     return np.bincount(np.unique(person * n_levels + code[items]) // n_levels, minlength=block.n_persons)
-
-
-def _facets(calibration: Calibration) -> Facets:
-    if calibration.facets is None:
-        raise OptionError("these answers have no facets; name their columns when reading: `facets=['rater']`.")
-    return calibration.facets.facets
-
-
-def _middle(ability: Floats) -> float:
-    return float(ability[np.isfinite(ability)].mean())
-
-
-def _sums(calibration: Calibration, responses: Responses, ability: Floats) -> Floats:
-    """What `mean_squares` takes, and both parts of the slope, of every virtual item."""
-    layout, beta = responses.thresholds, calibration.thresholds
-    centre = _middle(ability)
-    sums = responses.entries.sum(_item_sums, beta, layout, centre, persons=(ability,))
-    n, *terms, x, _, e, _, _, _, x_theta, e_theta, _, _, v_theta, v_theta2 = sums
-    off = calibration.difficulty - centre
-    up, down = x_theta - e_theta - off * (x - e), v_theta2 - 2 * off * v_theta + off**2 * terms[2]
-    return np.array([n, *terms, up, down])
-
-
-def _by_level(values: Floats, code: Ints, n: int) -> Floats:
-    return np.array([np.bincount(code, weights=row, minlength=n) for row in values])
-
-
-def _pairs(
-    block: Block, ability: Floats, layout: Thresholds, beta: Floats, same: Ints, code: Ints, n_levels: int
-) -> Floats:
-    """Pairs of ratings of one person and thing by two levels: how many, how many alike, how many expected; by level."""
-    indptr, items, category = answered_items(block, layout)
-    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
-    order = np.lexsort((same[items], person))
-    person, items, x = person[order], items[order], category[order]
-    p = category_probabilities(ability[person], layout.cumulated(beta)[items])
-    thing, total = same[items], np.zeros((3, n_levels))
-    apart = 1
-    while True:
-        first = np.arange(max(len(person) - apart, 0))
-        met = first[(person[first] == person[first + apart]) & (thing[first] == thing[first + apart])]
-        if not len(met):
-            return total
-        met = met[np.isfinite(ability[person[met]])]
-        other = met + apart
-        values = (np.ones(len(met)), (x[met] == x[other]).astype(float), (p[met] * p[other]).sum(axis=1))
-        for one in (met, other):
-            for row, value in zip(total, values, strict=True):
-                row += np.bincount(code[items[one]], weights=value, minlength=n_levels)
-        apart += 1

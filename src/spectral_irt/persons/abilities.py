@@ -17,7 +17,7 @@ from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import above, category_probabilities
-from spectral_irt.numerics import Anderson
+from spectral_irt.numerics import Anderson, variances
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
@@ -227,11 +227,8 @@ def _from_parameters(
         slopes = sparse.csr_array((moved[inside], (person[row], column)), shape=(some.n_persons, layout.n_entries))
         slopes = sparse.csr_array(slopes @ design)
         information = np.bincount(person, weights=p @ category**2 - (p @ category) ** 2, minlength=some.n_persons)
-        if spread.ndim == 1:
-            total = slopes.multiply(slopes) @ spread
-        else:
-            total = np.asarray(slopes.multiply(slopes @ spread).sum(axis=1)).ravel()
         known &= information > 0
+        total = variances(slopes, spread)
         more[start:stop] = np.divide(total, information**2, out=np.zeros(some.n_persons), where=known)
     return more
 

@@ -13,7 +13,7 @@ from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.inference.items.distractors import STRATA as CURVE
-from spectral_irt.plots.base import PROGRAM, Display, items_of, write_figure
+from spectral_irt.plots.base import PROGRAM, Display, write_figure
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
 from spectral_irt.plots.distractors import DistractorCurves, distractor_curves, distractor_sheet
 from spectral_irt.plots.fit import FitMap, ResidualCorrelations
@@ -211,7 +211,7 @@ def compared(study: Analysis, parts: Parts) -> list[tuple[Differential, Any]]:
 def worth_a_look(study: Analysis) -> tuple[list[Any], str]:
     """The items of a sheet, and which these are in words: all that have a fit, or the thirty that fit worst."""
     if study.facets:
-        labels = items_of(study).labels[:SHEET]
+        labels = study.calibration.own_items.labels[:SHEET]
         return labels.tolist(), f"The {'first ' if len(labels) == SHEET else ''}{len(labels)} items"
     fit = FitMap.of(study)
     labels = fit.table["item"]

@@ -133,12 +133,6 @@ def check_strata(strata: int) -> None:
         raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
 
 
-def items_of(study: Analysis) -> Calibration:
-    """The calibration of the items; of ratings, that of the items themselves, whoever rated."""
-    found = study.calibration.facets
-    return study.calibration if found is None else cast("Calibration", found.items)
-
-
 def on_scale(calibration: Calibration) -> Ints:
     """Positions of the items that have a place on the common scale; an error when there is none."""
     place = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))

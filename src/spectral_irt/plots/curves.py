@@ -15,7 +15,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import category_probabilities
-from spectral_irt.plots.base import Display, check_strata, item_position, items_of, known_abilities
+from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
 from spectral_irt.plots.labels import all_shown, as_is, shown
 from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, note, unit, whole_ticks
 from spectral_irt.tables import Columns
@@ -224,7 +224,7 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
 
 def category_curves(study: Analysis, items: Sequence[Any]) -> list[CategoryCurves]:
     """The category curves of these items."""
-    calibration = items_of(study)
+    calibration = study.calibration.own_items
     return [
         CategoryCurves.about(
             study,

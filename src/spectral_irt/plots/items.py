@@ -12,7 +12,7 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import Labels
-from spectral_irt.plots.base import Display, items_of, with_errors
+from spectral_irt.plots.base import Display, with_errors
 from spectral_irt.plots.labels import NAMED, interval_rows, name_points, name_rows
 from spectral_irt.plots.style import (
     BLUE,
@@ -61,12 +61,12 @@ class ItemIntervals(Display):
     @classmethod
     def of(cls, study: Analysis, facet: str | None = None) -> ItemIntervals:
         if facet is None:
-            made = items_of(study)
+            made = study.calibration.own_items
             place = with_errors(made)
             found = {"labels": made.labels, "difficulty": made.difficulty, "se": made.se, "anchored": made.anchored}
             words = ("item", "difficulty", "hard")
         else:
-            table = study._facet_columns(study._facet(facet))
+            table = columns_of(study.facet, facet)
             found = {"labels": table[facet], "difficulty": table["severity"], "se": table["se"]}
             found["anchored"] = table["status"] == "anchored"
             place = np.flatnonzero(np.isfinite(table["severity"]) & np.isfinite(table["se"]))

@@ -10,7 +10,7 @@ import numpy as np
 from spectral_irt.ability import form_information
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.plots.base import Display, items_of, on_scale
+from spectral_irt.plots.base import Display, on_scale
 from spectral_irt.plots.style import BLUE, INK, PALE, RED, SMALL, ability_edges, dress, note, whole_ticks
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
@@ -39,7 +39,7 @@ class TestInformation(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> TestInformation:
-        calibration = items_of(study)
+        calibration = study.calibration.own_items
         found = study.abilities().ability if study.responses.n_persons else np.zeros(0)
         layout, thresholds = calibration.thresholds_of(on_scale(calibration))
         return cls.about(study, layout=layout, thresholds=thresholds, ability=found[np.isfinite(found)])

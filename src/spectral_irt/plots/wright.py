@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data.block import Floats
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import listed
-from spectral_irt.plots.base import Display, items_of, known_abilities, on_scale
+from spectral_irt.plots.base import Display, known_abilities, on_scale
 from spectral_irt.plots.labels import all_shown, apart, as_is
 from spectral_irt.plots.style import (
     BLUE,
@@ -56,14 +57,14 @@ class WrightMap(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> WrightMap:
-        calibration, ability = items_of(study), known_abilities(study)
+        calibration, ability = study.calibration.own_items, known_abilities(study)
         layout = calibration.layout
         place = layout.of_items(on_scale(calibration))
         labels = calibration.labels[layout.item[place]]
         if not layout.binary:  # "q7 (2)" is the second threshold of item q7
             labels = labels.astype(object)
             labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, place.tolist(), strict=True)]
-        tables = {name: study._facet_columns(name) for name in study.facets}
+        tables = {name: columns_of(study.facet, name) for name in study.facets}
         known = {name: np.isfinite(table["severity"]) for name, table in tables.items()}
         return cls.about(
             study,
@@ -75,10 +76,15 @@ class WrightMap(Display):
             facets={name: (table[name][known[name]], table["severity"][known[name]]) for name, table in tables.items()},
         )
 
+    @property
+    def beside(self) -> dict[str, tuple[Labels, Floats]]:
+        """What stands beside the people, column by column."""
+        return {self.what: (self.labels, self.difficulty), **self.facets}
+
     def edges(self) -> Floats:
         """Limits of the bins, in logits: all items and raters and all but a few people are within."""
         low, high = np.quantile(self.ability, [OUTER, 1 - OUTER])
-        others = np.concatenate([self.difficulty, *(severity for _, severity in self.facets.values())])
+        others = np.concatenate([values for _, values in self.beside.values()])
         ends = np.array([min(low, others.min()), max(high, others.max())])
         return ability_edges(self.ability, *finite_range(ends, margin=0.02))
 
@@ -95,15 +101,14 @@ class WrightMap(Display):
             order = np.argsort(-values, kind="stable")
             return [labels[order][home[order] == k] for k in range(len(edges) - 1)][::-1]
 
-        items = members(self.labels, self.difficulty)
-        facets = {name: [listed(each) for each in members(*levels)] for name, levels in self.facets.items()}
+        items, *others = (members(*column) for column in self.beside.values())
+        texts = [np.array([listed(each) for each in found], dtype=object) for found in (items, *others)]
         return {
             "low": limits[:-1][::-1],
             "high": limits[1:][::-1],
             "persons": np.histogram(np.clip(self.ability, edges[0], edges[-1]), edges)[0][::-1],
             f"{self.what}s": np.array([len(each) for each in items]),
-            "which": np.array([listed(each) for each in items], dtype=object),
-            **{name: np.array(texts, dtype=object) for name, texts in facets.items()},
+            **dict(zip(("which", *self.facets), texts, strict=True)),
         }
 
     def size(self) -> tuple[float, float]:
@@ -115,8 +120,8 @@ class WrightMap(Display):
         persons = table["persons"] / max(table["persons"].max(), 1)
         ax.barh(middle, -persons, tall, color=BLUE, edgecolor="white", linewidth=0.4)
         ax.set_ylim(table["low"][-1], table["high"][0])
-        ax.set_xlim(-1.08, COLUMN * (1 + len(self.facets)))
-        columns = {self.what: (self.labels, self.difficulty), **self.facets}
+        columns = self.beside
+        ax.set_xlim(-1.08, COLUMN * len(columns))
         for k, (labels, values) in enumerate(columns.values()):
             self._column(ax, COLUMN * k, labels, self.scale.measure(values))
         means = [(self.scale.measure(self.ability).mean(), -1.04, ">", BLUE)]
@@ -124,7 +129,7 @@ class WrightMap(Display):
         for mean, x, mark, color in means:
             ax.plot([x], [mean], mark, color=color, markersize=8, mec="white", clip_on=False, zorder=5)
         height = "severity" if self.facets else "difficulty" if self.what == "item" else self.what
-        others = [f"{self.what}s", *(f"{name}s" for name in self.facets)]
+        others = [f"{name}s" for name in columns]
         named = f"{', '.join(['People', *others[:-1]])} and {others[-1]} on one scale"
         dress(ax, named, "", f"{self.words(f'ability, {height}')} ({unit(self.scale)})", grid="y")
         left = self.words(f", {self.left_out:,} without a finite ability left out") if self.left_out else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import printable
-from spectral_irt.plots.base import Display, items_of
+from spectral_irt.plots.base import Display
 from spectral_irt.tables import Columns, guarded, plain
 from spectral_irt.text import Words, number, rounded, short
 
@@ -205,7 +205,7 @@ class ReportData:
 
     @property
     def items(self) -> Calibration:
-        return items_of(self.study)
+        return self.study.calibration.own_items
 
     @property
     def binary(self) -> bool:

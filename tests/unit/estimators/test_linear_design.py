@@ -34,11 +34,11 @@ def test_raters_are_those_of_conditional_likelihood_elsewhere(name):
         beta, errors = estimate.facets.items.thresholds, estimate.facets.items.threshold_se
         labels = [str(one) for one in found.design.term("rater").labels]
         np.testing.assert_allclose(beta, np.concatenate([theirs["thresholds"][i] for i in items]), atol=1e-6)
-        np.testing.assert_allclose(rater.severity, [theirs["severity"][one] for one in labels], atol=1e-6)
-        np.testing.assert_allclose(rater.se, [theirs[key][one] for one in labels], atol=1e-4)
+        np.testing.assert_allclose(rater["severity"], [theirs["severity"][one] for one in labels], atol=1e-6)
+        np.testing.assert_allclose(rater["se"], [theirs[key][one] for one in labels], atol=1e-4)
         assert estimate.loglik == pytest.approx(theirs["loglik"], abs=1e-6)
     np.testing.assert_allclose(errors, np.concatenate([theirs["thresholds_se"][i] for i in items]), atol=1e-4)
-    assert set(rater.status) == {"ok"}
+    assert set(rater["status"]) == {"ok"}
 
 
 def test_properties_of_items_are_those_of_erm():
@@ -138,22 +138,22 @@ def test_disjoint_raters_are_named_and_not_compared():
     estimate, found = fitted(responses)
     assert found.subset["rater"].tolist() == [1, 1, 0, 0, 0]
     rater = found.facet("rater")
-    assert np.isinf(rater.se[:2]).all()
-    assert np.isfinite(rater.se[2:]).all()
-    assert rater.status.tolist() == ["unlinked"] * 2 + ["ok"] * 3
+    assert np.isinf(rater["se"][:2]).all()
+    assert np.isfinite(rater["se"][2:]).all()
+    assert rater["status"].tolist() == ["unlinked"] * 2 + ["ok"] * 3
     (said,) = (finding for finding in estimate.findings if finding.code == "disjoint_subsets")
     assert said.items == (0, 1)
-    np.testing.assert_allclose([rater.severity[:2].sum(), rater.severity[2:].sum()], 0, atol=1e-8)
+    np.testing.assert_allclose([rater["severity"][:2].sum(), rater["severity"][2:].sum()], 0, atol=1e-8)
 
 
 def test_a_known_severity_gives_the_scale():
     responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 60, 4, 3, seed=2)
     _, free = fitted(responses, regularization=0)
     _, known = fitted(responses, LinearDesign(anchors={"rater": {1: 0.7}}), regularization=0)
-    shift = 0.7 - free.facet("rater").severity[1]
-    np.testing.assert_allclose(known.facet("rater").severity, free.facet("rater").severity + shift, atol=1e-6)
-    assert known.facet("rater").status.tolist() == ["ok", "anchored", "ok"]
-    assert known.facet("rater").se[1] == 0
+    shift = 0.7 - free.facet("rater")["severity"][1]
+    np.testing.assert_allclose(known.facet("rater")["severity"], free.facet("rater")["severity"] + shift, atol=1e-6)
+    assert known.facet("rater")["status"].tolist() == ["ok", "anchored", "ok"]
+    assert known.facet("rater")["se"][1] == 0
 
 
 def test_interactions_are_zero_in_sum_and_leave_main_effects_as_they_are_compared():
@@ -175,9 +175,9 @@ def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one
     responses, *_ = simulated(meets, 3, 4, seed=5, severity=[0.3, -0.3, 0.0, 6.0])
     estimate, found = fitted(responses)
     rater = found.facet("rater")
-    assert rater.status[3] == "extreme"
-    assert 0.5 < rater.severity[3] < 4
-    assert rater.se[3] > 2 * rater.se[0]
+    assert rater["status"][3] == "extreme"
+    assert 0.5 < rater["severity"][3] < 4
+    assert rater["se"][3] > 2 * rater["se"][0]
     assert estimate.residual < 0.04
     assert [one for one in estimate.findings if "on 1 of 4 values of rater" in one.sentence]
     with pytest.raises(DesignError, match="without a prior"):
@@ -230,7 +230,7 @@ def test_estimators_take_facets_and_rivals_say_that_they_do_not():
     found = fit.calibration_.facets
     assert found.facets.names == ("item", "rater")
     severity = [theirs["severity"][str(one)] for one in found.facets.levels[1]]
-    np.testing.assert_allclose(found.of["rater"].severity, severity, atol=1e-6)
+    np.testing.assert_allclose(found.of["rater"]["severity"], severity, atol=1e-6)
     items = found.items
     np.testing.assert_allclose(
         items.thresholds, np.concatenate([theirs["thresholds"][i] for i in items.labels]), atol=1e-6
@@ -244,7 +244,7 @@ def test_estimators_take_facets_and_rivals_say_that_they_do_not():
     right = si.read(table.with_columns(x=(pl.col("x") > 1).cast(int)), person="student", response="x", facets="rater")
     binary = si.SpectralRasch().fit(right).calibration_.facets
     assert len(binary.items.thresholds) == 4
-    assert np.corrcoef(binary.of["rater"].severity, severity)[0, 1] > 0.8
+    assert np.corrcoef(binary.of["rater"]["severity"], severity)[0, 1] > 0.8
 
 
 def test_a_wide_table_of_ratings_has_a_row_for_each_person_and_rater():
@@ -269,10 +269,10 @@ def test_a_wide_table_of_ratings_has_a_row_for_each_person_and_rater():
 def test_what_goes_with_raters(kind, categories, options, fit):
     responses, severity, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 40, 3, categories, seed=2)
     found = kind(**options).fit(responses, **fit).calibration_.facets.of["rater"]
-    assert np.isfinite(found.severity).all()
-    assert np.corrcoef(found.severity, severity)[0, 1] > 0.7
+    assert np.isfinite(found["severity"]).all()
+    assert np.corrcoef(found["severity"], severity)[0, 1] > 0.7
     if "design" in fit:
-        assert (found.severity[1], found.status[1]) == (0.2, "anchored")
+        assert (found["severity"][1], found["status"][1]) == (0.2, "anchored")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from ratings import simulated
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions, item_facet_fit, one_only
+from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions
+from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.persons.abilities import abilities, with_severities
 
@@ -51,7 +52,7 @@ def test_fit_and_averages_of_raters_and_items(study):
     facets = calibration.facets.facets
     rater = facets.column("rater")[1]
     table = facet_table(calibration, responses, ability, "rater")
-    items = item_facet_fit(calibration, responses, ability)
+    items = item_statistics(responses, calibration.thresholds, ability, facets.item, 3)
     own = {name: np.zeros((4, 5)) for name in ("rater", "item")}  # n, z2, square, variance
     total = np.zeros((2, 5))
     slope = np.zeros((2, 5))
@@ -111,7 +112,7 @@ def test_what_is_said_of_a_facet_as_a_whole(study):
 
     calibration, responses, ability = study
     ours = Analysis(calibration, responses)
-    table, record = ours._facet_columns("rater"), ours._facet_record()["rater"]
+    table, record = facet_table(calibration, responses, ability, "rater"), ours._facet_record()["rater"]
     mean, error = sum(table["severity"]) / 5, sum(se**2 for se in table["se"]) / 5
     variance = sum((one - mean) ** 2 for one in table["severity"]) / 4
     assert record["sd"] == pytest.approx(variance**0.5)
@@ -130,13 +131,15 @@ def test_what_is_said_of_a_facet_as_a_whole(study):
     assert (record["agreement"], record["expected"]) == (pytest.approx(alike / pairs), pytest.approx(expected / pairs))
     persons = ours.tables()["persons"]
     np.testing.assert_allclose(persons["fair_average"], [fair(calibration, one) for one in persons["ability"]])
-    assert not one_only(responses, "rater")
+    assert "one_rater" not in [finding.code for finding in ours._facet_findings()]
     met = {person: set() for person in range(150)}
     some = responses.take_items(np.flatnonzero(facets.codes[:, 1] < 3))  # without two of the raters
     for person, item, _ in zip(*some.answers(), strict=True):
         met[person].add(int(some.facets.codes[item, 1]))
     single = sum(len(raters) == 1 for raters in met.values())
-    assert one_only(some, "rater")[0].sentence.startswith(f"{single:,} of {sum(map(bool, met.values()))} people")
+    told = facet_findings(some, "rater", table, interactions(calibration, responses, "rater"))
+    (said,) = (finding.sentence for finding in told if finding.code == "one_rater")
+    assert said.startswith(f"{single:,} of {sum(map(bool, met.values()))} people")
 
 
 def test_fit_statistics_stand_as_standard_normal_deviates_of_their_mean_squares(study):
@@ -172,7 +175,7 @@ def test_interactions_are_score_tests(study):
     np.testing.assert_allclose(found["p"], 2 * stats.norm.sf(np.abs(found["z"])))
     assert (np.diff(found["p"]) >= 0).all()
     groups = np.array(["a", "b"] * 75, dtype=object)
-    by_group = interactions(calibration, responses, "rater", groups)
+    by_group = interactions(calibration, responses, "rater", dict(zip(responses.persons.tolist(), groups, strict=True)))
     z = {(r, g): z for r, g, z in zip(*(by_group[name] for name in ("rater", "group", "z")), strict=True)}
     np.testing.assert_allclose([z[r, "a"] for r in range(5)], [-z[r, "b"] for r in range(5)], atol=0.02)
 
@@ -198,11 +201,12 @@ def test_separation_and_findings():
     calibration = si.SpectralPartialCredit().fit(responses).calibration_
     ability = si.Analysis(calibration, responses).persons()["ability"].to_numpy()
     table = facet_table(calibration, responses, ability, "rater")
-    found = {finding.code: finding for finding in facet_findings(table, "rater")}
+    pairs = interactions(calibration, responses, "rater")
+    found = {finding.code: finding for finding in facet_findings(responses, "rater", table, pairs)}
     assert found["severe_levels"].items[0] == 0
     assert found["few_ratings"].items == (4,)
-    with pytest.raises(OptionError, match="no facets"):
-        facet_table(calibration.facets.items, responses, np.zeros(201), "rater")
+    with pytest.raises(OptionError, match="none: name their columns when reading"):
+        si.SpectralRasch().fit(lsat := si.datasets.load_lsat()).analyse(lsat).facet()
 
 
 def test_what_is_about_items_says_so(study):

@@ -41,7 +41,9 @@ CACHED = 32_768  # answers whose dozen numbers each stay in a core's second-leve
 ROUNDING = 1e-6  # a standard error below this is one of rounding
 
 
-def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
+def item_statistics(
+    responses: Responses, thresholds: Floats, ability: Floats, level: Ints | None = None, n_levels: int = 0
+) -> Columns:
     """Conventional fit statistics of every item (Wright & Masters 1982, ch. 5); NaN for items that nobody with a mixed
     score answered, whose people alone count, as in eRm and Winsteps.
 
@@ -51,18 +53,24 @@ def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -
     `displacement`: what to add to the difficulty so that the answers add up to what the abilities let expect, roughly;
     `discrimination`: the slope of the item, one Newton step from the model's 1, as in Winsteps,
 
-        1 + sum (x - E) (theta - b) / sum V (theta - b)^2.
+        1 + sum (x - E) (theta - b) / sum V (theta - b)^2,
 
-    In a short test slopes are somewhat above 1 (1.09 on average with 8 items, 1.02 with 40), for abilities have adapted
-    to the answers.
+    with its standard error `discrimination_se`. In a short test slopes are somewhat above 1 (1.09 on average with 8
+    items, 1.02 with 40), for abilities have adapted to the answers.
+
+    Of ratings, where each of these items is a combination, the same of every `level` that they are combined of.
     """
     layout, beta = responses.thresholds, checked(responses, thresholds)
     known = ability[np.isfinite(ability)]
     centre = float(known.mean()) if len(known) else 0.0  # keeps digits in the correlations
     sums = responses.entries.sum(_item_sums, beta, layout, centre, persons=(ability,))
-    n, *terms, x, xx, e, ee, theta, theta2, x_theta, e_theta, match, likelier, v_theta, v_theta2 = sums
-    v = terms[2]
+    v, x, e, x_theta, e_theta, v_theta, v_theta2 = sums[[3, 6, 8, 12, 13, 16, 17]]
     off = (beta if layout.binary else layout.mean(beta)) - centre  # of an item from where abilities are counted from
+    sums[16:] = x_theta - e_theta - off * (x - e), v_theta2 - 2 * off * v_theta + off**2 * v
+    if level is not None:
+        sums = np.array([np.bincount(level, weights=row, minlength=n_levels) for row in sums])
+    n, *terms, x, xx, e, ee, theta, theta2, x_theta, e_theta, match, likelier, steeper, known_by = sums
+    v = terms[2]
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt(n * theta2 - theta**2)
         point = (n * x_theta - x * theta) / (np.sqrt(n * xx - x**2) * spread)
@@ -73,7 +81,8 @@ def item_statistics(responses: Responses, thresholds: Floats, ability: Floats) -
             "exact_match": 100 * match / n,
             "exact_match_expected": 100 * likelier / n,
             "displacement": (e - x) / v,
-            "discrimination": 1 + (x_theta - e_theta - off * (x - e)) / (v_theta2 - 2 * off * v_theta + off**2 * v),
+            "discrimination": 1 + steeper / known_by,
+            "discrimination_se": 1 / np.sqrt(known_by),
         }
 
 

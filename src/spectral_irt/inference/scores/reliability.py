@@ -186,7 +186,7 @@ def reliability(
     Adams (2005), Studies in Educational Evaluation 31, 162-172; Wright & Masters (1982), Rating Scale Analysis, ch. 5;
     Kuder & Richardson (1937), Psychometrika 2.
     """
-    items = calibration if calibration.facets is None else calibration.facets.items
+    items = calibration.own_items
     beta, se, ok = items.difficulty, items.se, items.measured
     answered = found.n > 0
     mixed = answered & ~found.extreme
