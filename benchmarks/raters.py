@@ -64,6 +64,7 @@ DESIGNS: dict[str, Any] = {
     "in a spiral: each rater with two neighbors": lambda rng: [[k % 12, (k + 1) % 12] for k in range(300)],
     "four groups of three raters linked by ten people": lambda rng: nested(),
     "ten raters and two severe ones of eight people each": few_by_severe,
+    "600 raters of seven people each, two a person": lambda rng: two_each(rng, 2100, 600),
 }
 CHOSEN = ("by lot", "by an earlier test", "by the first rating")
 

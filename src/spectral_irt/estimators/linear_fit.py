@@ -35,6 +35,9 @@ from spectral_irt.text import p_value, share
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
+MANY_PARAMETERS = 100  # from which on their number may matter
+STRETCHED = 0.5  # standard errors by which values are drawn apart, from which on that is taken back
+WIDER = 0.02  # of all thresholds, for a derivative
 EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digit
 
 
@@ -86,7 +89,26 @@ def design_fit(
         variance = np.diag(covariance)
     elif se != "none":
         variance = parameter_variance(found, normal, *_steadied(responses, made, found), seed)
-    return DesignResult(made, eta, np.sqrt(np.maximum(variance, 0)), covariance, subset, tied, found)
+    many = responses.facets is not None and fixed is None and len(eta) >= MANY_PARAMETERS
+    stretch = _stretch(likelihood, found) if many else 0.0  # last, for the memory of the point is used again
+    errors = np.sqrt(np.maximum(variance, 0))
+    return DesignResult(made, (1 - stretch) * eta, errors, covariance, subset, tied, found, stretch)
+
+
+def _stretch(likelihood: Likelihood | ExactLikelihood, found: Newton) -> float:
+    """By how much maximum likelihood draws all values apart, as a share, where that is more than chance does.
+
+    Each of many severities takes some of the information. The bias b of maximum likelihood is, to first order, that of
+    I b = -1/2 sum_j v_j dI_jj / d eta with v_j the variance of parameter j (Firth 1993); along b = delta eta
+
+        delta = -1/2 sum_j v_j (d/dc) I_jj(c eta) / (eta' I eta)   at c = 1.
+    """
+    told, eta = found.matrix.diagonal(), found.eta
+    size = float(eta @ (found.matrix @ eta))
+    wider = likelihood.at((1 + WIDER) * found.point.beta).of_parameters(found.design).diagonal()
+    known = told + (found.ridge.precision if found.ridge else 0.0)
+    share = np.divide(told - wider, known, out=np.zeros(len(eta)), where=known > 0).sum() / (2 * WIDER)
+    return float(share / size) if share > STRETCHED * np.sqrt(size) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +269,7 @@ class DesignResult:
     subset: Mapping[str, Ints]
     tied: Mask
     found: Newton
+    stretch: float  # that was taken back
 
     def facet(self, name: str) -> Columns:
         """What was found about a facet."""
@@ -314,6 +337,10 @@ class DesignResult:
                 sd, some = np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5, (len(own), len(term.labels))
                 what = f"Prior: normal, sd {sd:.2f} logits, on {share(*some, 'value')} of {term.name}."
                 said.append(Finding("regularization", "note", what, "It acts where ratings are few, or all alike."))
+        if self.stretch:
+            what = f"Maximum likelihood of {len(self.eta):,} values spreads them {self.stretch:.1%} too far apart"
+            why = "It does so where each of many raters has few ratings (docs/how-to/raters.md)."
+            said.append(Finding("many_parameters", "note", f"{what}; that was taken back.", why))
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
 
     def estimate(self, responses: Responses) -> Estimate:

@@ -196,6 +196,26 @@ def test_a_prior_on_many_raters_leaves_their_severities_as_far_apart_as_they_are
     assert np.corrcoef(severity, found)[0, 1] > 0.8
 
 
+@pytest.mark.slow
+def test_many_raters_of_few_ratings_leave_thresholds_as_far_apart_as_they_are(monkeypatch):
+    """Each severity is a parameter: maximum likelihood spreads thresholds by 4% here, which is more than their errors."""
+    slopes = []
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 1])
+        meets = [rng.choice(600, 2, replace=False).tolist() for _ in range(2100)]
+        data, _, beta, _ = simulated(meets, 5, 4, seed)
+        fit = si.SpectralPartialCredit().fit(data)
+        assert "many_parameters" in [finding.code for finding in fit.findings_]
+        with monkeypatch.context() as without:
+            without.setattr("spectral_irt.estimators.linear_fit.STRETCHED", np.inf)
+            plain = si.SpectralPartialCredit().fit(data)
+        thresholds = (each.calibration_.facets.items.thresholds for each in (fit, plain))
+        slopes.append([np.polyfit(beta.ravel(), each, 1)[0] for each in thresholds])
+    corrected, spread = np.mean(slopes, axis=0)
+    assert abs(corrected - 1) < 0.02  # a standard error of .008
+    assert spread > 1.025
+
+
 def test_more_parameters_than_are_solved_directly_give_the_same(monkeypatch):
     rng = np.random.default_rng(1)
     meets = [rng.choice(12, 2, replace=False).tolist() for _ in range(400)]
