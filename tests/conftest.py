@@ -17,14 +17,6 @@ settings.load_profile("same")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_configure() -> None:
-    """As many workers as cores: each computes on a core of its own, where threads of several would only wait."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
-    if hasattr(os, "sched_setaffinity") and workers >= len(cores := sorted(os.sched_getaffinity(0))):
-        number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
-        os.sched_setaffinity(0, {cores[number % len(cores)]})
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Modules and thousands of tests stay to the end: the garbage collector need not look at them again and again."""

@@ -75,9 +75,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     without_pictures(monkeypatch)
 
 
-# ---------------------------------------------------------------------------------------------- what is in it
-
-
 @pytest.mark.slow
 def test_fit_writes_a_page_that_needs_nothing_else(cli: Cli, lsat: Path) -> None:
     done = cli("fit", lsat, "--report", "deep/report.html")
@@ -177,9 +174,6 @@ def test_a_trait_has_its_name_everywhere(cli: Cli) -> None:
         assert "is no word; say what is measured, such as --trait anxiety" in done.err
 
 
-# ------------------------------------------------------------------------------------------ hostile labels
-
-
 @pytest.mark.slow
 def test_hostile_labels_are_text(cli: Cli) -> None:
     hostile_table(Path("hostile.csv"))
@@ -199,9 +193,6 @@ def test_hostile_labels_are_text(cli: Cli) -> None:
     assert "\u202e" not in page.text
     assert "<script>alert(1)</script>" in page.text  # as text
     assert "{{ 7 * 7 }}" in page.text
-
-
-# --------------------------------------------------------------------------------------------- bad input
 
 
 def test_what_we_did_not_write_is_not_replaced(cli: Cli, lsat: Path) -> None:

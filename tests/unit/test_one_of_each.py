@@ -1,8 +1,6 @@
-"""One of each, over the syntax tree: one place where labels meet, no statistics in the commands, no hidden methods."""
+"""One of each, over the syntax tree: one place where labels meet, no statistics in the commands."""
 
 import ast
-import importlib
-import inspect
 
 from source import MODULES, ROOT, named, nodes
 
@@ -81,34 +79,3 @@ def test_commands_compute_no_statistic() -> None:
                 imported |= {f"{node.module}.{alias.name}" if inside else str(node.module) for alias in node.names}
         kernels = {name for name in imported if name.startswith(KERNELS)} - OWN.get(named(path), set())
         assert not kernels, f"{named(path)} imports {sorted(kernels)}; ask an Analysis"
-
-
-def test_nothing_is_set_on_a_class() -> None:
-    """Attributes by computed names go to an object of one's own: parameters, and what a fit learned."""
-    for path in MODULES:
-        for node in nodes(path):
-            if isinstance(node, ast.Call) and _called(node) in ("setattr", "__setattr__"):
-                given = isinstance(node.args[1], ast.Constant)
-                assert given or ast.unparse(node.args[0]) in ("self", "sys"), f"{named(path)}, line {node.lineno}"
-
-
-def test_methods_are_written_where_they_are() -> None:
-    """A method that was put on a class from elsewhere is one that editors and mypy do not see."""
-    seen = 0
-    for path in MODULES:
-        if path.name == "__main__.py":
-            continue
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        module = importlib.import_module(".".join(["spectral_irt", *(part for part in parts if part != "__init__")]))
-        for cls in vars(module).values():
-            if not inspect.isclass(cls) or cls.__module__ != module.__name__:
-                continue
-            if issubclass(cls, tuple):  # a named tuple, whose methods Python makes
-                continue
-            for name, value in vars(cls).items():
-                default = name in getattr(cls, "__dataclass_fields__", {})
-                ours = inspect.isfunction(value) and value.__module__.startswith("spectral_irt")
-                if ours and not default and not name.startswith("__"):
-                    seen += 1
-                    assert (value.__module__, value.__qualname__) == (cls.__module__, f"{cls.__qualname__}.{name}")
-    assert seen > 200

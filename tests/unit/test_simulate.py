@@ -37,9 +37,6 @@ def deviates(observed, expected, variance):
     return np.abs((observed - expected) / np.sqrt(variance)).max() > WIDE
 
 
-# ------------------------------------------------------------------- every design
-
-
 @pytest.mark.parametrize("design", DESIGNS)
 def test_every_design(design, monkeypatch):
     """The same seed gives the same bits; nobody is shown an item twice, nobody is lost in small chunks."""
@@ -94,9 +91,6 @@ def test_information_and_floor(design, slopes):
     assert data.floor_rmse() == pytest.approx(np.sqrt(np.mean(1 / expected)), rel=1e-12)
 
 
-# -------------------------------------------------------------------- the truth
-
-
 def test_truth_does_not_depend_on_the_design_or_the_number_of_people():
     complete, sampled = (simulate.rasch(200, 30, design=design, seed=3) for design in (Complete(), Sampled(0.1)))
     np.testing.assert_array_equal(complete.ability, sampled.ability)
@@ -131,9 +125,6 @@ def test_slopes():
     for half in (data.ability > 0, data.ability <= 0):
         assert not deviates(X[half].sum(axis=0), P[half].sum(axis=0), (P * (1 - P))[half].sum(axis=0))
     assert data.information()[0] == 0
-
-
-# ------------------------------------------------------------------ each design
 
 
 def test_sampled_shows_each_item_independently():
@@ -219,9 +210,6 @@ def test_linked_forms_share_their_anchors_with_neighbors_only():
     np.testing.assert_array_equal(common, 40 * np.eye(30) + 2 * neighbors)
 
 
-# ------------------------------------------------------------------- ordered categories, tests that adapt
-
-
 @pytest.mark.parametrize("design", ["complete", "adaptive", "two-stage", "stopping"])
 def test_two_categories_are_right_and_wrong(design):
     beta = np.linspace(-1.5, 1.5, 24)
@@ -279,9 +267,6 @@ def test_categories_follow_the_model(design):
     assert not deviates(np.bincount(category), p.sum(axis=0), (p * (1 - p)).sum(axis=0))
 
 
-# -------------------------------------------------------------------------- size
-
-
 ADAPTIVE = {"n_persons": 5000, "n_items": 1000, "categories": 3, "design": "adaptive", "length": 2}
 
 
@@ -302,9 +287,6 @@ def test_persons_x_items_is_never_made(model, options, answers, most):
     tracemalloc.stop()
     assert data.responses.n_responses == pytest.approx(answers, rel=0.025)
     assert peak < most
-
-
-# ---------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(

@@ -241,9 +241,6 @@ def test_a_number_of_401_digits(tmp_path):
             read(table)
 
 
-# ------------------------------------------------------------------ columns
-
-
 FOUR = "student,question,answer,correct\na,q,B,1\na,r,B,1\n"
 NESTED = '{"id": 1, "responses": {"q": 1}}'
 NO_SUCH = "no column 'perso' for `person`; its columns are 'person', 'item', 'response'.*mean 'person'"
@@ -292,9 +289,6 @@ def test_the_wrong_way_round(tmp_path, text):
 def test_the_right_way_round(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     assert read(tmp_path / "a.csv").n_persons == 2
-
-
-# ------------------------------------------------------------------ dataframes and Arrow
 
 
 def test_a_column_without_a_name_is_an_item():
@@ -349,9 +343,6 @@ def test_a_record_batch_is_a_table_of_one_piece():
 def test_labels_that_are_no_labels():
     with pytest.raises(ReadError, match=r"labels of items are numbers or texts, and one is \[1\] \(list\)"):
         Responses.from_wide(np.eye(3), items=[[1], [2], [3]])
-
-
-# ------------------------------------------------------------------ blank lines, lines without end, packed streams
 
 
 @pytest.mark.slow  # some seconds each

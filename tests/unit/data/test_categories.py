@@ -22,9 +22,6 @@ def table(responses):
     return responses.to_dense().tolist()
 
 
-# ------------------------------------------------------------------ a key, labels
-
-
 def test_several_options_of_the_key_are_right():
     found = si.read(CHOICES, key={"q1": "A|C", "q2": "B", "q3": "A"})
     assert table(found) == [[1, 1, 1], [1, 0, 1], [0, 0, 0], [1, 1, 0]]
@@ -117,8 +114,6 @@ def test_items_are_turned_within_the_categories_that_there_are(tmp_path):
     assert again.to_dense()[:, 1].tolist() == [1, 0, 1]
 
 
-# ------------------------------------------------------------------ what is not a category
-
 WIDE = "who,q1,q2\nann,2,0\nbob,0,{}\ncy,1,1\ndee,2,1\n"
 LONG = "person,item,response\nann,q1,2\nann,q2,0\nbob,q1,1\nbob,q2,{}\ncy,q1,0\ncy,q2,1\n"
 
@@ -190,9 +185,6 @@ def test_every_kind_of_odd_value_is_looked_at_once(monkeypatch):
     with pytest.raises(ResponseValueError):
         Responses.from_wide(np.random.default_rng(1).integers(0, 5, (2000, 10)), ordered=False)
     assert sorted(map(float, looked)) == [2, 3, 4]
-
-
-# ------------------------------------------------------------------ the kind of answers, in one pass
 
 
 @pytest.mark.parametrize(

@@ -154,8 +154,6 @@ def test_what_means_no_answer_means_no_group(nothing):
     assert split.group.tolist() == [0, 1, -1, 0]
 
 
-# ------------------------------------------------------------------ labels of two sources
-
 ANSWERS = datasets.load_lsat().to_dense()
 
 
@@ -212,8 +210,6 @@ def test_every_place_where_labels_meet_gives_the_same_with_numbers_as_with_text(
     frame = pl.DataFrame({"person": ["a", "a", "b"], "item": here[:2] + here[:1], "response": ["A", "B", "C"]})
     assert read(frame, key={there[0]: "A", there[1]: "C"}).to_dense()[0].tolist() == [1, 0]
 
-
-# ------------------------------------------------------------------ people without a name
 
 NOBODY = ["NA", "NaN", "nan", "null", " NA ", "", None]
 

@@ -146,9 +146,6 @@ def test_what_was_there_stays_when_the_disk_is_full(keyed, file, monkeypatch):
     assert sorted(path.name for path in file.parent.iterdir()) == ["a.packed", "answers.csv"]
 
 
-# ---------------------------------------------------- files of strangers, which agree with their own checksums
-
-
 def written(whole, change):
     """A packed file whose record and sections were changed, sealed again."""
     start, length = HEAD.unpack(whole[: HEAD.size])[4:6]

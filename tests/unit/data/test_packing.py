@@ -95,9 +95,6 @@ def test_more_items_than_ordered_answers_can_have():
         builder.add(Piece(np.array([0, 0]), item, np.array([2.0, 1.0]), lambda k: Place("the data", "q", k)))
 
 
-# ------------------------------------------------------------------ a block
-
-
 @pytest.fixture
 def block():
     return Responses.from_wide(AWKWARD).blocks[0]
@@ -162,9 +159,6 @@ def test_pickle_carries_the_answers_and_not_the_matrices(block):
     np.testing.assert_array_equal(dense(pickle.loads(pickle.dumps(block))), AWKWARD)
 
 
-# ------------------------------------------------------------------ rows that wait in a file
-
-
 @pytest.fixture
 def no_room(tmp_path, monkeypatch):
     folder = tmp_path / "spill"
@@ -217,9 +211,6 @@ def test_a_disk_that_fills_is_an_error(tmp_path, no_room, monkeypatch):
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(OutputError, match=r"cannot be written to '.*spill': the disk is full"):
         read(file, threshold=2)
-
-
-# ------------------------------------------------------------------ labels as codes
 
 
 @pytest.mark.parametrize("one_hash", [False, True])

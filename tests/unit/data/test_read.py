@@ -84,9 +84,6 @@ def test_people_in_json_lines(tmp_path, name, nested):
     np.testing.assert_array_equal(responses.to_dense(), SORTED if nested else TABLE)
 
 
-# ------------------------------------------------------------------ in pieces
-
-
 def simulated(n_persons=24, n_items=10, seed=3):
     rng = np.random.default_rng(seed)
     rows = rng.permutation(n_persons * n_items)[: n_persons * n_items // 2]
@@ -190,9 +187,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, format):
         read(file, progress=lambda share, text: file.write_bytes(written + b"1,1,1\n"))
 
 
-# ------------------------------------------------------------------ several files, repeated answers
-
-
 def test_long_files_are_put_together(tmp_path):
     (tmp_path / "b2.csv").write_text("response,person,item\n1,a,q1\n0,b,q1\n")
     (tmp_path / "b1.csv").write_text("person,item,response\na,q2,0\n")
@@ -244,9 +238,6 @@ def test_repeated_answers(tmp_path):
     assert "1 repeated answer was left out: the last" in notes(last)["repeats_left_out"].sentence
 
 
-# ------------------------------------------------------------------ dataframes
-
-
 def test_the_callers_frame_is_not_touched():
     frame = LONG.to_pandas()
     before = frame.copy(deep=True)
@@ -281,8 +272,6 @@ def test_pandas_columns_of_any_kind():
     expected = [[1, 1, 1, 0, 1], [NAN, 0, NAN, 1, 0], [0, 1, 0, NAN, NAN]]
     np.testing.assert_array_equal(responses.to_dense(), expected)
 
-
-# ------------------------------------------------------------------ which column is what, and labels
 
 ONE = "q1,q2\n4,1,0\n5,0,1\n6,1,1\n"
 THREE = "a,q1,1\na,q2,0\nb,q2,1\n"

@@ -120,9 +120,6 @@ def test_digest_sees_every_difference(table):
     assert len({base.digest(), *(other.digest() for other in others)}) == len(others) + 1
 
 
-# ------------------------------------------------------------------ categories nobody used
-
-
 def test_categories_nobody_used():
     table = np.array([[0, 1], [3, 2], [5, 1], [3, 3]], dtype=float)
     answers = Responses.from_wide(table, items=["a", "b"], ordered=True)
@@ -174,9 +171,6 @@ def test_distinct_rows():
         k = found.of_person[person]
         items = found.rows.items[found.rows.indptr[k] : found.rows.indptr[k + 1]]
         assert (tuple(sorted(items)), found.rows.scores[k]) == key
-
-
-# ------------------------------------------------------------------ from_long, as_responses
 
 
 def test_from_long_sorts_labels_and_keeps_who_answered_nothing():
@@ -240,9 +234,6 @@ def test_as_responses():
     assert as_responses([[1.5, 2.5]], threshold=2).to_dense().tolist() == [[0, 1]]
     with pytest.raises(ReadError, match=r"spectral_irt\.read"):
         as_responses("answers.csv")
-
-
-# ------------------------------------------------------------------ what is handed out
 
 
 def test_what_was_learned_cannot_be_changed():

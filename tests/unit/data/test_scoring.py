@@ -24,9 +24,6 @@ def refused(tmp_path, text, **options):
     return complaint(tmp_path / "answers.csv", **options)
 
 
-# ------------------------------------------------------------------ 0/1
-
-
 def test_all_spellings_of_0_and_1(tmp_path):
     check(tmp_path, "a,b,c,d,e,f\n1,1.0, 1,true,TRUE,1e0\n0,0.0,0 ,false,False,-0\n", [[1] * 6, [0] * 6])
 
@@ -111,9 +108,6 @@ def test_bad_values_in_every_way_in(tmp_path, value):
             read_text(tmp_path, text, name)
 
 
-# ------------------------------------------------------------------ key and correct
-
-
 @pytest.mark.parametrize(
     "key",
     [
@@ -162,9 +156,6 @@ def test_correct_values(tmp_path, correct):
     check(tmp_path, CHOICES, [[1, float("b" in correct)], [0, NAN], [0, 1]], correct=correct)
 
 
-# ------------------------------------------------------------------ threshold, above the person's mean
-
-
 @pytest.mark.parametrize(
     ("text", "options", "expected"),
     [
@@ -209,9 +200,6 @@ def test_above_mean_in_every_layout():
 def test_equal_ratings_are_never_above_their_mean(rating):
     frame = pl.DataFrame({"person": ["a"] * 6 + ["b"] * 7, "item": [*range(6), *range(7)], "rating": [rating] * 13})
     assert read(frame, above_mean="right").scores.sum() == 0
-
-
-# ------------------------------------------------------------------ options
 
 
 @pytest.mark.parametrize(

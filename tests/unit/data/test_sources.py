@@ -34,9 +34,6 @@ def check(path=None, **options):
     assert responses.items.tolist() == ["q1", "q2"]
 
 
-# ------------------------------------------------------------------ folders
-
-
 def in_folder(frame, folder, name="a.parquet"):
     folder.mkdir(exist_ok=True)
     return save(frame, folder / name)
@@ -91,9 +88,6 @@ def test_one_file_of_a_set_is_odd(tmp_path, change, said):
     change(tmp_path / "b.parquet")
     message = complaint(tmp_path)
     assert all(words in message for words in said)
-
-
-# ------------------------------------------------------------------ addresses
 
 
 class Store(BaseHTTPRequestHandler):
@@ -175,9 +169,6 @@ def test_a_file_from_a_store(monkeypatch):
     assert "only those are read" in complaint("s3://bucket/a.csv")
 
 
-# ------------------------------------------------------------------ standard input
-
-
 def written(kind):
     out = io.BytesIO()
     if kind == "json":
@@ -224,8 +215,6 @@ def test_nothing_is_left_of_standard_input(tmp_path):
         assert done.returncode == code, done.stderr
         assert list(tmp_path.iterdir()) == []
 
-
-# ------------------------------------------------------------------ databases
 
 QUERY = "SELECT person, item, response FROM answers"
 
@@ -299,8 +288,6 @@ def test_a_driver_that_is_not_there(sqlite, monkeypatch):
     monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
     assert 'pip install "spectral-irt[database]"' in complaint(sql=QUERY, database=sqlite)
 
-
-# ------------------------------------------------------------------ by time
 
 TIMES = {
     "dates": ["2024-05-02", "2024-05-01", "2024-04-30"],

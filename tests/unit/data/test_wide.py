@@ -94,8 +94,6 @@ def test_orient_items():
         Responses.from_wide(AWKWARD, orient="rows")
 
 
-# ------------------------------------------------------------------ the same rules and complaints
-
 CODED = np.array([[1, 0, 9, 1], [0, 1, 1, 0], [1, 9, 0, 0]])
 FRAME = pl.DataFrame(CODED, schema=NAMES[:4])
 LONG = FRAME.with_row_index("person").unpivot(index="person", variable_name="item", value_name="response")
@@ -126,9 +124,6 @@ def test_the_same_rules_and_complaint(door, tmp_path):
     said = r"holds 9, which is neither 0/1 nor missing \(2 such values: 9\).* means 'not answered', say `missing='9'`\."
     with pytest.raises(ResponseValueError, match=said):
         DOORS[door](tmp_path)
-
-
-# ------------------------------------------------------------------ dataframes and labels
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
@@ -170,9 +165,6 @@ def test_item_labels():
         with pytest.raises(OptionError, match="this table is an array"):
             Responses.from_wide(table, person="who")
     assert Responses.from_wide(AWKWARD).items.dtype == np.int64
-
-
-# ------------------------------------------------------------------ what cannot be read
 
 
 TWICE = sparse.coo_array(([1.0, 0.0], ([0, 0], [1, 1])), shape=(1, 2))
