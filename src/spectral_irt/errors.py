@@ -246,11 +246,14 @@ def in_short(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
+def unknown_option(name: str, value: object, allowed: Iterable[object]) -> OptionError:
+    values = [repr(one) for one in allowed if one is not None]
+    return OptionError(f"`{name}` is {value!r}; it can be {', '.join(values)}.")
+
+
 def check_option(name: str, value: object, allowed: Iterable[object]) -> None:
-    allowed = list(allowed)
-    if value not in allowed:
-        values = [repr(one) for one in allowed if one is not None]
-        raise OptionError(f"`{name}` is {value!r}; it can be {', '.join(values)}.")
+    if value not in list(allowed):
+        raise unknown_option(name, value, allowed)
 
 
 def printable(text: object) -> str:

@@ -18,7 +18,7 @@ from spectral_irt.chain.operator import COUNTED, weighting_named
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Design, Mask, describe_split
-from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option
+from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, unknown_option
 from spectral_irt.model import LOGISTIC_VARIANCE
 from spectral_irt.text import share
 
@@ -241,10 +241,13 @@ def check_strength(name: str, value: float, other: str = "") -> None:
 
 def check_regularization(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
     counted = not weighting_named(weighting).moving
-    check_option("nu_rule", rule, NU_RULES)
+    options: dict[str, tuple[str, tuple[str, ...]]] = {"nu_rule": (rule, NU_RULES)}
     if isinstance(regularization, str):
-        check_option("regularization", regularization, ("auto",))
-    else:
+        options["regularization"] = (regularization, ("auto",))
+    for name, (value, allowed) in options.items():
+        if value not in allowed:
+            raise unknown_option(name, value, allowed)
+    if not isinstance(regularization, str):
         check_strength("regularization", regularization, "'auto', ")
     check_strength("nu", nu)
     if nu > 0 and not counted:

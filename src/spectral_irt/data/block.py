@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.engine.memory import budget
+from spectral_irt.engine.base import budget
 from spectral_irt.numerics import add_columns, csr, fixed, shared_ones, taken_rows
 
 if TYPE_CHECKING:

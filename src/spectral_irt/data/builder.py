@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,7 @@ from spectral_irt.data.categories import BLANK, Codes, OptionCoder, RawAnswers, 
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, pack_rows, slots_of
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Keys, Scoring
-from spectral_irt.data.value_check import Place, ValueCheck
+from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
 from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
 from spectral_irt.text import count_are
 
@@ -61,7 +61,6 @@ class ResponsesBuilder:
         self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
         self.check = ValueCheck(scoring, wide=wide)
         self._keys: Keys | None = None
-        self._options = OptionCoder()
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
@@ -70,6 +69,10 @@ class ResponsesBuilder:
         self._pile = SpillColumns()
         self.n_waiting = 0  # answers that are not packed
         self.turned = 0  # see `Settled`
+
+    @cached_property
+    def _options(self) -> OptionCoder:
+        return OptionCoder()
 
     def add(self, piece: Piece) -> None:
         answers = self.check.answers(piece.values, piece.place)

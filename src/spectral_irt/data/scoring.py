@@ -4,23 +4,34 @@ polars Series or an array of numbers, into answers; `Scoring.category` says in w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.categories import HIGHEST, UNUSED, recoding, score_of
-from spectral_irt.data.labels import CELL_ERRORS, NOT_ANSWERED, as_series, as_text, one_spelling, positions, spellings
-from spectral_irt.errors import OptionError, check_option, listed
+from spectral_irt.data.labels import (
+    CELL_ERRORS,
+    NOT_ANSWERED,
+    SUSPECTS,
+    as_series,
+    as_text,
+    one_spelling,
+    positions,
+    spellings,
+)
+from spectral_irt.data.value_check import is_fraction, odd_sentence
+from spectral_irt.errors import NAMED, OptionError, ResponseValueError, listed, unknown_option
 
 if TYPE_CHECKING:
     import polars as pl
 
     from spectral_irt.data.block import Floats, Ints
     from spectral_irt.data.block import Mask as Bools
+    from spectral_irt.data.responses import Responses
 
     Values = pl.Series | Floats
 
@@ -82,11 +93,11 @@ class Scoring:
         if self.ordered and said and said[0] in ("correct", "threshold", "above_mean"):
             what = f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only;"
             raise OptionError(f"{what} leave it out.")
-        check_option("above_mean", self.above_mean, (None, "right", "wrong"))
-        check_option("unused", self.unused, UNUSED)
-        for name in ("omitted", "not_reached"):
-            check_option(name, getattr(self, name), ("missing", "wrong"))
-            if getattr(self, name) == "wrong" and self.above_mean is not None:
+        blanks = dict.fromkeys(("omitted", "not_reached"), ("missing", "wrong"))
+        for name, allowed in {"above_mean": (None, "right", "wrong"), "unused": UNUSED, **blanks}.items():
+            if getattr(self, name) not in allowed:
+                raise unknown_option(name, getattr(self, name), allowed)
+            if name in blanks and getattr(self, name) == "wrong" and self.above_mean is not None:
                 what = f"`{name}='wrong'` is for tests, and `above_mean` for ratings:"
                 raise OptionError(f"{what} what is not rated is not below the mean. Leave out one of them.")
         made: dict[str, Any] = {}
@@ -250,6 +261,79 @@ class Scoring:
             return np.array(answers.is_in(list(self.correct)).to_numpy()).view(np.uint8)
         right = answers == 1 if self.threshold is None else answers > self.threshold
         return np.asarray(right).view(np.uint8)
+
+
+class Place(NamedTuple):
+    """Where a value stands, in the person's words."""
+
+    name: str
+    column: Any
+    row: int
+
+
+@dataclass
+class ValueCheck:
+    """What was met among the raw values: the odd ones, and the range. `check` complains when all were seen."""
+
+    scoring: Scoring
+    low: float = np.inf
+    high: float = -np.inf
+    n_odd: int = 0
+    odd: dict[str, None] = field(default_factory=dict)
+    first: tuple[Place, str] | None = None
+    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
+    columns: set[Any] = field(default_factory=set)  # of the first odd values
+    examples: list[str] = field(default_factory=list)
+    wide: bool = False  # columns are items, so that an odd value may mean that one is not
+    n_columns: int = 0  # how many there are
+
+    def answers(self, values: Values, place: Callable[[int], Place]) -> Answers:
+        """The answers among the values of one piece, taking note of them; `place` says where its k-th value stands."""
+        found = self.scoring.clean(values)
+        if found.odd is not None:
+            where = np.flatnonzero(found.odd)
+            texts = one_spelling(as_series(values[where]))
+            if self.first is None:
+                self.first = (place(int(where[0])), texts[0])
+            kinds = texts.unique(maintain_order=True)
+            if self.fraction is None and self.scoring.expects_01:
+                broken = next(filter(is_fraction, kinds), None)
+                if broken is not None:
+                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
+            strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
+            self.columns |= {place(k).column for k in strange[:20].tolist()}
+            self.n_odd += len(texts)
+            self.odd |= dict.fromkeys(kinds.head(1000).to_list())
+        elif self.scoring.threshold is not None and len(found.values):
+            self.low = min(self.low, float(found.values.min()))  # type: ignore[arg-type]
+            self.high = max(self.high, float(found.values.max()))  # type: ignore[arg-type]
+        elif self.scoring.compares_text and not self.examples:
+            self.examples = as_series(found.values).unique(maintain_order=True).head(NAMED + 1).to_list()
+        return found
+
+    def check(self, name: str) -> None:
+        """Raise when some value was odd, or when the threshold leaves nothing to compare."""
+        if self.first is not None:
+            raise ResponseValueError(odd_sentence(self))
+        threshold = self.scoring.threshold
+        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
+            effect = "none is" if threshold >= self.high else "all are"
+            raise OptionError(
+                f"`threshold` is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, "
+                f"so {effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
+            )
+
+    def check_scored(self, responses: Responses) -> None:
+        """Raise when no answer at all agrees with the right ones: they are spelled differently."""
+        if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
+            return
+        if self.scoring.correct is not None:
+            said: str = f"`correct` is {listed(self.scoring.correct)}"
+        else:
+            options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
+            said = f"the key holds {listed(options)}"
+        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
+        raise OptionError(f"{what} Check the spelling, capitals included.")
 
 
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:

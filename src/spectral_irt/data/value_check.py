@@ -1,20 +1,17 @@
-"""Odd values among raw answers, neither an answer nor missing: what was met while they were read, the sentence that
-names them with their place, and what to do about them."""
+"""Odd values among raw answers, neither an answer nor missing: the sentence that names them with their place, and what
+to do about them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, first_of, listed
+from spectral_irt.data.labels import SUSPECTS
+from spectral_irt.errors import first_of, listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.responses import Responses
-    from spectral_irt.data.scoring import Answers, Scoring, Values
+    from spectral_irt.data.scoring import ValueCheck
 
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
@@ -38,108 +35,36 @@ SCALES = (  # labels in order, for the advice
 # fmt: on
 
 
-class Place(NamedTuple):
-    """Where a value stands, in the person's words."""
-
-    name: str
-    column: Any
-    row: int
-
-
-@dataclass
-class ValueCheck:
-    """What was met among the raw values: the odd ones, and the range. `check` complains when all were seen."""
-
-    scoring: Scoring
-    low: float = np.inf
-    high: float = -np.inf
-    n_odd: int = 0
-    odd: dict[str, None] = field(default_factory=dict)
-    first: tuple[Place, str] | None = None
-    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
-    columns: set[Any] = field(default_factory=set)  # of the first odd values
-    examples: list[str] = field(default_factory=list)
-    wide: bool = False  # columns are items, so that an odd value may mean that one is not
-    n_columns: int = 0  # how many there are
-
-    def answers(self, values: Values, place: Callable[[int], Place]) -> Answers:
-        """The answers among the values of one piece, taking note of them; `place` says where its k-th value stands."""
-        found = self.scoring.clean(values)
-        if found.odd is not None:
-            where = np.flatnonzero(found.odd)
-            texts = one_spelling(as_series(values[where]))
-            if self.first is None:
-                self.first = (place(int(where[0])), texts[0])
-            kinds = texts.unique(maintain_order=True)
-            if self.fraction is None and self.scoring.expects_01:
-                broken = next(filter(is_fraction, kinds), None)
-                if broken is not None:
-                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
-            strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
-            self.columns |= {place(k).column for k in strange[:20].tolist()}
-            self.n_odd += len(texts)
-            self.odd |= dict.fromkeys(kinds.head(1000).to_list())
-        elif self.scoring.threshold is not None and len(found.values):
-            self.low = min(self.low, float(found.values.min()))  # type: ignore[arg-type]
-            self.high = max(self.high, float(found.values.max()))  # type: ignore[arg-type]
-        elif self.scoring.compares_text and not self.examples:
-            self.examples = as_series(found.values).unique(maintain_order=True).head(NAMED + 1).to_list()
-        return found
-
-    def check(self, name: str) -> None:
-        """Raise when some value was odd, or when the threshold leaves nothing to compare."""
-        if self.first is not None:
-            raise ResponseValueError(self._odd_sentence())
-        threshold = self.scoring.threshold
-        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
-            effect = "none is" if threshold >= self.high else "all are"
-            raise OptionError(
-                f"`threshold` is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, "
-                f"so {effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
-            )
-
-    def _odd_sentence(self) -> str:
-        """Which values are odd, where the first stands, and what to do about them."""
-        assert self.first is not None
-        place, text = self.fraction or self.first
-        kinds = sorted(self.odd, key=lambda kind: not is_fraction(kind)) if self.fraction else list(self.odd)
-        values, what = "value" if self.n_odd == 1 else "values", ", a fraction" if self.fraction else ""
-        where = f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}"
-        every = f"{self.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
-        sentence = f"{where}, which is {self.scoring.expected} ({every})."
-        codes = [kind for kind in kinds if kind in SUSPECTS]
-        if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
-            codes = [code for code in codes if not _is_number(code)]
-        if codes:
-            mean = "means" if len(codes) == 1 else "mean"
-            said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
-            sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
-        if len(codes) < len(kinds):
-            few = self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) <= self.n_columns)
-            how_to = _of_fractions(kinds) if self.fraction else self.scoring.how_to
-            if self.scoring.expects_01 and all(kind in POINTS for kind in kinds):
-                how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
-            sentence += _of_words(kinds, how_to) if self.scoring.expects_01 and not few else how_to
-            names = sorted(map(str, self.columns))
-            if few and len(names) == 1:
-                person = f"or name it with `person={names[0]!r}` if it labels the people"
-                sentence += f" If the column is not an item, say `ignore={names[0]!r}`, {person};"
-                sentence += " if a row is one answer, say `item=` and `response=`."
-            elif few:
-                sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
-        return sentence
-
-    def check_scored(self, responses: Responses) -> None:
-        """Raise when no answer at all agrees with the right ones: they are spelled differently."""
-        if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
-            return
-        if self.scoring.correct is not None:
-            said: str = f"`correct` is {listed(self.scoring.correct)}"
-        else:
-            options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
-            said = f"the key holds {listed(options)}"
-        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
-        raise OptionError(f"{what} Check the spelling, capitals included.")
+def odd_sentence(check: ValueCheck) -> str:
+    """Which values are odd, where the first stands, and what to do about them."""
+    assert check.first is not None
+    place, text = check.fraction or check.first
+    kinds = sorted(check.odd, key=lambda kind: not is_fraction(kind)) if check.fraction else list(check.odd)
+    values, what = "value" if check.n_odd == 1 else "values", ", a fraction" if check.fraction else ""
+    where = f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}"
+    every = f"{check.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
+    sentence = f"{where}, which is {check.scoring.expected} ({every})."
+    codes = [kind for kind in kinds if kind in SUSPECTS]
+    if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
+        codes = [code for code in codes if not _is_number(code)]
+    if codes:
+        mean = "means" if len(codes) == 1 else "mean"
+        said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
+        sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
+    if len(codes) < len(kinds):
+        few = check.wide and check.columns and (len(check.columns) == 1 or 2 * len(check.columns) <= check.n_columns)
+        how_to = _of_fractions(kinds) if check.fraction else check.scoring.how_to
+        if check.scoring.expects_01 and all(kind in POINTS for kind in kinds):
+            how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
+        sentence += _of_words(kinds, how_to) if check.scoring.expects_01 and not few else how_to
+        names = sorted(map(str, check.columns))
+        if few and len(names) == 1:
+            person = f"or name it with `person={names[0]!r}` if it labels the people"
+            sentence += f" If the column is not an item, say `ignore={names[0]!r}`, {person};"
+            sentence += " if a row is one answer, say `item=` and `response=`."
+        elif few:
+            sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
+    return sentence
 
 
 def _of_fractions(kinds: list[str]) -> str:

@@ -23,7 +23,7 @@ from spectral_irt.conditional.newton import Likelihood, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Design, examine
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, unknown_option
 from spectral_irt.estimators.base import (
     ADAPTIVE,
     DESIGNS,
@@ -85,7 +85,8 @@ def spectral_fit(
     >>> spectral_fit(datasets.load_lsat()).thresholds.round(2).tolist()
     [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
-    check_option("se", se, SE_METHODS)
+    if se not in SE_METHODS:
+        raise unknown_option("se", se, SE_METHODS)
     if not 0 < tol < 1:
         raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
     tell = progress or (lambda text: None)
@@ -231,7 +232,8 @@ class Spectral(RaschEstimator):
         """
         if not isinstance(design, str):
             return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
-        check_option("design", design, DESIGNS)
+        if design not in DESIGNS:
+            raise unknown_option("design", design, DESIGNS)
         if design == ADAPTIVE:
             if anchors is not None:
                 raise OptionError("anchors are for a fixed design; leave them out.")

@@ -18,7 +18,7 @@ from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import NOT_ANSWERED, Labels
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.value_check import Place
+from spectral_irt.data.scoring import Place
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, plural_words

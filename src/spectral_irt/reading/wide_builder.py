@@ -21,8 +21,7 @@ from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.categories import of_either_kind
 from spectral_irt.data.labels import Labels, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Scoring
-from spectral_irt.data.value_check import Place
+from spectral_irt.data.scoring import Place, Scoring
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular

@@ -17,9 +17,8 @@ from spectral_irt import numerics, read, set_memory
 from spectral_irt.data import Responses, builder, packing
 from spectral_irt.data.block import person_chunks
 from spectral_irt.data.builder import Piece, ResponsesBuilder
-from spectral_irt.data.scoring import Scoring
-from spectral_irt.data.value_check import Place
-from spectral_irt.engine.memory import budget
+from spectral_irt.data.scoring import Place, Scoring
+from spectral_irt.engine.base import budget
 from spectral_irt.errors import DuplicateResponseError, OutputError, ReadError
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading import long_builder

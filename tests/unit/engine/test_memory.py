@@ -15,8 +15,9 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt.data.packing import IN_MEMORY
-from spectral_irt.engine import LocalEngine, memory
-from spectral_irt.engine.memory import Budget, is_mapped
+from spectral_irt.engine import LocalEngine
+from spectral_irt.engine import base as memory
+from spectral_irt.engine.base import Budget, is_mapped
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.text import in_bytes
 from split import in_blocks
@@ -168,7 +169,7 @@ def test_nothing_is_left_whatever_ends_the_process(tmp_path, number):
     program = (
         "import signal, sys, time, numpy as np\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it may be ignored
-        "from spectral_irt.engine.memory import Budget\n"
+        "from spectral_irt.engine.base import Budget\n"
         "b = Budget('1GB', sys.argv[1]); b.reserved = b.total\n"
         "kept = b.keep(np.zeros(10**6)); print('there', flush=True); time.sleep(60)"
     )
