@@ -18,7 +18,6 @@ from spectral_irt.analysis.record import fit_record
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.estimators.by_name import named
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
 from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
@@ -34,7 +33,6 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
-    from spectral_irt.estimators.linear_fit import Explained
     from spectral_irt.inference.dimensions.q3 import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.inference.groups.model_tests import WaldTest
@@ -325,36 +323,6 @@ class Analysis(AnalysisOfRatings):
         """
         how: dict[str, Any] = {"min_people": min_people, "sample": sample, "seed": seed}
         return inference.local_dependence(self.calibration, self.responses, **how)
-
-    @of_items
-    @tabled
-    def item_covariates(self, properties: Any) -> Columns:
-        """What properties of items add to their difficulty: the linear logistic test model, `property, level, effect`,
-        `se, z, p`.
-
-        `properties` is a file with a row for each item and a column `item`, or maps each property to a mapping from
-        item to value. Numbers have an effect for one unit, words one each, with mean zero. The standard errors assume
-        that nothing else makes items differ; `summary()` has the test against free items.
-        """
-        return self._explained(properties).effects
-
-    @once
-    def _explained(self, properties: Any) -> Explained:
-        self._tell("properties of items")
-        rating_scale = named(self.calibration.provenance.estimator)[0] == "rsm"
-        if rating_scale or self.calibration.adaptive or self.weights is not None:
-            raise OptionError(
-                "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "
-                "weight."
-            )
-        if isinstance(properties, str | Path):
-            from spectral_irt.reading.side_tables import read_item_properties
-
-            about = read_item_properties(str(properties))
-            properties = {name: dict(zip(about.labels, values, strict=True)) for name, values in about.items()}
-        from spectral_irt.estimators.linear_fit import explain_items
-
-        return explain_items(self.responses, properties)
 
     @of_items
     @tabled

@@ -1,10 +1,12 @@
-"""The analysis of ratings: tables of items, raters and other facets, a record, and lines for the terminal."""
+"""The analysis of linear designs: tables of items, raters and other facets, a record, and lines for the terminal; and
+what properties of items add to their difficulty."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -13,6 +15,7 @@ from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.people import AnalysisOfPeople
 from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
+from spectral_irt.estimators.by_name import named
 from spectral_irt.inference.facets import FIT, agreement, facet_findings, facet_table, interactions
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
@@ -21,6 +24,7 @@ from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
+    from spectral_irt.estimators.linear_fit import Explained
 
 M = TypeVar("M", bound=Callable[..., Any])
 
@@ -32,6 +36,21 @@ def file_name(facet: str) -> str:
     'rater_judge'
     """
     return re.sub(r"\W+", "_", facet.strip().lower()).strip("_") or "facet"
+
+
+def of_items(method: M) -> M:
+    """The method, with an error where items are combinations with raters, of which it would say nothing."""
+
+    @wraps(method)
+    def asked(self: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
+        if self.facets:
+            raise OptionError(
+                f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, and "
+                "`study.interactions()` by item or, with `groups=`, by group of people."
+            )
+        return method(self, *args, **options)
+
+    return cast("M", asked)
 
 
 class AnalysisOfRatings(AnalysisOfPeople):
@@ -126,20 +145,35 @@ class AnalysisOfRatings(AnalysisOfPeople):
                 tables[f"{file_name(name)}_{file_name(other)}"] = columns_of(self.interactions, name, groups)
         return tables
 
+    @of_items
+    @tabled
+    def item_covariates(self, properties: Any) -> Columns:
+        """What properties of items add to their difficulty: the linear logistic test model, `property, level, effect`,
+        `se, z, p`.
 
-def of_items(method: M) -> M:
-    """The method, with an error where items are combinations with raters, of which it would say nothing."""
+        `properties` is a file with a row for each item and a column `item`, or maps each property to a mapping from
+        item to value. Numbers have an effect for one unit, words one each, with mean zero. The standard errors assume
+        that nothing else makes items differ; `summary()` has the test against free items.
+        """
+        return self._explained(properties).effects
 
-    @wraps(method)
-    def asked(self: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
-        if self.facets:
+    @once
+    def _explained(self, properties: Any) -> Explained:
+        self._tell("properties of items")
+        rating_scale = named(self.calibration.provenance.estimator)[0] == "rsm"
+        if rating_scale or self.calibration.adaptive or self.weights is not None:
             raise OptionError(
-                f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, and "
-                "`study.interactions()` by item or, with `groups=`, by group of people."
+                "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "
+                "weight."
             )
-        return method(self, *args, **options)
+        if isinstance(properties, str | Path):
+            from spectral_irt.reading.side_tables import read_item_properties
 
-    return cast("M", asked)
+            about = read_item_properties(str(properties))
+            properties = {name: dict(zip(about.labels, values, strict=True)) for name, values in about.items()}
+        from spectral_irt.estimators.linear_fit import explain_items
+
+        return explain_items(self.responses, properties)
 
 
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
