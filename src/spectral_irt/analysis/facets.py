@@ -81,7 +81,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
         `observed_average, fair_average` (the mean rating, and that of the average person on all items), `subset`
         (levels of one can be compared), `status`, and the agreement with others where they met.
         """
-        name = self._facet(name)
+        if name != self._facet(name):
+            return columns_of(self.facet, self._facet(name))
         found = facet_table(self.calibration, self.responses, self.abilities().ability, name)
         met = self._agreement(name)
         return found | {"agreement": met["agreement"], "agreement_expected": met["expected"]}
@@ -97,7 +98,9 @@ class AnalysisOfRatings(AnalysisOfPeople):
 
         `bias` in logits (more severe there than elsewhere), `se, z, p`, and `p_holm` over all of them.
         """
-        return interactions(self.calibration, self.responses, self._facet(name), groups)
+        if name != self._facet(name):
+            return columns_of(self.interactions, self._facet(name), groups)
+        return interactions(self.calibration, self.responses, name, groups)
 
     @once
     def _rated_items(self) -> Columns:

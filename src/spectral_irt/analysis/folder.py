@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,8 +125,10 @@ def affordable(
 def result_tables(study: Analysis, parts: Parts, every: bool = True) -> dict[str, Columns]:
     """The tables of an analysis by the names of their files, in the order of `TABLES`; `MORE` only with `every`."""
     calibration, categories = study.calibration, not study.responses.thresholds.binary
-    scale, fit = calibration.scale, {}
-    items = calibration.item_columns() if calibration.facets is None else study._rated_items()
+    scale, fit, items = calibration.scale, {}, calibration.item_columns()
+    if calibration.facets is not None:  # what is about answers to items is not about ratings
+        items = dict(study._rated_items())
+        parts = replace(parts, fit=False, item_analysis=False, top=None, covariates=None)
     if parts.fit:
         fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
         items |= {name: fit[name] for name in OF_FIT}

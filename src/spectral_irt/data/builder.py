@@ -64,7 +64,7 @@ class ResponsesBuilder:
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
-        self._binary = scoring.undecided or scoring.highest == 1  # up to now
+        self._binary = scoring.undecided or scoring.highest <= 1  # up to now
         # Person, slot, option and time; where the person's mean decides later, the item instead, and the value.
         self._pile = SpillColumns()
         self.n_waiting = 0  # answers that are not packed

@@ -1,6 +1,7 @@
 """Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they are.
 In two steps, because a person's mean is known only when all ratings were seen: `Scoring.clean` turns raw values, a
-polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is."""
+polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is. `ValueCheck`
+takes note of values that are neither an answer nor missing."""
 
 from __future__ import annotations
 
@@ -222,7 +223,9 @@ class Scoring:
             numbers = text.cast(pl.Float64, strict=False)
         odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
         if self.recode is None and odd.any():
-            numbers = numbers.fill_null(text.str.replace(r"^([+-]?\d+),(\d+)$", "$1.$2").cast(pl.Float64, strict=False))
+            # A decimal comma; before three digits it may part thousands.
+            comma = text.str.replace(r"^([+-]?\d+),(\d{1,2}|\d{4,})$", "$1.$2").cast(pl.Float64, strict=False)
+            numbers = numbers.zip_with(~odd, comma)
             odd = odd & numbers.is_null()
         if (self.expects_01 or self.ordered) and odd.any():
             text = text if self.recode is not None else text.str.to_lowercase()

@@ -48,8 +48,9 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
     rating = responses.item_scores + responses.item_counts * lowest  # as they were given
     n, score = (np.bincount(code, each, len(labels)) for each in (responses.item_counts, rating))
     fit = item_statistics(responses, calibration.thresholds, ability, code, len(labels))
+    known = ability[np.isfinite(ability)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        average = score / n
+        average, mean = score / n, known.sum() / np.float64(len(known))
     return {
         name: labels,
         "severity": own["severity"],
@@ -57,7 +58,7 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
         "n": n.astype(np.int64),
         **{key: fit[key] for key in (*FIT, "discrimination_se")},
         "observed_average": average,
-        "fair_average": fair_average(calibration, ability[np.isfinite(ability)].mean() - own["severity"]),
+        "fair_average": fair_average(calibration, mean - own["severity"]),
         "subset": own["subset"] + 1,
         "status": own["status"],
     }
@@ -98,7 +99,8 @@ def _pairs(
     some = np.flatnonzero(np.isfinite(ability[person]))
     person, items = person[some], items[some]
     _, thing = np.unique(person * np.int64(same.max() + 1) + same[items], return_inverse=True)
-    together = sparse.csr_array((np.ones(len(thing)), (thing, np.arange(len(thing)))))
+    size = (len(thing), len(thing))
+    together = sparse.csr_array((np.ones(len(thing)), (thing, np.arange(len(thing)))), shape=size)
     p = category_probabilities(ability[person], layout.cumulated(beta)[items])
     total = []
     for has in (np.ones((len(thing), 1)), np.eye(layout.widest + 1)[x[some]], p):
@@ -136,6 +138,7 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
     cross = sparse.csr_array(sparse.vstack([part[3] for part in parts]))
     column = design.term(name).columns.start + level
     share = whole / np.maximum(matrix.diagonal()[column], 1e-12)
+    score = score - share * np.bincount(level, score)[level]  # that of the level itself is 0 at the maximum
 
     def rest(some: slice) -> sparse.csr_array:
         return sparse.csr_array(cross[some] - sparse.diags_array(share[some]) @ against[column[some]])

@@ -129,7 +129,8 @@ def open_table(file: File) -> Table:
     separators = ("\t",) if tabbed else SEPARATORS
     counts = [{one: _n_values(record, one) for one in separators} for record in records]
     alike = {one: sum(each[one] == counts[-1][one] for each in counts) for one in separators}
-    widest = max(separators, key=lambda one: (counts[-1][one], alike[one]))  # 7;1,00;0,50 has two of each
+    # 1,00;0,50 has more commas than semicolons, but the header has not.
+    widest = max(separators, key=lambda one: (counts[-1][one] > 1, alike[one], counts[-1][one]))
     titles, width = 0, counts[-1][widest]  # a title stands above the header alone, or has few values beside it
 
     def is_title(k: int) -> bool:

@@ -274,6 +274,11 @@ def test_decimal_commas_and_times(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["id;a;b;c", *rows, "9;1,50;0,00;0,00", ""]))
     assert "holds 1,50, a fraction" in complaint(tmp_path / "a.csv")
     assert read(tmp_path / "a.csv", threshold=0.5).scores[-1] == 1
+    assert np.isnan(read(tmp_path / "a.csv", threshold=0.5, missing="1,50").to_dense()[-1, 0])
+    (tmp_path / "c.csv").write_text("a;b;c\n1,00;0,00;1,00\n0,00;1,00;1,00\n1,00;0,00;0,00\n")  # more commas
+    assert read(tmp_path / "c.csv").items.tolist() == ["a", "b", "c"]
+    (tmp_path / "d.csv").write_text("id;a;b\nx;1,000;0\ny;0;1\nz;1;0\n")
+    assert "holds 1,000" in complaint(tmp_path / "d.csv")
     rows = [f"{k},{k % 2},{k // 2 % 2},{k + 0.25},{k + 0.5}" for k in range(9)]
     (tmp_path / "b.csv").write_text("\n".join(["id,a,b,a_time,b_time", *rows, ""]))
     assert "--ignore a_time,b_time" in for_shell(complaint(tmp_path / "b.csv"))

@@ -141,6 +141,7 @@ def test_items_without_a_key_are_named(tmp_path):
         (None, ReadError, "there is no file"),
         ("x,y,z\n1,2,3\n4,5,6\n", ReadError, "is not an answer key"),
         ("item,key\nq1,A\nq2,B\nq1,B\n", OptionError, "item 'q1' two right answers, 'A' and 'B'"),
+        ("item,key,score\nq1,a,0\nq2,b,0\n", OptionError, "but no response agrees"),
         ("item,key\nq1,a\nq2,c\n", OptionError, "the key holds 'a', 'c', but no response agrees"),
     ],
 )

@@ -209,6 +209,17 @@ def test_separation_and_findings():
         si.SpectralRasch().fit(lsat := si.datasets.load_lsat()).analyse(lsat).facet()
 
 
+def test_tables_of_ratings_leave_out_what_is_about_answers_and_people_without_a_measure(study):
+    calibration, responses, _ = study
+    ours = si.Analysis(calibration, responses)
+    asked = ours.parts(persons=True)
+    tables = ours.tables(replace(asked, fit=True, item_analysis=True))
+    assert set(tables) == set(ours.tables(asked))
+    assert len({len(column) for column in tables["items"].values()}) == 1
+    nobody = responses.take_persons(responses.scores == responses.scores.max() + 1)
+    assert len(si.Analysis(calibration, nobody, ability="ml").facet()) == 5
+
+
 def test_what_is_about_items_says_so(study):
     calibration, responses, _ = study
     ours = si.Analysis(calibration, responses)
