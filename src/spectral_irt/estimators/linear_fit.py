@@ -99,18 +99,18 @@ def _stretch(likelihood: Likelihood | ExactLikelihood, found: Newton) -> float:
     """By how much maximum likelihood draws all values apart, as a share, where that is more than chance does.
 
     Each of many severities takes some of the information. The bias b of maximum likelihood is, to first order, that of
-    I b = -1/2 sum_j v_j dI_jj / d eta - R eta with v_j the variance of parameter j, the others given (Firth 1993), and
-    R the prior's matrix, which draws values together. Along b = delta eta
+    I b = -1/2 sum_j v_j dI_jj / d eta, v_j the variance of parameter j given the others (Firth 1993). If b = delta eta,
 
-        delta = ( -1/2 sum_j v_j (d/dc) I_jj(c eta) - eta' R eta ) / (eta' (I + R) eta)   at c = 1.
+        delta = -1/2 sum_j v_j (d/dc) I_jj(c eta) / (eta' I eta)   at c = 1.
+
+    Parameters with a prior take less information, and draw the others together: they count as far as it has faded.
     """
     told, eta = found.matrix.diagonal(), found.eta
-    pull = float(eta @ (found.ridge @ eta)) if found.ridge else 0.0
-    size = float(eta @ (found.matrix @ eta)) + pull
+    size = float(eta @ (found.matrix @ eta))
     wider = likelihood.at((1 + WIDER) * found.point.beta).of_parameters(found.design).diagonal()
-    known = told + (found.ridge.precision if found.ridge else 0.0)
-    apart = np.divide(told - wider, known, out=np.zeros(len(eta)), where=known > 0).sum() / (2 * WIDER) - pull
-    return float(apart / size) if apart > STRETCHED * np.sqrt(size) else 0.0
+    free = np.where(told > 0, 1.0 if found.ridge is None else 1 - found.ridge.fade, 0.0)
+    apart = float(np.sum(free * (1 - wider / np.maximum(told, 1e-12))) / (2 * WIDER))
+    return apart / size if apart > STRETCHED * np.sqrt(size) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
