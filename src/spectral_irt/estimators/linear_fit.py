@@ -340,9 +340,12 @@ class DesignResult:
                 what = f"Prior: normal, sd {sd:.2f} logits, on {share(*some, 'value')} of {term.name}."
                 said.append(Finding("regularization", "note", what, "It acts where ratings are few, or all alike."))
         if self.stretch:
-            what = f"Maximum likelihood of {len(self.eta):,} values spreads them {self.stretch:.1%} too far apart"
-            why = "It does so where each of many raters has few ratings (docs/how-to/raters.md)."
-            said.append(Finding("many_parameters", "note", f"{what}; that was taken back.", why))
+            what = (
+                f"With {len(self.eta):,} parameters, maximum likelihood spreads severities and thresholds "
+                f"{self.stretch:.1%} too far apart; this was corrected."
+            )
+            why = "It does so where each of many raters has few ratings."
+            said.append(Finding("many_parameters", "note", what, why))
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
 
     def estimate(self, responses: Responses) -> Estimate:
