@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
     from spectral_irt.inference.dimensions.q3 import LocalDependence
 
-LOOKS = {"underfit": (RED, "^", "underfit: noisier than the model"), "overfit": (GREEN, "v", "overfit: steeper")}
+LOOKS = {"underfit": (RED, "^", "underfit (noise)"), "overfit": (GREEN, "v", "overfit (too regular)")}
 OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares
 FEW = 3  # named where every item fits
 NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ratios
@@ -33,7 +33,7 @@ NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ra
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FitMap(Display):
-    """Mean squares of every item: 1 fits, above 1 noisier than the model says, below 1 more regular.
+    """Mean squares of every item: 1 fits, above 1 is underfit (noise), below 1 overfit (too regular).
 
     Given the scores (conditional) where that does not take long; otherwise at the estimated abilities, whose mean
     squares are a little below 1 on average, and then no item is judged.

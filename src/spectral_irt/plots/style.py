@@ -21,7 +21,7 @@ SMALL = 8.0  # points: the size of names and notes
 LINE = 1.3 * SMALL  # height of a line of names
 ROWS = 40  # names one below the other that still make a picture of one page
 NOTE = 96  # letters of a line of remarks
-BARS = 36  # of people by ability
+BARS = (15, 36)  # of people by ability: fewest where they are equal, most
 POINTS = 1_500  # marks beyond which they are shown by density
 
 
@@ -115,16 +115,16 @@ def finite_range(*values: Floats, margin: float = 0.06) -> tuple[float, float]:
 
 
 def ability_edges(ability: Floats, low: float, high: float) -> Floats:
-    """Limits of the bars from `low` to `high`: equal ones, or a bar for each ability where those are few.
-
-    On a short test everybody with the same score has the same ability; bars of equal width would hold one score here
-    and two there.
+    """Limits of the bars from `low` to `high`: equal ones (two times the cube root of the number of people, Rice's
+    rule), or a bar for each ability where there are fewer of these: on a short test everybody with the same score has
+    the same ability, and bars of equal width would hold one score here and two there.
 
     >>> ability_edges(np.array([-1.0, 0.0, 0.0, 2.0]), -3.0, 3.0).tolist()
     [-3.0, -0.5, 1.0, 3.0]
     """
     different = np.unique(np.clip(ability, low, high).round(4))
-    if len(different) > BARS:
-        return np.linspace(low, high, BARS + 1)
+    bars = int(np.clip(np.ceil(2 * len(ability) ** (1 / 3)), *BARS))
+    if len(different) > bars:
+        return np.linspace(low, high, bars + 1)
     between = (different[1:] + different[:-1]) / 2
     return np.concatenate([[low], between, [high]])

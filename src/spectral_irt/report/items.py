@@ -26,7 +26,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("measure", "Measure", 1),
     Column("measure_se", "s.e. of measure", 1, closed=True),
     Column("n", "Answers", 0),
-    Column("p_correct", "Share right", 3),
+    Column("p_correct", "p correct", 3),
     Column("mean_score", "Mean answer", 2),
     Column("max_score", "Highest", 0),
     Column("infit", "Infit", 2),

@@ -197,6 +197,9 @@ def test_ratings_have_a_column_for_each_facet():
     assert np.allclose(table["severity"], raters["severity"])
     wright = study.plot.wright()
     assert sum(1 for text in wright.frame()["rater"] if text) > 1
+    heights = wright.frame()["high"] - wright.frame()["low"]  # nearly everybody has an ability of their own
+    assert len(heights) < 20
+    assert np.allclose(heights, heights[0])
     marks = [line.get_ydata() for line in wright.plot().lines if line.get_marker() == "D"]
     assert sorted(marks[1]) == pytest.approx(sorted(raters["severity"]))
     assert len(marks[0]) == 12  # thresholds of four items
