@@ -14,7 +14,7 @@ import pytest
 
 from app_server import App, form, said_on
 from end_to_end.tables import numbers, wide
-from spectral_irt import Bank, simulate
+from spectral_irt import Bank, datasets, simulate
 from spectral_irt.cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -250,4 +250,21 @@ def test_answers_in_ordered_categories(app, tmp_path):
     assert "more.csv : 2 people scored." in said_on(app.wait(job))
     app.post(job + "columns", {"do": "check", "threshold": "1"})
     assert "% right" in said_on(app.wait(job))
+    app.post(job + "close", {})
+
+
+def test_a_column_that_says_who_rated(app):
+    lines = datasets.writing_file().read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines[1:] if int(line.split(",")[0]) <= 240]
+    job = app.upload("essays.csv", "\n".join([lines[0], *rows]).encode())
+    page = said_on(app.wait(job))
+    assert '<option value="rater" selected>' in app.get(job).text
+    assert "people, 4 items" in page
+    app.post(job + "columns", {"do": "fit"})
+    page = said_on(app.wait(job))
+    assert "spectral-irt fit essays.csv --facet rater" in page
+    assert "Bank" not in page  # ratings have none
+    assert "Severity" in app.get(job + "report.html").text
+    assert app.get(job + "bank.zip").status == 404
+    assert "Ratings have none" in app.post(job + "score", {"answers": ("more.csv", b"student,a\n1,1\n")}).text
     app.post(job + "close", {})

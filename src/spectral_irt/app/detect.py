@@ -2,7 +2,7 @@
 
     echo '{"file": "answers.csv"}' | python -m spectral_irt.app.detect
 
-The recognition is that of `read`; nothing is decided here but which attributes are offered as groups.
+The recognition is that of `read`; nothing is decided here but which attributes are offered as groups, and who rated.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
     from spectral_irt.reading.frame import Table
 
-ITEM, PERSON, GROUP, RESPONSE, UNUSED = "item", "person", "group", "response", "unused"
+ITEM, PERSON, GROUP, RATER, RESPONSE, UNUSED = "item", "person", "group", "rater", "response", "unused"
 SHOWN_VALUES = 4  # of a column
 LONGEST_VALUE = 40  # characters of it
 MOST_SHOWN = 300  # columns with their values; of the others only the role is told
 MOST_GROUPS = 6  # an attribute with more values is not offered as groups
 FEWEST_PEOPLE = 30  # in each group, below which no comparison is made
 BOOKLETS = {"form", "booklet"}  # attributes of the test: people of different forms met different items
+RATERS = {"rater", "raters", "judge", "marker", "grader", "examiner", "assessor", "scorer"}
 
 
 def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,10 +94,14 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
         people = layout.label
         for k in layout.columns:
             roles[k] = ITEM
+    repeated = False  # a row for each person and rater
     if people is not None:
         roles[people] = PERSON
+        repeated = not isinstance(layout, Long) and bool(table.head(people).drop_nulls().is_duplicated().any())
     for k, name in enumerate(table.columns):
         words = set(words_of(name))
+        if words & RATERS and (roles[k] == UNUSED or (roles[k] == ITEM and repeated)):
+            roles[k] = RATER
         category = says_attribute(name) and words & CATEGORIES
         if roles[k] == UNUSED and not words & BOOKLETS:
             text = one_spelling(table.head(k)).cast(pl.Float64, strict=False).count() == 0

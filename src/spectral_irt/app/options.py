@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spectral_irt.app.detect import GROUP, ITEM, PERSON, RESPONSE, UNUSED
+from spectral_irt.app.detect import GROUP, ITEM, PERSON, RATER, RESPONSE, UNUSED
 from spectral_irt.errors import OptionError
 
 FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("persons", "items"), ("error", "first", "last")
 ABOVE_MEAN = ("", "right", "wrong")
+ASIDE = {GROUP: "--group", RATER: "--facet"}  # no answers: an option of its own
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
 TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "more")
 OWN = ("-o", "--output", "--report", "--plots", "--bank", "--json", "--dry-run", "-q")  # what the page says itself
@@ -50,7 +51,7 @@ class Choice:
         roles = {
             int(name[5:]): str(role)
             for name, role in form.items()
-            if name.startswith("role-") and name[5:].isdecimal() and role in (ITEM, PERSON, GROUP, RESPONSE, UNUSED)
+            if name.startswith("role-") and name[5:].isdecimal() and role in (ITEM, PERSON, RESPONSE, UNUSED, *ASIDE)
         }
         return replace(self, **said, roles=roles)
 
@@ -73,7 +74,7 @@ class Choice:
         words = [] if self.orient == "persons" else ["--layout", "items-in-rows"]
         roles = self.now(columns)
         recognized = {k: column["role"] for k, column in enumerate(columns)}
-        compared = [{k: UNUSED if role == GROUP else role for k, role in some.items()} for some in (roles, recognized)]
+        compared = [{k: UNUSED if role in ASIDE else role for k, role in some.items()} for some in (roles, recognized)]
         format = [] if self.format == "auto" or words else ["--layout", self.format]
         if self.orient == "items" or compared[0] == compared[1]:
             return words + format
@@ -104,7 +105,7 @@ class Choice:
         """All the options of `fit` and `check`, but for places."""
         words = [*_said("--sheet", self.sheet), *self.layout_words(columns, kind), *self.scoring_words()]
         for k, role in self.now(columns).items():
-            words += _said("--group", columns[k]["name"]) if role == GROUP else []
+            words += _said(ASIDE[role], columns[k]["name"]) if role in ASIDE else []
         words += ["--largest-component"] if self.largest_component else []
         words += ["--design", "adaptive"] if self.adaptive else []
         return words + self.more_words()

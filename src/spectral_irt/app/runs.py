@@ -150,7 +150,9 @@ class Job:
         if not self.checked or words != self._checked_with:
             await self.check()
         words = [*words, "--all", *(["--list-persons"] if self.choice.list_persons else [])]
-        places = {"-o": "results", "--report": "report.html", "--bank": "bank"}
+        places = {"-o": "results", "--report": "report.html"}
+        if not any(word.startswith("--facet") for word in words):  # ratings have no bank
+            places["--bank"] = "bank"
         done = await self._command("fit", self.name, words, places, "results/fit.json")
         for earlier in (self.results, self.scored):
             if earlier is not None:

@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from spectral_irt.app.detect import GROUP, ITEM, MOST_SHOWN, PERSON, RESPONSE, UNUSED
+from spectral_irt.app.detect import GROUP, ITEM, MOST_SHOWN, PERSON, RATER, RESPONSE, UNUSED
 from spectral_irt.app.pages import Guard, Pages
 from spectral_irt.app.runs import BusyError, Job
 from spectral_irt.errors import ReadError, SpectralIrtError, for_shell
@@ -28,8 +28,8 @@ from spectral_irt.reading.formats import FORMATS
 FIELDS = 100_000  # of a form: one for each column
 LONGEST_NAME = 100  # characters, so that none is too long for a disk
 ENDINGS = tuple(ending for family, kind in FORMATS.items() if family != "json" for ending in kind.endings)
-ROLES = {"wide": (ITEM, PERSON, GROUP, UNUSED), "long": (ITEM, PERSON, RESPONSE, GROUP, UNUSED)}
-ROLE_WORDS = {PERSON: "names the person", GROUP: "group to compare", UNUSED: "not used"}
+ROLES = {"wide": (ITEM, PERSON, GROUP, RATER, UNUSED), "long": (ITEM, PERSON, RESPONSE, GROUP, RATER, UNUSED)}
+ROLE_WORDS = {PERSON: "names the person", GROUP: "group to compare", RATER: "says who rated", UNUSED: "not used"}
 GONE = "This file has been closed, and nothing of it was kept. Begin again."
 
 
@@ -191,8 +191,8 @@ class Site:
             answers = file_in(form, "answers")
             if answers is None:
                 raise ReadError("No file was chosen. Choose a file with the answers of the people to score.")
-            if job.results is None:
-                raise ReadError("There is no bank yet; run the calibration first.")
+            if job.results is None or not (job.results.folder / "bank").exists():
+                raise ReadError("There is no bank; run the calibration first. Ratings have none.")
             job.check_idle()
             name = checked_name(answers)
             if (job.inputs / name).exists():
@@ -222,7 +222,10 @@ class Site:
         elif name == "report-to-keep.html":
             path, name = results.folder / "report.html", "report.html"
         elif name in ("tables.zip", "bank.zip"):
-            path = await _zipped(results.folder / ("bank" if name == "bank.zip" else "results"))
+            folder = results.folder / ("bank" if name == "bank.zip" else "results")
+            if not folder.exists():
+                raise HTTPException(404)
+            path = await _zipped(folder)
         elif name == "results.xlsx":
             path = await job.workbook()
         else:
