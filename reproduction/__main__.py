@@ -14,8 +14,9 @@ from reproduction.experiment import Request, check, partial_file, run
 from reproduction.trials import count_finished
 from spectral_irt.cli.help import Command, place
 from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, quiet_warnings, report
-from spectral_irt.errors import OptionError, printable
+from spectral_irt.errors import OptionError
 from spectral_irt.files import written
+from spectral_irt.text import printable
 
 PROGRAM = "python -m reproduction"
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # of typer's own copy of click, or of click itself

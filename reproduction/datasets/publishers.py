@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from reproduction.datasets.catalog import Source
-from spectral_irt.errors import ReadError, listed
+from spectral_irt.errors import ReadError
+from spectral_irt.text import listed
 
 Long = pl.DataFrame
 Reader = Callable[[Path, Source], Long]

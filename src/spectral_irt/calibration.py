@@ -22,10 +22,11 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.text import listed
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some

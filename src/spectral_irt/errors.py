@@ -5,17 +5,14 @@ in the words of Python. Labels and values stand in quotes, and nothing inside qu
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Any, Literal
 
-NAMED = 5  # how many offenders an error names before it only counts the rest
 QUOTES = "'\""
 
 LARGEST_COMPONENT = "`responses.largest_component()`"
@@ -198,35 +195,6 @@ class ReadWarning(UserWarning):
     """A file beside the answers, a key or a table of people, was read in a way that its reader should know."""
 
 
-def stopped(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
-    """The one sentence about an iteration that ended before it reached its tolerance."""
-    return f"{what} stopped after {steps:,} {unit} at {measure} {reached:.1e} (asked: {asked:.1e})."
-
-
-def listed(labels: Iterable[object]) -> str:
-    """The first five labels, quoted, and how many more there are.
-
-    >>> listed(["q1", "q2"]), listed(range(9))
-    ("'q1', 'q2'", '0, 1, 2, 3, 4 and 4 more')
-    """
-    return first_of(repr(str(label)) if isinstance(label, str) else str(label) for label in labels)
-
-
-def first_of(texts: Iterable[str], total: int | None = None) -> str:
-    """The first five texts as they are, and how many more there are, of so many if not all are given."""
-    texts = iter(texts)
-    shown = list(islice(texts, NAMED))
-    more = sum(1 for _ in texts) if total is None else total - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
-
-
-def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
-    """The end of an error about a name that is not there: what is nearly called that, capitals aside."""
-    texts = {str(one).lower(): str(one) for one in known}
-    close = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
-    return f" Did you mean {' or '.join(repr(texts[one]) for one in close)}?" if close else ""
-
-
 @contextmanager
 def retold(kinds: tuple[type[Exception], ...], sentence: Callable[[BaseException], str]) -> Iterator[None]:
     """Exceptions of a library that reads files become a `ReadError`; so do panics, which are no Exceptions."""
@@ -241,11 +209,6 @@ def retold(kinds: tuple[type[Exception], ...], sentence: Callable[[BaseException
         raise ReadError(sentence(error)) from None
 
 
-def in_short(error: BaseException) -> str:
-    """What a library says is wrong: its first line, without the full stop."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
 def unknown_option(name: str, value: object, allowed: Iterable[object]) -> OptionError:
     values = [repr(one) for one in allowed if one is not None]
     return OptionError(f"`{name}` is {value!r}; it can be {', '.join(values)}.")
@@ -254,13 +217,3 @@ def unknown_option(name: str, value: object, allowed: Iterable[object]) -> Optio
 def check_option(name: str, value: object, allowed: Iterable[object]) -> None:
     if value not in list(allowed):
         raise unknown_option(name, value, allowed)
-
-
-def printable(text: object) -> str:
-    r"""The text with control characters spelled out, so that it stays on its line and moves no cursor.
-
-    >>> print(printable("two\nlines, a bell \a and a color \x1b[31m"))
-    two\nlines, a bell \x07 and a color \x1b[31m
-    """
-    harmless = "\u00a0\u3000\u200d"  # though not printable by Python's count
-    return "".join(c if c.isprintable() or c in harmless else c.encode("unicode_escape").decode() for c in str(text))

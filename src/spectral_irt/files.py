@@ -21,7 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.errors import OptionError, OutputError, listed
+from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.text import listed
 
 if sys.platform == "win32":
     import msvcrt

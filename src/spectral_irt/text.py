@@ -1,20 +1,69 @@
-"""Numbers, counts, shares and sizes in words: one of each."""
+"""Numbers, counts, lists, shares and sizes in words: one of each."""
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spectral_irt.errors import OptionError, printable
+from spectral_irt.errors import OptionError
 
 NONE = "–"  # where there is no number
+NAMED = 5  # how many offenders an error names before it only counts the rest
 LONGEST = 90  # letters of a label in a table; whoever opens the row sees all of it
 
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def printable(text: object) -> str:
+    r"""The text with control characters spelled out, so that it stays on its line and moves no cursor.
+
+    >>> print(printable("two\nlines, a bell \a and a color \x1b[31m"))
+    two\nlines, a bell \x07 and a color \x1b[31m
+    """
+    text, harmless = str(text), "\u00a0\u3000\u200d"  # though not printable by Python's count
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in harmless else c.encode("unicode_escape").decode() for c in text)
+
+
+def listed(labels: Iterable[object]) -> str:
+    """The first five labels, quoted, and how many more there are.
+
+    >>> listed(["q1", "q2"]), listed(range(9))
+    ("'q1', 'q2'", '0, 1, 2, 3, 4 and 4 more')
+    """
+    labels = list(labels)
+    shown = [repr(str(label)) if isinstance(label, str) else str(label) for label in labels[:NAMED]]
+    return first_of(shown, len(labels))
+
+
+def first_of(texts: Iterable[str], total: int | None = None) -> str:
+    """The first five texts as they are, and how many more there are, of so many if not all are given."""
+    texts = list(texts)
+    more = (len(texts) if total is None else total) - len(texts[:NAMED])
+    return ", ".join(texts[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
+    """The end of an error about a name that is not there: what is nearly called that, capitals aside."""
+    texts = {str(one).lower(): str(one) for one in known}
+    close = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
+    return f" Did you mean {' or '.join(repr(texts[one]) for one in close)}?" if close else ""
+
+
+def stopped(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
+    """The one sentence about an iteration that ended before it reached its tolerance."""
+    return f"{what} stopped after {steps:,} {unit} at {measure} {reached:.1e} (asked: {asked:.1e})."
+
+
+def in_short(error: BaseException) -> str:
+    """What a library says is wrong: its first line, without the full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def number(value: Any, digits: int = 2, *, none: str = NONE, p: bool = False) -> str:

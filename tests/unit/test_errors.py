@@ -11,6 +11,7 @@ from source import MODULES, named, nodes
 from spectral_irt import errors
 from spectral_irt.cli.main import COMMANDS, command_named, program
 from spectral_irt.errors import ConvergenceWarning, OutputError, for_shell
+from spectral_irt.text import listed
 
 NAMED = [vars(errors)[name] for name in dir(errors) if isinstance(vars(errors)[name], type)]
 KINDS = [kind for kind in NAMED if issubclass(kind, errors.SpectralIrtError | ConvergenceWarning)]
@@ -55,7 +56,7 @@ def test_options_are_said_as_flags(python, shell):
     "label", ["`nu`", "`nu=1`", "a `key` here", "it's `nu`", 'say "`nu`"', "`", "``", "`responses.largest_component()`"]
 )
 def test_labels_are_left_as_they_are(label):
-    said = f"{errors.listed([label, 'b'])} and {label!r}: people's answers; the persons' `person=`"
+    said = f"{listed([label, 'b'])} and {label!r}: people's answers; the persons' `person=`"
     assert for_shell(said) == said.replace("`person=`", "--person")
     assert for_shell(f"say `ignore={[label]!r}`.").startswith("say --ignore ")
     assert for_shell(f"say `missing={label!r}`.").startswith("say --missing ")

@@ -14,9 +14,10 @@ import numpy as np
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.people import with_measures
 from spectral_irt.data import Finding, Responses
-from spectral_irt.errors import OptionError, OutputError, listed
+from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
+from spectral_irt.text import listed
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from rich.text import Text
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.facets import facet_lines
 from spectral_irt.conditional.newton import NEWTON
-from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, named
 from spectral_irt.terminal import (
     DIRECTION,
@@ -26,7 +25,7 @@ from spectral_irt.terminal import (
     show_lines,
     show_source,
 )
-from spectral_irt.text import count
+from spectral_irt.text import count, printable
 
 if TYPE_CHECKING:
     from rich.table import Table

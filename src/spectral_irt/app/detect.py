@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import ReadError, SpectralIrtError, for_shell, printable
+from spectral_irt.errors import ReadError, SpectralIrtError, for_shell
+from spectral_irt.text import printable
 
 if TYPE_CHECKING:
     from spectral_irt.reading.columns import Long, Wide

@@ -16,8 +16,9 @@ from spectral_irt.bank.bank import Bank
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import BankError, OptionError, listed
+from spectral_irt.errors import BankError, OptionError
 from spectral_irt.model import category_probabilities
+from spectral_irt.text import listed
 
 POPULATION = (0.0, 1.5)  # mean and sd of abilities where the bank knows none: wide, so that answers soon count for more
 GRID = np.linspace(-5.0, 5.0, 301)  # standard deviations at which the posterior is summed

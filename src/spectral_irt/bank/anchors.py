@@ -17,12 +17,13 @@ from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Responses
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.persons.align import Coded, in_categories_of
 from spectral_irt.tables import unguarded
+from spectral_irt.text import listed
 from spectral_irt.xlsx import WORKBOOK
 
 FAR = 20.0  # logits; nobody's anchors are there unless they are on another scale

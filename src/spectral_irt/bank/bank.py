@@ -15,12 +15,13 @@ from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, positions
-from spectral_irt.errors import BankError, OptionError, listed
+from spectral_irt.errors import BankError, OptionError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.scores.reliability import marginal_reliability
 from spectral_irt.persons.abilities import COLLAPSED
 from spectral_irt.persons.align import align, align_categories
 from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.text import listed
 
 if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link

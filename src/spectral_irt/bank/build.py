@@ -24,8 +24,9 @@ from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import label_array, positions
-from spectral_irt.errors import BankError, listed
+from spectral_irt.errors import BankError
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.text import listed
 
 
 def to_bank(calibration: Calibration | RaschEstimator, responses: Any) -> Bank:

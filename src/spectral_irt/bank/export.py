@@ -19,9 +19,10 @@ from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import readable
-from spectral_irt.errors import BankError, check_option, listed
+from spectral_irt.errors import BankError, check_option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.tables import Columns, guarded
+from spectral_irt.text import listed
 
 STYLES = ("csv", "tab", "fixed")
 WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}

@@ -31,14 +31,14 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Labels
-from spectral_irt.errors import BankError, OptionError, Severity, check_option, listed
+from spectral_irt.errors import BankError, OptionError, Severity, check_option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter
 from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equated
 from spectral_irt.persons.test_form import Form
 from spectral_irt.tables import Table, make_table
-from spectral_irt.text import p_value
+from spectral_irt.text import listed, p_value
 
 Made = Bank | Calibration | RaschEstimator
 

@@ -14,11 +14,11 @@ from spectral_irt.bank.bank import FEWEST_PEOPLE, Bank, Population
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import BankError, OptionError, check_option, listed
+from spectral_irt.errors import BankError, OptionError, check_option
 from spectral_irt.inference.scores.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
 from spectral_irt.tables import Columns, Table, make_table
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 PRIORS = ("eap", "pv")  # ways to report people that need a population
 

@@ -31,9 +31,10 @@ from spectral_irt.conditional.information import block_diagonal
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import Labels, label_array, readable
-from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
+from spectral_irt.errors import BankError, OutputError, StaleBankError
 from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, uninterrupted, written
 from spectral_irt.tables import plain
+from spectral_irt.text import listed
 
 VERSION = 6
 MANIFEST = "bank.json"

@@ -25,9 +25,9 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import BankError, DesignError, check_option, listed
+from spectral_irt.errors import BankError, DesignError, check_option
 from spectral_irt.estimators.spectral_steps import between_parts
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 REPEATS = ("error", "skip")
 NEWTON_STEPS = 25

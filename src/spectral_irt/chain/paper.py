@@ -26,7 +26,8 @@ from spectral_irt.chain.operator import COUNTED, count_weights, weighting_named
 from spectral_irt.chain.regularization import NU_RULES, check_strength
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats
-from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, stopped
+from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option
+from spectral_irt.text import stopped
 
 __all__ = ["PaperFit", "algorithm_1", "algorithm_2", "pair_counts", "regularize", "seen_together"]
 

@@ -20,8 +20,9 @@ from spectral_irt.chain.regularization import Regularization, prior_precision
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import across
-from spectral_irt.errors import ConvergenceWarning, listed, stopped
+from spectral_irt.errors import ConvergenceWarning
 from spectral_irt.numerics import Anderson, inner
+from spectral_irt.text import listed, stopped
 
 if TYPE_CHECKING:
     from spectral_irt.chain.errors import Balance

@@ -24,11 +24,11 @@ from spectral_irt.cli.help import argument, with_options
 from spectral_irt.cli.models import SHORTLIST, score_models
 from spectral_irt.cli.options import Call, Files, Reading, Recoding, mean_and_sd, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
-from spectral_irt.errors import OptionError, OutputError, StaleBankError, listed, printable
+from spectral_irt.errors import OptionError, OutputError, StaleBankError
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
 from spectral_irt.tables import write_json
 from spectral_irt.terminal import console, person_table, plain_table, say, show_findings, show_lines, show_source
-from spectral_irt.text import QUESTIONNAIRE, TEST, number
+from spectral_irt.text import QUESTIONNAIRE, TEST, listed, number, printable
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:

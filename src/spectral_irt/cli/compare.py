@@ -12,12 +12,12 @@ from rich.text import Text
 from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Files, Reading, Recoding, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
-from spectral_irt.errors import DesignError, OptionError, check_option, for_shell, printable
+from spectral_irt.errors import DesignError, OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.inference.prediction import compare as run
 from spectral_irt.terminal import console, plain_table, say, show_findings
-from spectral_irt.text import number
+from spectral_irt.text import number, printable
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from spectral_irt.analysis.record import counts_of
 from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Categories, Files, Reading, changed, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
-from spectral_irt.errors import DesignError, OptionError, check_option, listed, printable
+from spectral_irt.errors import DesignError, OptionError, check_option
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.terminal import console, say, show_findings, show_source
-from spectral_irt.text import size_text
+from spectral_irt.text import listed, printable, size_text
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank

@@ -17,11 +17,11 @@ from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Categories, Files, Reading, is_database
 from spectral_irt.cli.terminal import Mode, Progress, and_list
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import printable
 from spectral_irt.estimators.spectral import spectral_fit
 from spectral_irt.inference.groups.hausman import UNTESTABLE, compare_likelihoods
 from spectral_irt.reading.sql import without_password
 from spectral_irt.terminal import console, say, show_findings
+from spectral_irt.text import printable
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts

@@ -18,8 +18,9 @@ from typer.core import TyperGroup
 from spectral_irt.cli.help import EVERYTHING, TOPICS, Command, folded, heading, section, topic_text, width, with_options
 from spectral_irt.cli.options import Call, Machine, own
 from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, leave_clusters, quiet_warnings, report
-from spectral_irt.errors import OptionError, did_you_mean
+from spectral_irt.errors import OptionError
 from spectral_irt.files import written
+from spectral_irt.text import did_you_mean
 
 PROGRAM = "spectral-irt"
 COMPLETE = "_SPECTRAL_IRT_COMPLETE"  # set by a shell that asks how a word may go on

@@ -24,11 +24,12 @@ from spectral_irt.cli.options import Call, Categories, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.data import Responses
 from spectral_irt.datasets import OMITTED, log_texts
-from spectral_irt.errors import OptionError, printable
+from spectral_irt.errors import OptionError
 from spectral_irt.files import all_or_nothing, naming, write_each
 from spectral_irt.simulate import Simulated
 from spectral_irt.tables import write_csv, write_parquet
 from spectral_irt.terminal import console, say
+from spectral_irt.text import printable
 
 ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."
 NEXT = (

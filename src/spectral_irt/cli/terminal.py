@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 
 from spectral_irt.cli.help import option
-from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, for_shell, listed, printable
+from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, for_shell
 from spectral_irt.files import reason_of, written
-from spectral_irt.text import count_are
+from spectral_irt.text import count_are, listed, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Display

@@ -22,8 +22,8 @@ from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, pack_rows, slots_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
-from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell, listed
-from spectral_irt.text import count_are
+from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell
+from spectral_irt.text import count_are, listed
 
 if TYPE_CHECKING:
     from spectral_irt.data.scoring import Values

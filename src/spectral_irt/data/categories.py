@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import SUSPECTS, Labels, positions, spellings
-from spectral_irt.errors import Finding, OptionError, ResponseValueError, listed
-from spectral_irt.text import count, count_are
+from spectral_irt.errors import Finding, OptionError, ResponseValueError
+from spectral_irt.text import count, count_are, listed
 
 if TYPE_CHECKING:
     import polars as pl

@@ -18,9 +18,9 @@ from spectral_irt import errors
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.block import Mask as Mask
 from spectral_irt.data.responses import Labels, Responses
-from spectral_irt.errors import AnswersStayError, DesignError, DisconnectedDesignError, Finding, first_of, listed
+from spectral_irt.errors import AnswersStayError, DesignError, DisconnectedDesignError, Finding
 from spectral_irt.numerics import fixed, onto_items
-from spectral_irt.text import count_are
+from spectral_irt.text import count_are, first_of, listed
 
 # A table this many times wider than long is more often transposed than real.
 WIDE_RATIO = 10

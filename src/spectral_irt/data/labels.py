@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Ints
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.text import listed
 
 if TYPE_CHECKING:
     import polars as pl

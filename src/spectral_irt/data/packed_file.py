@@ -30,7 +30,8 @@ from spectral_irt.data.packing import pack_block, slots_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine.base import identity
 from spectral_irt.engine.dask import Shard
-from spectral_irt.errors import Finding, OptionError, ReadError, Severity, listed
+from spectral_irt.errors import Finding, OptionError, ReadError, Severity
+from spectral_irt.text import listed
 
 MAGIC = b"SIRTPACK"
 VERSION = 2

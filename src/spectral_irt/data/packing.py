@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BINARY, Block, Ints, Thresholds, person_chunks
 from spectral_irt.engine.base import budget
 from spectral_irt.engine.spill import give_back_freed
-from spectral_irt.errors import NAMED, DuplicateResponseError, ReadError, first_of, listed
+from spectral_irt.errors import DuplicateResponseError, ReadError
 from spectral_irt.numerics import counting_sort
+from spectral_irt.text import NAMED, first_of, listed
 
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")

@@ -18,9 +18,10 @@ from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, pack_rows, slots_of
 from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered
-from spectral_irt.errors import DesignError, OptionError, ResponseValueError, listed
+from spectral_irt.errors import DesignError, OptionError, ResponseValueError
 from spectral_irt.files import write_each
 from spectral_irt.numerics import chosen_positions, fixed
+from spectral_irt.text import listed
 
 if TYPE_CHECKING:
     from spectral_irt.data.categories import RawAnswers

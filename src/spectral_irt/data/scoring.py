@@ -25,7 +25,8 @@ from spectral_irt.data.labels import (
     spellings,
 )
 from spectral_irt.data.value_check import is_fraction, odd_sentence
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, listed, unknown_option
+from spectral_irt.errors import OptionError, ResponseValueError, unknown_option
+from spectral_irt.text import NAMED, listed
 
 if TYPE_CHECKING:
     import polars as pl

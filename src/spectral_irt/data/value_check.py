@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.data.labels import SUSPECTS
-from spectral_irt.errors import first_of, listed
+from spectral_irt.text import first_of, listed
 
 if TYPE_CHECKING:
     from spectral_irt.data.scoring import ValueCheck

@@ -21,7 +21,8 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity, one_blas_thread
-from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError, in_short
+from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError
+from spectral_irt.text import in_short
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -14,12 +14,12 @@ from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.data.labels import Labels, label_array, positions
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.spectral import options_of, spectral_fit
 from spectral_irt.estimators.spectral_steps import Known
 from spectral_irt.tables import Table, make_table
-from spectral_irt.text import count_are
+from spectral_irt.text import count_are, listed
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains

@@ -30,10 +30,10 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask, check_usable
 from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
-from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError, listed, stopped
+from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, Table
-from spectral_irt.text import count
+from spectral_irt.text import count, listed, stopped
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis

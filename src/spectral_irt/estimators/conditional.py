@@ -15,12 +15,13 @@ from spectral_irt.conditional.newton import Newton, newton, parameters
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import ConvergenceWarning, check_option, stopped
+from spectral_irt.errors import ConvergenceWarning, check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_estimable
 from spectral_irt.estimators.linear_design import RatingScale
 from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.numerics import symmetric
+from spectral_irt.text import stopped
 
 ConditionalSe = Literal["information", "sandwich", "none"]
 STANDARD_ERRORS = get_args(ConditionalSe)

@@ -13,9 +13,9 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.data.labels import column_of
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, with_missing
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.

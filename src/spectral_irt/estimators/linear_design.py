@@ -22,11 +22,12 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_scalable, weights_finding
 from spectral_irt.estimators.spectral import Spectral
 from spectral_irt.tables import Columns
+from spectral_irt.text import listed
 
 Groups = Mapping[Any, Any] | Sequence[Any] | None
 ITEMS = "items"  # the term of the items' thresholds

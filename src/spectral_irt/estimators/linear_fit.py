@@ -24,14 +24,14 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import FacetMeasures
-from spectral_irt.errors import DesignError, OptionError, first_of, listed
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.estimators.estimable import keep_estimable
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
 from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
-from spectral_irt.text import p_value, share
+from spectral_irt.text import first_of, listed, p_value, share
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people

@@ -18,7 +18,7 @@ from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
-from spectral_irt.errors import DesignError, OptionError, check_option, listed
+from spectral_irt.errors import DesignError, OptionError, check_option
 from spectral_irt.estimators import marginal_fit
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, person_weights, weights_finding
@@ -27,6 +27,7 @@ from spectral_irt.estimators.marginal_fit import FREE_STEP, NO_SPREAD, WIDE_SPRE
 from spectral_irt.estimators.population import MOST, enough_nodes, people_by_group
 from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.tables import Columns
+from spectral_irt.text import listed
 
 E = TypeVar("E", bound=RaschEstimator)
 FEW = 30  # people; a mean and a standard deviation from fewer say little

@@ -16,12 +16,13 @@ from spectral_irt.chain.stationary import stationary
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, spans
 from spectral_irt.data.design import examine
-from spectral_irt.errors import DesignError, OptionError, first_of
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, by_item, keep_estimable
 from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, csr, gram
+from spectral_irt.text import first_of
 
 PAIRS = 2_000_000  # pairs of answers laid out at a time
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish

@@ -12,9 +12,10 @@ from scipy import sparse
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Rows, Thresholds, answered_items, rows_of
 from spectral_irt.data.labels import Split, by_label
-from spectral_irt.errors import DisconnectedDesignError, OptionError, listed
+from spectral_irt.errors import DisconnectedDesignError, OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import csr
+from spectral_irt.text import listed
 
 REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies outside
 # Even nodes 1.25 posterior standard deviations apart integrate a normal posterior to 1e-5, and all wider

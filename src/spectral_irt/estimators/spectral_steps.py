@@ -32,9 +32,10 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, estimable, tied_to
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.errors import LARGEST_COMPONENT, first_of, listed
+from spectral_irt.errors import LARGEST_COMPONENT
 from spectral_irt.estimators.base import WEAK_LINKS, Estimate, Tell, convergence, with_missing
 from spectral_irt.estimators.estimable import DENSE_ITEMS, weights_finding
+from spectral_irt.text import first_of, listed
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior

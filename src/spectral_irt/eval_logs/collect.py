@@ -17,10 +17,11 @@ from spectral_irt.data.block import Ints
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, check_option, listed
+from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, check_option
 from spectral_irt.eval_logs.log import Log, chosen_metric, count_scores, read_logs, right, score_notes, written_by
 from spectral_irt.reading.formats import File, expand, recognize
 from spectral_irt.reading.long_builder import LabelCodes
+from spectral_irt.text import listed
 
 BENCHMARK = "benchmark"
 PATTERNS: tuple[str, ...] = ("samples_*.jsonl", "*_samples.jsonl", "*.eval", "per_instance_stats.json")

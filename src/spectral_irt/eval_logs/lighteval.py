@@ -12,9 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.eval_logs.log import Log, no_samples
 from spectral_irt.reading.formats import File
+from spectral_irt.text import listed
 
 NAME = "lighteval"
 DATE = r"\d{4}-\d\d-\d\dT[\d.:_-]+"

@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.errors import ReadError, listed
+from spectral_irt.errors import ReadError
 from spectral_irt.eval_logs.log import VARIANT, Log, Sample, log_of, mapping, number, objects
 from spectral_irt.reading.formats import File
+from spectral_irt.text import listed
 
 NAME = "lm-evaluation-harness"
 FILE_NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl(\.gz|\.zst)?")

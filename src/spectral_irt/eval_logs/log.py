@@ -19,11 +19,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, listed, printable, retold
+from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, retold
 from spectral_irt.reading.formats import LOGGED, File
 from spectral_irt.reading.frame import Table, table_of_frame
 from spectral_irt.reading.jsonl import numbered_objects
 from spectral_irt.reading.text_pieces import HEAD_BYTES, unpacked
+from spectral_irt.text import listed, printable
 
 VARIANT = ","  # between a metric and the filter it was computed under, as lm-evaluation-harness has it
 REPEAT = "#"  # between a sample and the number of its second and later runs

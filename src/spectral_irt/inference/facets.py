@@ -20,14 +20,13 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.design import Mask
 from spectral_irt.data.labels import by_label
-from spectral_irt.errors import listed
 from spectral_irt.inference.fit.item_fit import SQUARES
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.results import holm, two_sided
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.tables import Columns
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 FIT = (*SQUARES, "discrimination")
 ERRATIC = 1.5  # infit beyond which a rater is erratic

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import NAMED
 from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.text import NAMED
 
 # How often the five checks of fit may alarm when the model holds: all of them together, hence each. Other warnings
 # (Hausman's test, reversed items, wrong keys) come besides, and are rarer than 1% because of their bars of size.

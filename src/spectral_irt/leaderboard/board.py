@@ -14,7 +14,7 @@ from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.builder import turned
-from spectral_irt.errors import DesignError, listed
+from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.cluster_errors import clustered
@@ -28,6 +28,7 @@ from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_s
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.text import listed
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.page import RankPlot

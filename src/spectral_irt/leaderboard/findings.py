@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.data import Finding
-from spectral_irt.errors import for_shell, listed, printable
+from spectral_irt.errors import for_shell
 from spectral_irt.leaderboard.pairs import LEVEL
-from spectral_irt.text import number, percent, span
+from spectral_irt.text import listed, number, percent, printable, span
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard

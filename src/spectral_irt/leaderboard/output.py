@@ -11,13 +11,14 @@ import numpy as np
 
 from spectral_irt.analysis.folder import written_with
 from spectral_irt.analysis.record import finding_record, record_head
-from spectral_irt.errors import OptionError, OutputError, listed
+from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.files import write_each
 from spectral_irt.leaderboard.findings import markdown
 from spectral_irt.leaderboard.page import page
 from spectral_irt.plots.base import write_figure
 from spectral_irt.report.page import ENDINGS, check_place
 from spectral_irt.tables import Columns, write_csv, write_json
+from spectral_irt.text import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import BankError, DesignError, OptionError, listed
+from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.leaderboard.pairs import dense_block
 from spectral_irt.leaderboard.source import Source
@@ -25,6 +25,7 @@ from spectral_irt.model import sigmoid
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.tables import Columns
+from spectral_irt.text import listed
 
 KIND = "spectral-irt short list"
 VERSION = 1

@@ -14,8 +14,9 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.data.packing import Duplicates
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import read
+from spectral_irt.text import listed
 
 BENCHMARK = "benchmark"
 Progress = Callable[[float, str], None]

@@ -12,7 +12,8 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, ResponseValueError, listed
+from spectral_irt.errors import OptionError, ResponseValueError
+from spectral_irt.text import listed
 
 
 class Coded(NamedTuple):

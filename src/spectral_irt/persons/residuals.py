@@ -27,10 +27,11 @@ from spectral_irt.ability import answer_moments, cached_answers
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import CACHED, Floats, Ints, Thresholds, answered_items, person_chunks, rows_of
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.numerics import fill_scaled
 from spectral_irt.persons.abilities import Abilities, answers_with_difficulty, checked
 from spectral_irt.tables import Columns
+from spectral_irt.text import listed
 
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
 FARTHEST = 300.0  # logits of a person or an item from 0: two such are still finitely far apart

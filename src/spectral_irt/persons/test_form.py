@@ -18,12 +18,12 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.same_items import _distinct as distinct_keys
 from spectral_irt.data.same_items import _items_of as items_of_people
 from spectral_irt.data.same_items import set_keys
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
 from spectral_irt.persons.abilities import Abilities, checked, known_rows, posterior_moments
 from spectral_irt.tables import Columns
-from spectral_irt.text import count_are
+from spectral_irt.text import count_are, listed
 
 FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
 SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them

@@ -13,11 +13,11 @@ import numpy as np
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, did_you_mean, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.files import write_each
 from spectral_irt.plots.style import new_axes, unit
 from spectral_irt.tables import Columns, Table, make_table
-from spectral_irt.text import ABILITY, TEST, Words
+from spectral_irt.text import ABILITY, TEST, Words, did_you_mean, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import Labels
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import category_probabilities
 from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
 from spectral_irt.plots.labels import all_shown, as_is, shown
 from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, note, unit, whole_ticks
 from spectral_irt.tables import Columns
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.calibration import Z95
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, Differential
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.labels import NAMED, interval_rows, name_points, shown
 from spectral_irt.plots.style import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
 from spectral_irt.plots.style import SMALL as SMALL_PRINT
 from spectral_irt.tables import Columns
-from spectral_irt.text import TEST, Words
+from spectral_irt.text import TEST, Words, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

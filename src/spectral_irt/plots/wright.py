@@ -11,7 +11,6 @@ import numpy as np
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data.block import Floats
 from spectral_irt.data.responses import Labels
-from spectral_irt.errors import listed
 from spectral_irt.plots.base import Display, known_abilities, on_scale
 from spectral_irt.plots.labels import all_shown, apart, as_is
 from spectral_irt.plots.style import (
@@ -28,7 +27,7 @@ from spectral_irt.plots.style import (
     unit,
 )
 from spectral_irt.tables import Columns
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

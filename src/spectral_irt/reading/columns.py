@@ -11,10 +11,11 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.data.labels import SUSPECTS, one_spelling
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import ReadOptions, item_columns
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
 from spectral_irt.reading.item_columns import WHEN, are_answers, named, parts_of, says_attribute, words_of
+from spectral_irt.text import listed
 
 Candidates = Mapping[str, list[int]]  # columns that may have each role
 

@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import Finding, ReadError, listed
+from spectral_irt.errors import Finding, ReadError
 from spectral_irt.reading import text_pieces
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
 from spectral_irt.reading.text_pieces import HEAD_BYTES, RawPiece, end_of_last_record, outside_quotes, raw_pieces
 from spectral_irt.tables import GUARDED, unguarded
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 SEPARATORS = (",", ";", "\t", "|")
 MOST_COLUMNS = 1_000_000

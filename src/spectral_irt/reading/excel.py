@@ -21,11 +21,12 @@ import polars as pl
 from numpy.typing import NDArray
 from xlsxwriter.utility import xl_col_to_name
 
-from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, first_of, in_short, listed, retold
+from spectral_irt.errors import Finding, OptionError, ReadError, retold
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_header, table_of_frame
 from spectral_irt.reading.text_pieces import check_unpacked
+from spectral_irt.text import did_you_mean, first_of, in_short, listed
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods

@@ -24,8 +24,9 @@ from urllib.parse import unquote, urlsplit
 
 from spectral_irt.data.scoring import several
 from spectral_irt.engine.spill import cannot_spill, spill_folder
-from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError, did_you_mean, printable
+from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
+from spectral_irt.text import did_you_mean, printable
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses

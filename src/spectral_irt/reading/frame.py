@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.builder import filled, plain_values
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
-from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean, in_short, listed, printable, retold
+from spectral_irt.errors import Finding, OptionError, ReadError, retold
+from spectral_irt.text import did_you_mean, in_short, listed, printable
 
 PIECE_CELLS = 500_000  # values in a piece: a few MB as text, which caches hold, and enough to cost little by itself
 PIECE_ROWS = 1_000_000

@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling, positions
-from spectral_irt.errors import NAMED, Finding, OptionError, listed
+from spectral_irt.errors import Finding, OptionError
 from spectral_irt.reading.frame import Table, is_plain
+from spectral_irt.text import NAMED, listed
 
 if TYPE_CHECKING:
     from spectral_irt.reading import ReadOptions

@@ -13,11 +13,12 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.data.labels import as_text
-from spectral_irt.errors import ReadError, listed
+from spectral_irt.errors import ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
 from spectral_irt.reading.text_pieces import HEAD_BYTES, end_of_last_line, notes_on_encoding, raw_pieces
+from spectral_irt.text import listed
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes as a pair
 NUMBER, ITEM = 0, 1  # columns that are no fields, whose names are texts

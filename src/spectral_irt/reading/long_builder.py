@@ -19,11 +19,12 @@ from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import NOT_ANSWERED, Labels
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place
-from spectral_irt.errors import ReadError, listed
+from spectral_irt.errors import ReadError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, plural_words
 from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.side_tables import PersonColumns
+from spectral_irt.text import listed
 
 LabelKeys = tuple[NDArray[np.uint64], ...]
 Codes = NDArray[np.int32]

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, one_spelling
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
 from spectral_irt.reading.formats import read_one
 from spectral_irt.reading.frame import Table, all_whole, plain_labels
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 LABEL = "label"
 DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none

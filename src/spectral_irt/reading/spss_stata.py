@@ -12,9 +12,10 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.data.labels import spellings
-from spectral_irt.errors import ReadError, in_short, retold
+from spectral_irt.errors import ReadError, retold
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import DAMAGED, Table, table_of_frame
+from spectral_irt.text import in_short
 
 PROGRAMS = {"spss": "SPSS", "stata": "Stata"}
 

@@ -12,8 +12,9 @@ from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
-from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError, printable
+from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
 from spectral_irt.reading.frame import HEAD_ROWS, PIECE_ROWS, Pieces, Table, by_position, check_names_differ
+from spectral_irt.text import printable
 
 NAME = "the query"
 SCHEMES = "sqlite:FILE, duckdb:FILE, or postgresql://USER@HOST/DATABASE"

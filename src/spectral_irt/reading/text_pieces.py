@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import Finding, OptionError, ReadError, did_you_mean
+from spectral_irt.errors import Finding, OptionError, ReadError
+from spectral_irt.text import did_you_mean
 
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File

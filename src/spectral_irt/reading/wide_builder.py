@@ -22,7 +22,7 @@ from spectral_irt.data.categories import of_either_kind
 from spectral_irt.data.labels import Labels, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place, Scoring
-from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError, listed
+from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Long, Wide, find_layout, plain
@@ -32,7 +32,7 @@ from spectral_irt.reading.item_columns import check_named, findings
 from spectral_irt.reading.side_tables import PersonColumns, read_key
 from spectral_irt.reading.sql import open_query
 from spectral_irt.reading.text_pieces import read_as_written
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 log = logging.getLogger("spectral_irt")
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now

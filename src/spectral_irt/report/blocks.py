@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import printable
 from spectral_irt.plots.base import Display
 from spectral_irt.tables import Columns, guarded, plain
-from spectral_irt.text import Words, number, rounded, short
+from spectral_irt.text import Words, number, printable, rounded, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

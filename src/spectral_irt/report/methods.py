@@ -13,11 +13,10 @@ from typing import Any
 from spectral_irt.analysis.summary import LIKELIHOOD
 from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE
 from spectral_irt.conditional.newton import NEWTON
-from spectral_irt.errors import printable
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, METHODS, MODELS, ORDERED, Method, Named
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
 from spectral_irt.report.fit import groupings
-from spectral_irt.text import TEST, Words, count, number, within
+from spectral_irt.text import TEST, Words, count, number, printable, within
 
 ANSWERS = "answers.csv"  # where the files are not known
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spectral_irt.errors import printable
 from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text
-from spectral_irt.text import Words, count, number, short, within
+from spectral_irt.text import Words, count, number, printable, short, within
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed

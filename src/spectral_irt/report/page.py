@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OptionError, for_shell, printable
+from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section
 from spectral_irt.report.facets import facets
@@ -23,7 +23,7 @@ from spectral_irt.report.items import curves, item_table, wright
 from spectral_irt.report.methods import methods
 from spectral_irt.report.overview import findings, summary
 from spectral_irt.report.people import groups_and_classes, people, scores
-from spectral_irt.text import within
+from spectral_irt.text import printable, within
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis

@@ -24,12 +24,13 @@ from spectral_irt.data.labels import label_array
 from spectral_irt.data.packing import repeated
 from spectral_irt.data.same_items import sampled_sets
 from spectral_irt.engine.base import Each, Engine, Kernel
-from spectral_irt.errors import AnswersStayError, DatabaseError, OptionError, ReadError, ResponseValueError, listed
+from spectral_irt.errors import AnswersStayError, DatabaseError, OptionError, ReadError, ResponseValueError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, find_layout, plural_words
 from spectral_irt.reading.frame import table_of_frame
 from spectral_irt.sql import queries
 from spectral_irt.sql.connection import Connection
+from spectral_irt.text import listed
 
 PREFIX = "spectral_irt_"
 ITEMS = PREFIX + "items"  # numbers per item that a query asks for

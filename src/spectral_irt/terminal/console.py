@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from spectral_irt.data import Finding, Responses
-from spectral_irt.errors import for_shell, printable
-from spectral_irt.text import count
+from spectral_irt.errors import for_shell
+from spectral_irt.text import count, printable
 
 NARROWEST = 40  # columns; help is folded to no less either
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from spectral_irt.errors import printable
+from spectral_irt.text import printable
 
 CUT = "..."
 LEAST = 8  # columns that labels get however narrow the place is

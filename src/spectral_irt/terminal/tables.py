@@ -13,11 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import printable
 from spectral_irt.model import ALIKE
 from spectral_irt.tables import Columns
 from spectral_irt.terminal.labels import LEAST, MOST, in_its_place, room_for, shortened
-from spectral_irt.text import TEST, Words, number
+from spectral_irt.text import TEST, Words, number, printable
 
 BETWEEN = 2  # blanks between columns
 

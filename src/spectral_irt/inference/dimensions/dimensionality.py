@@ -30,10 +30,9 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.engine.base import one_blas_thread
-from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_sums
 from spectral_irt.inference.results import EACH, first_few, quantile, upper
-from spectral_irt.text import count, p_value
+from spectral_irt.text import count, listed, p_value
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
 FEWEST_PEOPLE, FEWEST_ITEMS = 100, 4  # below, the sums are not normal; three items leave nothing to test

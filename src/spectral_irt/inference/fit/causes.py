@@ -16,11 +16,11 @@ import numpy as np
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.dimensionality import SLOPES_MEAN
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.persons.residuals import CERTAIN
 from spectral_irt.tables import Columns
+from spectral_irt.text import listed
 
 PEOPLE, RESPONSES = 4_000, 400_000  # at most, drawn at random
 END = 0.2  # a right answer of less than this chance is a surprise, and a wrong one of less too

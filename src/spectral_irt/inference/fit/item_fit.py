@@ -7,9 +7,9 @@ import numpy as np
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import listed
 from spectral_irt.inference.results import EACH, benjamini_hochberg, quantile, two_sided
 from spectral_irt.tables import Columns
+from spectral_irt.text import listed
 
 LEVEL = 0.05
 SQUARES = ("infit", "infit_z", "outfit", "outfit_z")

@@ -24,12 +24,12 @@ from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import components, estimable
-from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
+from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.estimable import scalable
 from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
 from spectral_irt.inference.groups.grouping import EXACT_WORK, Split
-from spectral_irt.text import count, count_are
+from spectral_irt.text import count, count_are, listed
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 100

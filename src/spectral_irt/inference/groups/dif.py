@@ -25,7 +25,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, check_option, listed
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif_details import nonuniform_columns, nonuniform_findings, threshold_contrasts
 from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
@@ -35,7 +35,7 @@ from spectral_irt.inference.items.slopes import slope_shifts
 from spectral_irt.inference.results import MIN_PEOPLE, benjamini_hochberg, chi2_tail, first_few, holm, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, Table, make_table
-from spectral_irt.text import count, p_value
+from spectral_irt.text import count, listed, p_value
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
 SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C

@@ -23,14 +23,14 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import DesignError, listed
+from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
 from spectral_irt.inference.groups.grouping import Split, by_ability
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 

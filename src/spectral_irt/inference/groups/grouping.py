@@ -18,11 +18,12 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.labels import Split as Split
 from spectral_irt.data.labels import by_label as by_label
 from spectral_irt.data.same_items import row_keys
-from spectral_irt.errors import DesignError, OptionError, first_of
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.scores.reliability import marginal_reliability, mean_and_sd
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities, items_met
 from spectral_irt.tables import Columns
+from spectral_irt.text import first_of
 
 NO_LABEL = "(no label)"  # people without a group have a row of their own
 SPLITS = ("median", "mean", "ability", "scores")

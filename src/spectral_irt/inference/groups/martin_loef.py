@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Ints
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.results import Result, chi2_tail
+from spectral_irt.text import listed
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

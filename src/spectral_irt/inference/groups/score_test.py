@@ -25,10 +25,10 @@ from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import one_blas_thread
-from spectral_irt.errors import DesignError, listed
+from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.grouping import EXACT_WORK, by_ability
 from spectral_irt.inference.results import EACH, Result, benjamini_hochberg, chi2_tail, holm, two_sided
-from spectral_irt.text import p_value
+from spectral_irt.text import listed, p_value
 
 LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
 NOTABLE = 0.3  # logits between the halves: below, the finding is a note; of halves 1.6 apart, slopes that differ by 0.2

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, person_chunks, rows_of
-from spectral_irt.errors import listed
 from spectral_irt.inference.results import EACH, holm, student_two_sided
 from spectral_irt.model import category_probabilities, prox
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.persons.residuals import answers_at
 from spectral_irt.tables import Columns
-from spectral_irt.text import count
+from spectral_irt.text import count, listed
 
 CACHED = 65_536  # answers whose few numbers each stay in a core's second-level cache
 FEWEST = 5  # people on either side of a comparison of means

@@ -26,12 +26,13 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.categories import BLANK, KEY, OTHER, RawAnswers
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
 from spectral_irt.inference.items.classical import FEWEST, Groups, ItemAnalysis, abler, rest_of, runs
 from spectral_irt.inference.results import EACH, first_few
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns
+from spectral_irt.text import listed
 
 MOST = 10_000_000  # items times options: some tens of bytes each
 THAN_KEY = 0.05  # level of the comparison with the key: it is asked only of options that passed the first one
