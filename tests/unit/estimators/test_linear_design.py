@@ -2,10 +2,12 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse, stats
 
 import gold
 import spectral_irt as si
@@ -16,7 +18,7 @@ from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.estimators.linear_fit import design_fit, explain_items
+from spectral_irt.estimators.linear_fit import _stretch, design_fit, explain_items
 
 
 def fitted(responses, design=None, **options):
@@ -305,3 +307,20 @@ def test_what_does_not_go_with_raters_is_refused_in_a_sentence(options, fit, say
     responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 40, 3, 3, seed=2)
     with pytest.raises(OptionError, match=says):
         si.SpectralPartialCredit(**options).fit(responses, **fit)
+
+
+@pytest.mark.parametrize("p", [0.6, 0.75, 0.9])
+def test_the_bias_that_is_taken_back_is_that_of_exact_enumeration(p):
+    n, many = 1000, 10_000  # logits of n trials each: E log(x / (n - x)) over all x that are not extreme
+    eta, x = np.full(many, np.log(p / (1 - p))), np.arange(1, n)
+    chance = stats.binom.pmf(x, n, p)
+    bias = float((np.log(x / (n - x)) * chance).sum() / chance.sum()) - eta[0]
+
+    class Trials:
+        def at(self, beta):
+            return SimpleNamespace(of_parameters=lambda design: sparse.diags_array(n / (2 + 2 * np.cosh(beta))))
+
+    found = SimpleNamespace(
+        matrix=Trials().at(eta).of_parameters(None), eta=eta, point=SimpleNamespace(beta=eta), design=None, ridge=None
+    )
+    assert _stretch(Trials(), found) == pytest.approx(bias / eta[0], rel=0.02)  # the next order
