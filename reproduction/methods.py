@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from reproduction.without_pairs import complete_paper_difficulty, pairwise_without_pairs
 from spectral_irt.calibration import Z95
 from spectral_irt.chain.paper import pair_counts
-from spectral_irt.chain.regularization import linked_items
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions

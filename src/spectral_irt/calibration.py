@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.ability import form_information, score_abilities
-from spectral_irt.chain.regularization import Regularization
+from spectral_irt.chain.prior import Regularization
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import FacetMeasures

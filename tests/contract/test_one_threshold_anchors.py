@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from spectral_irt import AnchoredRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
-from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
+from spectral_irt.chain.operator import Neighbors
+from spectral_irt.chain.prior import LocationPrior, Prior
 from spectral_irt.conditional.errors import too_regular
 from spectral_irt.conditional.newton import Likelihood, newton
 from spectral_irt.errors import OptionError
@@ -88,7 +89,7 @@ def test_people_of_little_weight_are_not_too_regular():
     table = data.responses.to_dense()
     table[300:, :6] = np.nan  # these items are answered by people of little weight alone
     responses = Responses.from_wide(table)
-    near = LocationPrior(Neighbors(responses), 1.0, np.ones(12), False)
+    near = LocationPrior(Neighbors(responses), 1.0, np.ones(12))
     prior = Prior(responses.thresholds, near, 0.0, np.zeros(0), False)
     start = data.difficulty - data.difficulty.mean()
     found = newton(Likelihood(responses, start, weights=weights), start, prior=prior)

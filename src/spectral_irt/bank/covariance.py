@@ -20,7 +20,7 @@ from spectral_irt.bank.build import with_anchors
 from spectral_irt.bank.components import numbered_from, parts_before
 from spectral_irt.bank.evidence import centered_on_parts
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.chain.regularization import fading
+from spectral_irt.chain.prior import fading
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.errors import OptionError

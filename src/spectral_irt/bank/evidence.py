@@ -20,8 +20,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
-from spectral_irt.chain.regularization import fading, renewed_precision
+from spectral_irt.chain.operator import Neighbors
+from spectral_irt.chain.prior import LocationPrior, Prior, fading, renewed_precision
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.conditional.newton import CERTAIN, centered_within
 from spectral_irt.data import Responses
@@ -218,7 +218,7 @@ class Posterior:
         held = met.kept * self.kept.level if met.kept.ndim == 1 else np.zeros(len(met.kept))
         tied = self.layout.sum(self.tied.astype(float)) > 0
         fade = fading(self.layout.sum(self.data), tied, self.precisions[0])
-        return KeptLocations(cast(Neighbors, met), self.precisions[0], fade, True, held)
+        return KeptLocations(cast(Neighbors, met), self.precisions[0], fade, held)
 
     @cached_property
     def prior(self) -> Prior:

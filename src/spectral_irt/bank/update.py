@@ -17,7 +17,7 @@ from spectral_irt.bank.build import with_room
 from spectral_irt.bank.components import components, groups_of, numbered_from, parts_before
 from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
 from spectral_irt.calibration import MEASURED, Calibration
-from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
+from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import RENEWALS, Likelihood
 from spectral_irt.data import Finding, Responses
@@ -307,16 +307,8 @@ class _Job:
             prior = here.prior
             step = np.divide(pull, information, out=np.zeros(len(pull)), where=information > 1e-9)
             what = "item" if self.layout.binary else "threshold"
-            plan = Regularization("neighbors", FEW_ANSWERS.format(what), here.location.alpha, True)
-            if prior.alpha:
-                located = int(np.sum((here.location.fade > 0) & self.free))
-                plan = replace(plan, offsets=prior.alpha, offset_sd=float(prior.alpha**-0.5), located=located)
+            plan = Regularization("neighbors", FEW_ANSWERS.format(what), estimated=True)
             acts = (prior.counts > 0) & self.free[item]
-            plan = acted(plan, acts, here.tied, step, (self.low, self.high), self._name)
+            plan = acted(plan, prior, self.made.labels, acts, here.tied, step, (self.low, self.high))
             out.append(Finding("regularization", "note", plan.sentence))
         return out
-
-    def _name(self, k: int) -> str:
-        which = f"item {listed([self.made.labels[self.item[k]]])}"
-        several = self.layout.max_score[self.item[k]] > 1
-        return f"threshold {self.layout.level[k]} of {which}" if several else which

@@ -23,108 +23,65 @@ table of weightings are products h_ij^l = w_l a_li a_lj, so that one pass stays 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from spectral_irt.data import Responses
 from spectral_irt.data.block import BINARY, CACHED, EMPTY, Block, Floats, Rows, Thresholds, person_chunks, rows_of
+from spectral_irt.data.design import Mask
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import check_option
-from spectral_irt.model import LOGISTIC_VARIANCE, prox
+from spectral_irt.model import LOGISTIC_VARIANCE
 from spectral_irt.numerics import csr, fill_scaled, gram, onto_items, row_sums, shared_ones
 
+PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
+MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy
 Halves = tuple[sparse.csr_array, sparse.csr_array]
 
 
 @dataclass(frozen=True)
 class Weighting:
-    """Each person counts w_l = 1, or 1 / n_l (`by_length`), whatever the items: a_li = 1.
+    """How much each person counts, and each of the answers.
 
-    The flow of such a chain has a unit of its own. What the answers push an item with does not fade as the item gets
-    harder, so the prior's pull must grow: it is 2 sinh(beta / 2). Where weights are `moving`, taken at difficulties,
-    the chain is solved in rounds from `first` on; `in_information`: the flow through an item is the information on it.
+    w_l = 1, or 1 / n_l (`by_length`), whatever the items: a_li = 1. The flow of such a chain has a unit of its own.
+    What the answers push an item with does not fade as the item gets harder, so the prior's pull must grow: it is
+    2 sinh(beta / 2).
+
+    `moving`: each pair of answers counts by its information at the person's ability, taken at difficulties, so that the
+    chain is solved in rounds. The flow through an item is the information on it, and the prior's pull is linear, alpha
+    (beta_i - mean beta), as that of a normal distribution. With factors in `single` precision, half the bytes, the
+    weights are others in their seventh digit, and balance as these do.
     """
 
     name: str
     by_length: bool = False
-    moving: ClassVar[bool] = False
-    in_information: ClassVar[bool] = False
-
-    @property
-    def first(self) -> Weighting:
-        """The weighting of the first round."""
-        return self
-
-    def halves(self, block: Block, n_items: int) -> Halves:
-        """Where the factors a of right and of wrong answers are kept; here the shared patterns of ones."""
-        return block.halves(n_items)
-
-    def fill(self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds) -> tuple[Floats, Floats | None]:
-        """w_l of every person, and the 1 / t_l that the factors a were taken at, if any; a goes into the halves."""
-        return self.weights(rows_of(block, thresholds)), None
-
-    def weights(self, rows: Rows) -> Floats:
-        """w_l of every person, 0 for those with the lowest or the highest score."""
-        return np.where(rows.informative, 1 / np.maximum(rows.counts, 1) if self.by_length else 1.0, 0.0)
-
-    def rough(self) -> Weighting:
-        """As this, where the result is only a place to start from."""
-        return self
-
-    def tie(self, pi: Floats) -> Floats:
-        """h of the tie to a virtual item at 1: its flow h (pi - 1) is the prior's pull, an odd function of beta."""
-        return 1 / np.sqrt(pi)
-
-    def slope(self, beta: Floats) -> Floats:
-        """Derivative of the prior's pull."""
-        return np.cosh(beta / 2)
-
-    def unit(self, flow: Floats, information: Floats) -> float:
-        """Flow per information."""
-        known = float(information.sum())
-        return float(np.sum(flow)) / known if known > 0 else 1.0
-
-    def information(self, flow: Floats, rough: Floats) -> Floats:
-        """What the answers tell about each item, from the flow through it and from the counts (`rough`)."""
-        return rough
-
-
-@dataclass(frozen=True)
-class AbilityWeighting(Weighting):
-    """Each pair of answers counts by its information at the person's ability: flows are in units of information.
-
-    The prior's pull is linear, alpha (beta_i - mean beta), as that of a normal distribution. With factors in `single`
-    precision, half the bytes, the weights are others in their seventh digit, and balance as these do.
-    """
-
+    moving: bool = False
     single: bool = False
-    moving: ClassVar[bool] = True
-    in_information: ClassVar[bool] = True
-
-    @property
-    def first(self) -> Weighting:
-        return PERSONS
 
     def halves(self, block: Block, n_items: int) -> Halves:
+        """Where the factors a of right and of wrong answers are kept; the shared patterns of ones where they are 1."""
+        right, wrong = block.halves(n_items)
+        if not self.moving:
+            return right, wrong
         kind = np.float32 if self.single else np.float64
-        right, wrong = (
-            csr(half.indptr, half.indices, np.empty(half.nnz, dtype=kind), n_items) for half in block.halves(n_items)
-        )
-        return right, wrong
-
-    def rough(self) -> Weighting:
-        return replace(self, single=True)
+        own = csr(right.indptr, right.indices, np.empty(right.nnz, dtype=kind), n_items)
+        return own, csr(wrong.indptr, wrong.indices, np.empty(wrong.nnz, dtype=kind), n_items)
 
     def fill(self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds) -> tuple[Floats, Floats | None]:
         """w_l of every person, and 1 / t_l where items have several thresholds; p of every entry goes into the halves.
 
         a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
         """
-        rows, (theta, told) = rows_of(block, thresholds), prox_ability(block, beta, thresholds)
+        rows = rows_of(block, thresholds)
+        if not self.moving:
+            return self.weights(rows), None
+        theta, told = prox_ability(block, beta, thresholds)
         pi, t, information = np.exp(beta), np.exp(theta), np.zeros(block.n_persons)
         for half, p in zip(block.halves(len(beta)), halves, strict=True):
             information += _fill_probabilities(half, 1 / t, pi, p.data)
@@ -132,28 +89,27 @@ class AbilityWeighting(Weighting):
         weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
         return weight, None if thresholds.binary else 1 / t
 
+    def weights(self, rows: Rows) -> Floats:
+        """w_l of every person, 0 for those with the lowest or the highest score."""
+        return np.where(rows.informative, 1 / np.maximum(rows.counts, 1) if self.by_length else 1.0, 0.0)
+
     def tie(self, pi: Floats) -> Floats:
-        """h with h (pi - 1) = log(pi), which pulls linearly in difficulty, as a normal prior does."""
+        """h of the tie to a virtual item at 1: its flow h (pi - 1) is the prior's pull, an odd function of beta."""
+        if not self.moving:
+            return 1 / np.sqrt(pi)
         beta = np.log(pi)
         small = np.abs(beta) < 1e-6
         safe = np.where(small, 1.0, beta)
-        return np.where(small, 1 - beta / 2, safe / np.expm1(safe))
+        return np.where(small, 1 - beta / 2, safe / np.expm1(safe))  # h (pi - 1) = log(pi)
 
     def slope(self, beta: Floats) -> Floats:
-        return np.ones(len(beta))
-
-    def unit(self, flow: Floats, information: Floats) -> float:
-        return 1.0
-
-    def information(self, flow: Floats, rough: Floats) -> Floats:
-        return flow
+        """Derivative of the prior's pull."""
+        return np.ones(len(beta)) if self.moving else np.cosh(beta / 2)
 
 
-ABILITY = AbilityWeighting("ability")
-PERSONS = Weighting("persons", by_length=True)
-PAIRS = Weighting("pairs")
-WEIGHTINGS: Mapping[str, Weighting] = {one.name: one for one in (ABILITY, PERSONS, PAIRS)}
-COUNTED = {name: one for name, one in WEIGHTINGS.items() if not one.moving}  # those with a matrix of pair counts
+ABILITY, PERSONS, PAIRS = Weighting("ability", moving=True), Weighting("persons", by_length=True), Weighting("pairs")
+COUNTED = {"persons": PERSONS, "pairs": PAIRS}  # those with a matrix of pair counts
+WEIGHTINGS: Mapping[str, Weighting] = {"ability": ABILITY, **COUNTED}
 ALIASES = {"users": "persons"}
 
 
@@ -179,12 +135,11 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
     rows = rows_of(block, thresholds)
     ok, scores, most = rows.informative, rows.scores, np.maximum(rows.max_scores, 1)
     cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items)), shared_ones(len(rows.items))
-    sums = (values if thresholds.binary else thresholds.sum(values) for values in (beta, beta**2))
-    mean, square = (row_sums(cells, ones, each) / most for each in sums)
-    variance = np.maximum(square - mean**2, 0)
+    total, squares = (beta, beta**2) if thresholds.binary else (thresholds.sum(beta), thresholds.sum(beta**2))
+    mean = row_sums(cells, ones, total) / most
+    k = np.sqrt(1 + np.maximum(row_sums(cells, ones, squares) / most - mean**2, 0) / LOGISTIC_VARIANCE)
     odds = np.divide(scores, most - scores, out=np.ones(rows.n_persons), where=ok)
-    information = scores * (most - scores) / (most * np.sqrt(1 + variance / LOGISTIC_VARIANCE))
-    return np.where(ok, prox(mean, variance, np.log(odds)), 0.0), np.where(ok, information, 0.0)
+    return np.where(ok, mean + k * np.log(odds), 0.0), np.where(ok, scores * (most - scores) / (most * k), 0.0)
 
 
 def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
@@ -208,15 +163,9 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
 NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
 
 
-class Chain(Protocol):
-    """Anything with outflow rates and an inflow is a chain to the solver."""
-
-    @property
-    def rates(self) -> Floats:
-        """d_i = sum_j Y_ij."""
-
-    def inflow(self, flow: Floats) -> Floats:
-        """(Y^T v)_i = sum_j v_j Y_ji, for one vector or for the columns of a matrix."""
+# Anything with outflow rates d_i = sum_j Y_ij (`rates`) and an `inflow` (Y^T v)_i = sum_j v_j Y_ji, of one vector or of
+# the columns of a matrix, is a chain to the solver.
+Chain: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,17 +201,6 @@ class Part:
             fill_scaled(half.indptr, half.indices, self.inverse_t, np.roll(self.at, -side), odds)
             values /= odds + 1
         return values
-
-    @classmethod
-    def of_sets(cls, shared: SharedSets) -> Part:
-        """People on shared sets of items under the weighting "persons", 1 / n_l: their rates Y in the place of W."""
-        m, ones, every = shared.n_items, np.ones(shared.n_items), np.arange(shared.n_items + 1, dtype=np.int32)
-        rates = np.zeros((m, m))
-        for one in shared.sets:
-            rates[np.ix_(one.items, one.items)] += one.won / len(one.items)
-        row, item = np.nonzero(rates)  # by hand: of a small matrix, scipy's checks cost more than its products
-        wrong = csr(np.searchsorted(row, every).astype(np.int32), item.astype(np.int32), rates[row, item], m)
-        return cls(EMPTY, ones, csr(every, every[:-1], ones, m), wrong, None, ones)
 
 
 def flow_in(part: Part, flow: Floats) -> Floats:
@@ -316,11 +254,17 @@ class ItemChain:
 
     @classmethod
     def by_persons(cls, responses: Responses, shared: SharedSets) -> ItemChain:
-        """The chain under the weighting "persons" where most people share their sets of items."""
-        sets = responses.engine.hold([Part.of_sets(shared)])
-        beta, thresholds = np.zeros(responses.n_items), responses.thresholds
+        """The chain under the weighting "persons", 1 / n_l, where most people share their sets of items."""
+        m, thresholds = shared.n_items, responses.thresholds
+        rates, ones, every = np.zeros((m, m)), np.ones(m), np.arange(m + 1, dtype=np.int32)
+        for one in shared.sets:
+            rates[np.ix_(one.items, one.items)] += one.won / len(one.items)
+        row, item = np.nonzero(rates)  # by hand: of a small matrix, scipy's checks cost more than its products
+        wrong = csr(np.searchsorted(row, every).astype(np.int32), item.astype(np.int32), rates[row, item], m)
+        of_sets = Part(EMPTY, ones, csr(every, every[:-1], ones, m), wrong, None, ones)  # with Y in the place of W
+        sets = responses.engine.hold([of_sets])
         if shared.rest is not None:
-            sets = sets.with_more(shared.rest.prepare(Part.under, PERSONS, beta, thresholds))
+            sets = sets.with_more(shared.rest.prepare(Part.under, PERSONS, np.zeros(m), thresholds))
         return cls(sets, thresholds)
 
     def inflow(self, flow: Floats) -> Floats:
@@ -365,3 +309,100 @@ class TiedChain:
         tie = self.tie if items.ndim == 1 else self.tie[:, None]
         # Sums, not dot products: on short vectors the threads of a matrix library cost more than the work.
         return np.concatenate([self.chain.inflow(items) + tie * virtual, np.sum(tie * items, axis=0, keepdims=True)])
+
+
+class Neighbors:
+    """W and L = I - W of the items of these responses, as operators: one pass over the answers each.
+
+    W_ij = sum_{l answered i and j} (1 / n_i) (1 / n_j) / z_l, z_l = sum_{k answered by l} 1 / n_k, is symmetric, with
+    rows that add to 1. Items that nobody who answered two answered are alone.
+    """
+
+    def __init__(self, responses: Responses) -> None:
+        rows = responses.entries.prepare(_Rows.of, responses.thresholds)
+        m = responses.n_items
+        self.n_items = m
+        met = rows.sum(_met)
+        self.share: Floats = np.divide(1.0, met, out=np.zeros(m), where=met > 0)
+        self.alone = met == 0
+        self.rows = rows.prepare(_Rows.shared, self.share)
+        self.probes = PROBES if responses.n_responses <= MANY else FEWER
+        self._squares: dict[bytes, Floats] = {}
+        self._around: dict[bytes, Neighbors] = {}
+
+    def deviation(self, v: Floats) -> Floats:
+        """L v = v - W v, for one vector or for the columns of a matrix; what is alone is its own level."""
+        share, alone = (self.share, self.alone) if v.ndim == 1 else (self.share[:, None], self.alone[:, None])
+        return np.where(alone, 0.0, v - share * self.rows.sum(_averages, share * v))
+
+    @cached_property
+    def own(self) -> Floats:
+        """W_ii: how much of its level an item is itself."""
+        return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums))
+
+    def around(self, chosen: Mask) -> Neighbors:
+        """With the people of the chosen items only: the same L v on these, and for a v that is zero on the others."""
+        key = chosen.tobytes()
+        if key not in self._around:
+            fewer = copy(self)
+            fewer.rows = self.rows.prepare(_Rows.meeting, chosen.astype(float))
+            self._around[key] = fewer
+        return self._around[key]
+
+    def mean_squares(self, scale: Floats) -> Floats:
+        """About sum_j (scale_j L_ji)^2 for every item i: the mean of (L scale signs)_i^2 over random signs."""
+        key = scale.tobytes()
+        if key not in self._squares:
+            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, self.probes)) * 2.0 - 1
+            self._squares[key] = np.mean(self.deviation(scale[:, None] * signs) ** 2, axis=1)
+        return self._squares[key]
+
+    def dense(self) -> Floats:
+        """L itself, m x m."""
+        w = self.rows.sum(_pairs, self.share)
+        return np.diag((~self.alone).astype(float)) - w
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Who answered what in one block, people with two answers or more: a 0/1 matrix, people x items."""
+
+    matrix: sparse.csr_array
+    inverse: Floats | None = None  # 1 / z_l
+
+    def shared(self, share: Floats) -> _Rows:
+        return replace(self, inverse=1 / (self.matrix @ share))
+
+    def meeting(self, chosen: Floats) -> _Rows:
+        """Without the people who met none of the chosen items, where these are many."""
+        meets = self.matrix @ chosen > 0
+        if meets.mean() > MOST:
+            return self
+        return _Rows(self.matrix[np.flatnonzero(meets)], None if self.inverse is None else self.inverse[meets])
+
+    @classmethod
+    def of(cls, block: Block, thresholds: Thresholds) -> _Rows:
+        rows = rows_of(block, thresholds)
+        several = rows.counts > 1
+        if not several.all():
+            rows = rows.take(np.flatnonzero(several))
+        ones = shared_ones(len(rows.items))
+        return cls(csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, thresholds.n_items))
+
+
+def _met(rows: _Rows) -> Floats:
+    return np.bincount(rows.matrix.indices, minlength=rows.matrix.shape[1]).astype(np.float64)
+
+
+def _averages(rows: _Rows, v: Floats) -> Floats:
+    assert rows.inverse is not None
+    return rows.matrix.T @ ((rows.matrix @ v) * (rows.inverse if v.ndim == 1 else rows.inverse[:, None]))
+
+
+def _inverse_sums(rows: _Rows) -> Floats:
+    return rows.matrix.T @ rows.inverse
+
+
+def _pairs(rows: _Rows, share: Floats) -> Floats:
+    scale = sparse.diags_array(1 / np.sqrt(rows.matrix @ share))
+    return gram(sparse.csr_array(scale @ rows.matrix @ sparse.diags_array(share)))

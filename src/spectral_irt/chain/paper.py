@@ -23,10 +23,12 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.operator import COUNTED, count_weights, weighting_named
-from spectral_irt.chain.regularization import NU_RULES, check_strength
+from spectral_irt.chain.prior import NU_RULES, check_strength
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats
-from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option
+from spectral_irt.data.design import Design, Mask, describe_split
+from spectral_irt.errors import LARGEST_COMPONENT, ConvergenceWarning, DesignError, OptionError, check_option
 from spectral_irt.text import stopped
 
 __all__ = ["PaperFit", "algorithm_1", "algorithm_2", "pair_counts", "regularize", "seen_together"]
@@ -255,3 +257,18 @@ def _added(responses: Responses, kernel: Any, dense: bool | None, *args: Any) ->
 
 def _dense(pairs: Any) -> Floats:
     return pairs.toarray() if sparse.issparse(pairs) else pairs
+
+
+def met_items(design: Design, rule: str) -> Mask:
+    """The items that nu ties to others: some person answered it and another one, differently ("differed") or at all.
+
+    They must be connected, directly or through others; if not, the error says how they fall apart.
+    """
+    responses = design.answers.entries
+    groups, met = linked_items(responses, mixed=rule == "differed")
+    if groups[met].any():
+        raise DesignError(
+            f"{responses.source}: {describe_split(responses.take_items(met), groups[met])} `nu` cannot tie them. "
+            f"Use {LARGEST_COMPONENT}, or `regularization='auto'` without `nu`."
+        )
+    return met

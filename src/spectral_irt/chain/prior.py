@@ -1,9 +1,8 @@
-"""The prior: an item is like the other items that its own people met, up to a deviation.
+"""What is added to the data so that every difficulty exists, when, and how much: a prior.
 
-W_ij = sum_{l answered i and j} (1 / n_i) (1 / n_j) / z_l, z_l = sum_{k answered by l} 1 / n_k, is symmetric, with rows
-that add to 1: (W beta)_i is the level of the items that item i's people met, and L beta = beta - W beta. In linked
-forms the direction in which forms shift against each other hardly moves L beta, so such a prior leaves it to the data,
-where one around a single mean would flatten a vertical scale. Items that nobody who answered two answered are alone.
+An item is like the other items that its own people met, up to a deviation: (W beta)_i is the level of what these met
+(`Neighbors`), and L beta = beta - W beta. In linked forms the direction in which forms shift against each other hardly
+moves L beta, so such a prior leaves it to the data, where one around a single mean would flatten a vertical scale.
 
 d = D^-1 L beta with D = diag(1 - W_ii) is how far an item lies from the *other* items that its people met, and the
 prior is d ~ N(0, 1 / alpha). It fades where the answers know better (`fading`): item i counts s_i, from 1 to 0. The
@@ -14,122 +13,223 @@ Thresholds are beta_ik = delta_i + t_ik, a location, with the prior above, and o
 from the mean offsets of the items with as many categories, and of one more with equal thresholds, by a normal deviation
 of a precision of its own: with Q = (I - 1/K) (I - rho M), M the mean over those items and rho = n / (n + 1), the
 penalty is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
+
+Where the chain stands alone its prior is a virtual item: every item also meets one of average difficulty, at a rate
+that pulls its log pi towards the average as a normal prior of precision alpha does. The paper's way: nu on every pair
+that met.
 """
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.regularization import fading, precision_of, precision_step, renewed_precision
-from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints, Thresholds, rows_of
-from spectral_irt.data.design import Mask
-from spectral_irt.numerics import csr, gram, shared_ones
+from spectral_irt.chain.operator import COUNTED, Neighbors, weighting_named
+from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.design import Design, Mask
+from spectral_irt.errors import OptionError, unknown_option
+from spectral_irt.model import LOGISTIC_VARIANCE
 
-PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
-MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy
+# Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
+# difficulties is worth having. A judgment, not a theorem.
+ENOUGH_INFORMATION = 25.0
+AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior never counts; see `fading`
+LITTLE_INFORMATION = 3.0  # up to here it counts in full, where the data are not thin as a whole
 
+FEW_ANSWERS = "{}s with few answers"  # why there is a prior
 
-class Neighbors:
-    """W and L of the items of these responses, as operators: one pass over the answers each."""
+NU_RULES = ("differed", "together")
+LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
 
-    def __init__(self, responses: Responses) -> None:
-        rows = responses.entries.prepare(_Rows.of, responses.thresholds)
-        m = responses.n_items
-        self.n_items = m
-        met = rows.sum(_met)
-        self.share: Floats = np.divide(1.0, met, out=np.zeros(m), where=met > 0)
-        self.alone = met == 0
-        self.rows = rows.prepare(_Rows.shared, self.share)
-        self.probes = PROBES if responses.n_responses <= MANY else FEWER
-        self._squares: dict[bytes, Floats] = {}
-        self._around: dict[bytes, Neighbors] = {}
+SETTLING = 10  # steps of empirical Bayes: it is wanted to a few per cent
+_NODES = np.linspace(-8, 8, 41)  # in standard deviations of the normal approximation
+IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
 
-    def level(self, v: Floats) -> Floats:
-        """W v, for one vector or for the columns of a matrix; what is alone is its own level."""
-        share, alone = (each if v.ndim == 1 else each[:, None] for each in (self.share, self.alone))
-        return np.where(alone, v, share * self.rows.sum(_averages, share * v))
-
-    def deviation(self, v: Floats) -> Floats:
-        """L v = v - W v."""
-        return v - self.level(v)
-
-    @cached_property
-    def own(self) -> Floats:
-        """W_ii: how much of its level an item is itself."""
-        return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums))
-
-    def around(self, chosen: Mask) -> Neighbors:
-        """With the people of the chosen items only: the same L v on these, and for a v that is zero on the others."""
-        key = chosen.tobytes()
-        if key not in self._around:
-            fewer = copy(self)
-            fewer.rows = self.rows.prepare(_Rows.meeting, chosen.astype(float))
-            self._around[key] = fewer
-        return self._around[key]
-
-    def mean_squares(self, scale: Floats) -> Floats:
-        """About sum_j (scale_j L_ji)^2 for every item i: the mean of (L scale signs)_i^2 over random signs."""
-        key = scale.tobytes()
-        if key not in self._squares:
-            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, self.probes)) * 2.0 - 1
-            self._squares[key] = np.mean(self.deviation(scale[:, None] * signs) ** 2, axis=1)
-        return self._squares[key]
-
-    def dense(self) -> Floats:
-        """L itself, m x m."""
-        w = self.rows.sum(_pairs, self.share)
-        return np.diag((~self.alone).astype(float)) - w
+# The prior is for items of information 25 or less, about a hundred answers where the item is on target: these tell at
+# most that an item lies log(100) logits from its people.
+REACH = float(np.log(4 * ENOUGH_INFORMATION))
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Who answered what in one block, people with two answers or more: a 0/1 matrix, people x items."""
+@dataclass(frozen=True)
+class Regularization:
+    """What was added to the data, and why.
 
-    matrix: sparse.csr_array
-    inverse: Floats | None = None  # 1 / z_l
+    `kind` is "none"; "neighbors" (each item is like the items of its own people, precision `alpha`, chosen by empirical
+    Bayes when `estimated`); "virtual item" (the chain alone: every item meets one of average difficulty); or "pairs"
+    (the paper's `nu` with its `rule`). The neighbors' prior has the standard deviation `sd` in logits and acts on
+    `items` of so many (`of`), of which `alone` have no finite difficulty without it; it moves the item `moved` most, by
+    about `shift` logits. Of items with several thresholds it acts on thresholds, with precision `offsets` and standard
+    deviation `offset_sd`; `alpha` and `sd` are those of the locations, of which `located` have a prior.
+    """
 
-    def shared(self, share: Floats) -> _Rows:
-        return replace(self, inverse=1 / (self.matrix @ share))
+    kind: str
+    reason: str
+    alpha: float = 0.0
+    estimated: bool = False
+    nu: float = 0.0
+    rule: str = ""
+    mean: float = 0.0
+    sd: float = 0.0
+    items: int = 0
+    of: int = 0
+    alone: int = 0
+    shift: float = 0.0
+    moved: str = ""
+    offsets: float = 0.0
+    offset_sd: float = 0.0
+    located: int = 0
 
-    def meeting(self, chosen: Floats) -> _Rows:
-        """Without the people who met none of the chosen items, where these are many."""
-        meets = self.matrix @ chosen > 0
-        if meets.mean() > MOST:
-            return self
-        return _Rows(self.matrix[np.flatnonzero(meets)], None if self.inverse is None else self.inverse[meets])
+    def __str__(self) -> str:
+        if self.kind == "none":
+            return f"none ({self.reason})"
+        if self.kind == "pairs":
+            return f"nu = {self.nu:g} on pairs that {'differed' if self.rule == 'differed' else 'were seen together'}"
+        if self.kind == "virtual item":
+            how = "by empirical Bayes" if self.estimated else "as asked"
+            sd = 1 / np.sqrt(self.alpha)
+            return f"virtual item of average difficulty, a prior with sd {sd:.3g} {how} ({self.reason})"
+        noun, sd = "item", f"sd {self.sd:.2f} logits"
+        if self.offsets:
+            noun, sd = "threshold", f"sd of offsets {self.offset_sd:.2f} logits"
+            if self.located:
+                items = "item" if self.located == 1 else "items"
+                sd += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
+        some = f"{self.items:,} of {self.of:,} {noun}{'' if self.of == 1 else 's'}"
+        moves = f"; it moves {self.moved} most, by about {self.shift:.2f} logits"
+        if self.alone:
+            alone = f", of which {self.alone:,} {'has' if self.alone == 1 else 'have'} no finite estimate without it"
+            moves = alone + (moves.replace("it moves", "of the others it moves") if self.moved else "")
+        return f"a prior ({sd}) acts on {some}{' with few answers' if self.estimated else ''}{moves}"
 
-    @classmethod
-    def of(cls, block: Block, thresholds: Thresholds) -> _Rows:
-        rows = rows_of(block, thresholds)
-        several = rows.counts > 1
-        if not several.all():
-            rows = rows.take(np.flatnonzero(several))
-        ones = shared_ones(len(rows.items))
-        return cls(csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, thresholds.n_items))
+    @property
+    def sentence(self) -> str:
+        """What was added, with its name."""
+        if self.kind == "neighbors":
+            return f"A{str(self)[1:]}."  # a prior (sd ...) acts on ...
+        return f"{'Regularization' if self.kind == 'pairs' else 'Prior'}: {self}."
 
 
-def _met(rows: _Rows) -> Floats:
-    return np.bincount(rows.matrix.indices, minlength=rows.matrix.shape[1]).astype(np.float64)
+def plan_prior(
+    design: Design, regularization: str | float, noun: str, kind: str = "neighbors", enough: float = AMPLE_INFORMATION
+) -> Regularization:
+    """Whether there may be a prior of this kind, and why: not where all are connected and have enough information. A
+    `noun` is what has a number each."""
+    if not isinstance(regularization, str):
+        if regularization > 0:
+            return Regularization(kind, "as asked", alpha=float(regularization))
+        return Regularization("none", "as asked")
+    if not design.connected:
+        return Regularization(kind, f"the data alone do not tie all {noun}s together", 1.0, True)
+    information = design.information[design.answered]
+    if information.min() < enough:
+        return Regularization(kind, FEW_ANSWERS.format(noun), 1.0, True)
+    return enough_is_known(information, noun)
 
 
-def _averages(rows: _Rows, v: Floats) -> Floats:
-    assert rows.inverse is not None
-    return rows.matrix.T @ ((rows.matrix @ v) * (rows.inverse if v.ndim == 1 else rows.inverse[:, None]))
+def enough_is_known(information: Floats, noun: str = "item") -> Regularization:
+    """No prior, for the answers tell enough."""
+    reason = f"all {noun}s are connected and known well enough"
+    return Regularization("none", f"{reason}; the least information is {information.min():.0f}")
 
 
-def _inverse_sums(rows: _Rows) -> Floats:
-    return rows.matrix.T @ rows.inverse
+def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
+    """One empirical-Bayes step for the precision of the difficulties (docs/explanation/newton.md).
+
+    alpha = (sum_i gamma_i + 2) / (sum_i beta_i^2 + 2) with gamma_i = information_i / (information_i + alpha), the share
+    of each estimate that the data determine (MacKay 1992). The twos are two imaginary items of spread 1: a handful of
+    items that happen to look alike must not pass for proof that all items are alike.
+
+    What is known of an item with few answers is not normal, so E(beta^2) has terms from the third and fourth derivative
+    of the log-likelihood, with information that falls off as a normal density of variance 2.89 + 1: without them alpha
+    would be a fifth too large with ten answers an item.
+    """
+    variance = 1 / (information + alpha)
+    far = beta / (LOGISTIC_VARIANCE + 1)
+    third = information * np.clip(far, -1, 1)
+    fourth = information * np.maximum(1 / (LOGISTIC_VARIANCE + 1) - far**2, -1)
+    beyond = beta * third * variance**2 + fourth * variance**3 / 2 + 1.25 * third**2 * variance**4
+    return precision_step(np.sum(information * variance - alpha * beyond), beta, information)
 
 
-def _pairs(rows: _Rows, share: Floats) -> Floats:
-    scale = sparse.diags_array(1 / np.sqrt(rows.matrix @ share))
-    return gram(sparse.csr_array(scale @ rows.matrix @ sparse.diags_array(share)))
+def precision_step(share: float, beta: Floats, information: Floats) -> float:
+    """(share + 2) / (sum_i beta_i^2 + 2), or the smallest precision that answers can speak for.
+
+    Where hardly an item was answered both right and wrong, a wider prior moves the estimates farther out, which asks
+    for a wider one. So 1 / alpha is at most the mean square of the difficulties that were measured (each counts
+    I / (I + 1), and as no farther out than `REACH`) plus the square of the farthest that answers reach beyond them.
+    """
+    counts = information / (information + 1)
+    near = np.minimum(beta**2, REACH**2)
+    measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
+    step = (max(share, 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY)
+    return float(max(step, 1 / (measured + REACH**2)))
+
+
+def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float) -> float:
+    """One step of empirical Bayes from these deviations.
+
+    alpha = (sum_i g_i + 2) / (sum_i d_i^2 + 2) with g_i = 1 - alpha (E d_i^2 - d_i^2), the share of each deviation
+    that the answers determine (MacKay 1992); the twos and a bound of 1 / alpha are those of `prior_precision`.
+
+    E d^2 under the prior and the answers, of which d is the most likely value, is integrated. An item's answers are
+    taken for those of people of one ability: log-likelihood -r u - n log(1 - p + p exp(-u)) where the item is harder by
+    u, with n by its information, and r = n p - alpha d, such that d is the most likely value.
+    """
+    p = np.clip(share, 1e-3, 1 - 1e-3)
+    n = information / (p * (1 - p))
+    u = _NODES[:, None] / np.sqrt(information + alpha)
+    weight = np.exp(-n * (p * u + np.log(1 - p + p * np.exp(-u))) - alpha / 2 * u * u)
+    beyond = np.sum(weight * u * (2 * d + u), axis=0) / weight.sum(axis=0)  # E d^2 - d^2
+    return precision_step(np.sum(1 - alpha * beyond), d, information)
+
+
+def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
+    """How much the prior counts for items with this information: in full up to a limit, not at all from twice that on.
+
+    The limit is 3, where the error of a difficulty (0.6 logits) is of the order of the spread of difficulties. Where
+    the typical item is not told from the others (its information is below alpha), items far out are mostly noise, and
+    it is 25; from twice alpha on it is 3. It counts in full where the data alone do not tie an item to the others.
+    """
+    known = information[information > 0]
+    thin = np.clip(2 - np.median(known) / alpha, 0.0, 1.0) if alpha > 0 and len(known) else 0.0
+    limit = LITTLE_INFORMATION + thin * (ENOUGH_INFORMATION - LITTLE_INFORMATION)
+    return np.where(tied, np.clip(2 - information / limit, 0.0, 1.0), 1.0)
+
+
+def precision_of(values: Floats, information: Floats) -> float:
+    """The precision of what was estimated without a prior by these values, by empirical Bayes."""
+    alpha, away = 1.0, values - values.mean()
+    for _ in range(SETTLING):
+        alpha = prior_precision(away * information / (information + alpha), information, alpha)
+    return alpha
+
+
+def check_strength(name: str, value: float, other: str = "") -> None:
+    """Refuse a strength of regularization that is no number, or beyond what arithmetic can weigh against data."""
+    if value != 0 and not LEAST <= value <= MOST:  # false for NaN too
+        raise OptionError(f"`{name}` is {value:g}; it can be {other}0, or a number from {LEAST:g} to {MOST:g}.")
+
+
+def check_regularization(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
+    if rule not in NU_RULES:
+        raise unknown_option("nu_rule", rule, NU_RULES)
+    if regularization != "auto":
+        if isinstance(regularization, str):
+            raise unknown_option("regularization", regularization, ("auto",))
+        check_strength("regularization", regularization, "'auto', ")
+    if nu == 0:
+        return
+    check_strength("nu", nu)
+    if weighting_named(weighting).moving:
+        which = " or ".join(f"`weighting={name!r}`" for name in reversed(COUNTED))
+        raise OptionError(f"`nu` adds to pair counts, so it goes with {which}.")
+    if not isinstance(regularization, str) and regularization > 0:
+        raise OptionError("give `nu` (pairs) or `regularization` (virtual item), not both.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,15 +239,10 @@ class LocationPrior:
     neighbors: Neighbors
     alpha: float
     fade: Floats
-    estimated: bool
 
     def deviation(self, beta: Floats) -> Floats:
         """d: how far each item lies from the other items that its people met."""
         return self._per_other * self.neighbors.deviation(beta)
-
-    def __matmul__(self, v: Floats) -> Floats:
-        """P v."""
-        return self.spread(v, 1)
 
     def spread(self, v: Floats, power: int = 2) -> Floats:
         """The covariance of the pull, times v; or P v, with the first power of the fading."""
@@ -184,16 +279,6 @@ class LocationPrior:
         """P and the covariance of its pull, m x m each."""
         scaled = self.neighbors.dense() * self._per_other  # L D^-1
         return self.alpha * (scaled * self.fade) @ scaled.T, self.alpha * (scaled * self.fade**2) @ scaled.T
-
-    def renewed(self, beta: Floats, information: Floats, share: Floats) -> LocationPrior:
-        """With the precision that the deviations at these difficulties speak for (one step of empirical Bayes).
-
-        alpha = (sum_i g_i + 2) / (sum_i d_i^2 + 2) with g_i = 1 - alpha (E d_i^2 - d_i^2), the share of each deviation
-        that the answers determine (MacKay 1992); the twos and a bound of 1 / alpha are those of `prior_precision`.
-        """
-        if not self.estimated:
-            return self
-        return replace(self, alpha=renewed_precision(self.deviation(beta), information, share, self.alpha))
 
 
 def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Floats) -> tuple[Floats, Floats]:
@@ -300,13 +385,14 @@ class Prior:
         return offsets + (self.average.T @ self.location.draw(noise, columns) if self.location else 0.0)
 
     def renewed(self, beta: Floats, own: Floats, share: Floats) -> Prior:
-        """With the precisions that the deviations at these thresholds speak for, as `LocationPrior.renewed`.
+        """With the precisions that the deviations at these thresholds speak for (one step of empirical Bayes).
 
         `own` are the items' blocks of the information, `share` is the share of people who pass each threshold.
         """
         layout, location = self.layout, self.location
         if layout.binary and location:
-            return replace(self, location=location.renewed(beta, own[:, 0, 0], share))
+            alpha = renewed_precision(location.deviation(beta), own[:, 0, 0], share, location.alpha)
+            return replace(self, location=replace(location, alpha=alpha))
         several, alpha = layout.max_score > 1, location.alpha if location else 0.0
         inside = layout.table(np.ones(layout.n_entries), 0.0)
         full = self._blocks(np.full(layout.n_items, alpha), np.ones(layout.n_entries))
@@ -321,3 +407,40 @@ class Prior:
         t, degrees = self.deviation(beta), (layout.max_score - 1).astype(float)
         certain = np.clip(degrees - self.alpha * trace, 0.0, degrees)[several].sum()
         return replace(self, location=location, alpha=precision_step(certain, t, told[layout.item]))
+
+
+def acted(
+    plan: Regularization,
+    prior: Prior,
+    labels: NDArray[Any],
+    acts: Mask,
+    own: Mask,
+    step: Floats,
+    counts: tuple[Floats, Floats],
+) -> Regularization:
+    """The plan with what its prior did to the items of these labels.
+
+    `acts` is what it acts on, `own` what has a finite estimate without it, `step` where Newton's method leads without
+    it, threshold by threshold; `counts` are answers of the lower and of the higher kind. The step is too short for one
+    far out. So all its people are taken for of one ability: with the share q of the higher kind, and p where the prior
+    holds it, the step is (p - q) / (p (1 - p)), which gives p, and the way is logit p - logit q, to 15%.
+    """
+    (low, high), layout, near = counts, prior.layout, prior.location
+    there = np.flatnonzero(acts & own & (low > 0) & (high > 0))
+    alpha, items = near.alpha if near else 0.0, int(acts.sum())
+    did: dict[str, Any] = {"alpha": alpha, "sd": float(alpha and alpha**-0.5), "items": items, "of": len(acts)}
+    did["alone"] = items - len(there)
+    if prior.alpha:
+        located = len(np.unique(layout.item[acts & (near.fade[layout.item] > 0)])) if near else 0
+        did |= {"offsets": prior.alpha, "offset_sd": float(prior.alpha**-0.5), "located": located}
+    if len(there):
+        q, s = high[there] / (low + high)[there], np.where(np.abs(step[there]) < 1e-6, 1e-6, step[there])
+        p = (s - 1 + np.sqrt((1 - s) ** 2 + 4 * s * q)) / (2 * s)
+        shift = np.abs(np.log(p / (1 - p)) - np.log(q / (1 - q)))
+        most = there[np.argmax(shift)]
+        item = layout.item[most]
+        label = labels.item(item)
+        name = f"item {label!r}" if isinstance(label, str) else f"item {label}"
+        several = f"threshold {layout.level[most]} of {name}"
+        did |= {"shift": float(shift.max()), "moved": several if layout.max_score[item] > 1 else name}
+    return replace(plan, **did)

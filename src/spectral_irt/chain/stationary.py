@@ -14,12 +14,13 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from spectral_irt.chain.operator import PERSONS, Chain, ItemChain, TiedChain, Weighting, weighting_named
-from spectral_irt.chain.regularization import Regularization, prior_precision
+from spectral_irt.chain.prior import Regularization, prior_precision
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats
-from spectral_irt.data.design import across
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
+from spectral_irt.data.design import Mask, across
 from spectral_irt.errors import ConvergenceWarning
 from spectral_irt.numerics import Anderson, inner
 from spectral_irt.text import listed, stopped
@@ -205,14 +206,15 @@ class Rounds:
     chain: Chain = field(init=False)
 
     def __post_init__(self) -> None:
-        weighting = weighting_named(self.named)
-        self.weighting = weighting.rough() if self.rough and self.responses.n_responses > MANY else weighting
+        self.weighting = weighting_named(self.named)
+        if self.rough and self.weighting.moving and self.responses.n_responses > MANY:
+            self.weighting = replace(self.weighting, single=True)
         self.least_rounds, self.most_rounds = (1, 1) if self.rough else (LEAST_ROUNDS, MOST_ROUNDS)
         self.beta, self.passes = np.zeros(self.responses.thresholds.n_entries), 0
-        self.current = self.weighting.first
+        self.current = PERSONS if self.weighting.moving else self.weighting
 
     def solve(self) -> Stationary:
-        self._prepare(self.weighting.first)
+        self._prepare(self.current)
         if self.weighting.moving:
             self._solve(ROUGH)  # where the first weights are taken
         elif self.plan.kind != "virtual item":
@@ -253,44 +255,66 @@ class Rounds:
 
     def _solve(self, tol: float) -> Stationary:
         """One solve; under a prior with the ties, and then the precision, taken at the present difficulties."""
-        pi = np.exp(self.beta)  # their log has mean 0, so the virtual item is at 1
-        if self.plan.kind != "virtual item":
-            found = self._stationary(self.chain, pi, tol)
-        else:
-            tied = TiedChain(self.chain, self.plan.alpha * self._unit() * self.current.tie(pi))
-            found = self._stationary(tied, np.append(pi, 1.0), tol)
+        chain, start = self.chain, np.exp(self.beta)  # their log has mean 0, so the virtual item is at 1
+        if self.plan.kind == "virtual item":
+            tie = self.plan.alpha * self._unit() * self.current.tie(start)
+            chain, start = TiedChain(chain, tie), np.append(start, 1.0)
+        found = stationary(chain, start=start, tol=tol, max_passes=self.max_passes)
+        self.passes += found.passes
+        beta = np.log(found.pi[: len(self.beta)])
+        self.beta = beta - beta.mean()
         if self.plan.estimated:
             self.plan = replace(self.plan, alpha=prior_precision(self.beta, self.information(), self.plan.alpha))
         self.tell(f"{self.current.name} weights: residual {found.residual:.0e} after {self.passes} passes")
         return found
 
-    def _stationary(self, chain: Chain, start: Floats, tol: float) -> Stationary:
-        found = stationary(chain, start=start, tol=tol, max_passes=self.max_passes)
-        self.passes += found.passes
-        beta = np.log(found.pi[: len(self.beta)])
-        self.beta = beta - beta.mean()
-        return found
-
-    @property
-    def flow(self) -> Floats:
-        return np.exp(self.beta) * self.data.rates
+    def information(self) -> Floats:
+        """What the answers tell about each item, without the prior: what flows through it, or by the counts."""
+        return np.exp(self.beta) * self.data.rates if self.current.moving else self.rough_information
 
     def _unit(self) -> float:
-        """Of the prior's pull, in which it adds to the balance of an item."""
-        return self.current.unit(self.flow, self.rough_information) if self.plan.kind == "virtual item" else 1.0
-
-    def information(self) -> Floats:
-        """What the answers tell about each item, without the prior."""
-        return self.current.information(self.flow, self.rough_information)
+        """Flow per information: the unit in which the prior's pull adds to the balance of an item."""
+        known = float(self.rough_information.sum())
+        if self.current.moving or known == 0:
+            return 1.0
+        return float(np.sum(np.exp(self.beta) * self.data.rates)) / known
 
     def balance(self) -> Balance:
         """The solved chain, ready for its standard errors."""
         from spectral_irt.chain.errors import Balance
 
-        alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
-        pull = self._unit() * self.current.slope(self.beta)
-        precision, meat = alpha * pull, alpha * pull**2
-        return Balance(self.data, self.chain, np.exp(self.beta), precision, meat, self.current.in_information)
+        precision = meat = np.zeros(len(self.beta))
+        if self.plan.kind == "virtual item":
+            pull = self._unit() * self.current.slope(self.beta)
+            precision, meat = self.plan.alpha * pull, self.plan.alpha * pull**2
+        return Balance(self.data, self.chain, np.exp(self.beta), precision, meat, self.current.moving)
+
+
+def linked_items(responses: Responses, mixed: bool = False) -> tuple[Ints, Mask]:
+    """Which group each item is in, linked by people who answered two, numbered from 0 by falling size; and which of
+    them such people answered. With a `mixed` score only, where the others say nothing."""
+    from scipy.sparse.csgraph import connected_components
+
+    links = responses.entries.sum(_links, responses.thresholds, mixed)
+    return by_size(connected_components(links, directed=False)[1]), np.diff(sparse.csr_array(links).indptr) > 0
+
+
+def by_size(groups: Ints) -> Ints:
+    """The groups numbered from 0 by falling size."""
+    return np.argsort(np.argsort(-np.bincount(groups), kind="stable"))[groups]
+
+
+def _links(block: Block, layout: Thresholds, mixed: bool) -> sparse.csr_array:
+    """Items x items: an entry for each item that was answered and the first of its group, by people of this block."""
+    from scipy.sparse.csgraph import connected_components
+
+    rows, m = rows_of(block, layout), layout.n_items
+    some = rows.take(np.flatnonzero(rows.informative if mixed else rows.counts > 1))
+    other = np.repeat(some.items[some.indptr[:-1]], some.counts)
+    graph = sparse.csr_array((np.ones(len(other), dtype=np.int32), (some.items, other)), shape=(m, m))
+    labels = connected_components(graph, directed=False)[1]
+    first, met = np.unique(labels, return_index=True)[1], np.unique(some.items)
+    return sparse.csr_array((np.ones(len(met), dtype=np.int32), (met, first[labels[met]])), shape=(m, m))
 
 
 def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.regularization import by_size, fading, prior_precision
+from spectral_irt.chain.prior import fading, prior_precision
+from spectral_irt.chain.stationary import by_size
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.errors import OptionError

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt import __version__
 from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
-from spectral_irt.chain.regularization import Regularization
+from spectral_irt.chain.prior import Regularization
 from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds

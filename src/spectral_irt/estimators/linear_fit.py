@@ -14,7 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.chain.regularization import AMPLE_INFORMATION, linked_items
+from spectral_irt.chain.prior import AMPLE_INFORMATION
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.information import passed_counts
 from spectral_irt.conditional.linear import Ridge

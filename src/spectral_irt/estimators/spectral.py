@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from spectral_irt import estimators
 from spectral_irt.chain.operator import weighting_named
-from spectral_irt.chain.regularization import Regularization, check_regularization, met_items, plan_regularization
+from spectral_irt.chain.prior import ENOUGH_INFORMATION, Regularization, check_regularization, plan_prior
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.conditional.errors import centered
 from spectral_irt.conditional.newton import Likelihood, newton
@@ -99,7 +99,10 @@ def spectral_fit(
         if each is not None or known is not None:
             what = "people have weights" if known is None else "items are anchored"
             raise OptionError(f"{what} in the Newton steps only; leave out `refine=False`, and weight by ability.")
-        plan = plan_regularization(design, regularization, nu, nu_rule, noun_of(responses.thresholds))
+        plan = Regularization("pairs", "as asked", nu=float(nu), rule=nu_rule)
+        if nu == 0:
+            simple: dict[str, Any] = {"kind": "virtual item", "enough": ENOUGH_INFORMATION}
+            plan = plan_prior(design, regularization, noun_of(responses.thresholds), **simple)
         return _chain_alone(design, plan, weighting, se, **solving)
 
     fit = taking_part(design, regularization, known)
@@ -150,6 +153,8 @@ def _chain_alone(design: Design, plan: Regularization, weighting: str, se: str, 
     check_option("se", se, CHAIN_ERRORS)
     responses, tol, tell = design.answers, solving["tol"], solving["tell"]
     if plan.kind == "pairs":
+        from spectral_irt.chain.paper import met_items
+
         kept, findings = met_items(design, plan.rule), list(design.findings)
         rest = responses if kept.all() else responses.take_items(kept)
     else:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.operator import PERSONS, ItemChain
-from spectral_irt.chain.regularization import (
+from spectral_irt.chain.operator import PERSONS, ItemChain, Neighbors
+from spectral_irt.chain.prior import (
     AMPLE_INFORMATION,
     FEW_ANSWERS,
+    LocationPrior,
+    Prior,
     Regularization,
     acted,
     enough_is_known,
     fading,
-    linked_items,
+    fading_of_both,
     plan_prior,
 )
-from spectral_irt.chain.stationary import Rounds, Stationary, weak_links
+from spectral_irt.chain.stationary import Rounds, Stationary, linked_items, weak_links
 from spectral_irt.conditional.errors import (
     Matrices,
     centered,
@@ -36,9 +38,6 @@ from spectral_irt.errors import LARGEST_COMPONENT
 from spectral_irt.estimators.base import WEAK_LINKS, Estimate, Tell, convergence, with_missing
 from spectral_irt.estimators.estimable import DENSE_ITEMS, weights_finding
 from spectral_irt.text import first_of, listed
-
-if TYPE_CHECKING:
-    from spectral_irt.chain.prior import Prior
 
 SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "information", "none")
 QUICK_ITEMS = 1000  # thresholds below which the dense sandwich costs next to nothing
@@ -201,8 +200,6 @@ def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regul
     parts = np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind == "none":
         return None, parts, plan
-    from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior, fading_of_both
-
     fixed = np.zeros(len(tied), dtype=bool) if fit.known is None else fit.known.fixed[fit.mask]
     tied = tied | fixed
     location, offsets = np.ones(rest.n_items), np.zeros(0) if layout.binary else np.ones(layout.n_entries)
@@ -219,7 +216,7 @@ def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regul
             parts = linked_items(rest)[0]  # renumbered: 0 is the one of the items that give the scale
             first = int(np.bincount(parts[on_scale]).argmax())
             parts = np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
-        near = LocationPrior(neighbors, start.alpha, location, plan.estimated)
+        near = LocationPrior(neighbors, start.alpha, location)
     if near is None and not offsets[~fixed[: len(offsets)]].any():
         return None, parts, enough_is_known(fit.information, noun_of(layout))
     return Prior(layout, near, 0.0 if layout.binary else start.alpha, offsets, plan.estimated), parts, plan
@@ -229,20 +226,10 @@ def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: M
     """The plan with what the prior did."""
     prior, layout, answers = found.prior, rest.thresholds, np.nan_to_num(rest.category_counts)
     assert prior is not None
-    near = prior.location
-    plan = replace(plan, alpha=near.alpha if near else 0.0)
-    if not layout.binary:
-        located = int((near.fade > 0).sum()) if near else 0
-        plan = replace(plan, offsets=prior.alpha, offset_sd=float(prior.alpha**-0.5), located=located)
     step = replace(found, prior=None).roughly(prior @ found.beta)
     counts = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
     acts = prior.counts > 0 if found.fixed is None else (prior.counts > 0) & ~found.fixed
-
-    def name(k: int) -> str:
-        which = f"item {listed([rest.items[layout.item[k]]])}"
-        return f"threshold {layout.level[k]} of {which}" if layout.max_score[layout.item[k]] > 1 else which
-
-    return acted(plan, acts, tied & (found.information > 1e-9), step, counts, name)
+    return acted(plan, prior, rest.items, acts, tied & (found.information > 1e-9), step, counts)
 
 
 def estimate(

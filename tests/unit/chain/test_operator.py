@@ -15,12 +15,12 @@ from spectral_irt.chain.operator import (
     PERSONS,
     WEIGHTINGS,
     ItemChain,
+    Neighbors,
     TiedChain,
     prox_ability,
     weighting_named,
 )
-from spectral_irt.chain.prior import Neighbors
-from spectral_irt.chain.regularization import Regularization
+from spectral_irt.chain.prior import Regularization
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
@@ -195,4 +195,4 @@ def test_slope_and_tie_are_of_one_pull_and_flow_is_information_where_the_entry_s
     p = 1 / (1 + np.exp(data.difficulty - data.ability[:, None]))
     v = p * (1 - p)
     information = (v - v**2 / v.sum(axis=1, keepdims=True)).sum(axis=0)
-    assert np.allclose(flow / information, 1, atol=0.15) == weighting.in_information
+    assert np.allclose(flow / information, 1, atol=0.15) == weighting.moving

@@ -7,7 +7,7 @@ import pytest
 
 from dense import dense_pairs, pair_weight
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
-from spectral_irt.chain.regularization import IMAGINARY, REACH, prior_precision
+from spectral_irt.chain.prior import IMAGINARY, REACH, prior_precision
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_steps import choose_method
 

@@ -5,8 +5,8 @@ import pytest
 
 from dense_ordered import Enumerated
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
-from spectral_irt.chain.prior import LocationPrior, Neighbors, Prior
-from spectral_irt.chain.regularization import fading
+from spectral_irt.chain.operator import Neighbors
+from spectral_irt.chain.prior import LocationPrior, Prior, fading
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.newton import Likelihood, newton
@@ -60,7 +60,7 @@ def test_neighbors_are_what_they_say():
     near = Neighbors(Responses.from_wide(data))
     np.testing.assert_allclose(w.sum(axis=1), 1)
     v = np.random.default_rng(1).normal(size=(12, 2))
-    np.testing.assert_allclose(near.level(v), w @ v)
+    np.testing.assert_allclose(v - near.deviation(v), w @ v)
     np.testing.assert_allclose(near.deviation(v[:, 0]), v[:, 0] - w @ v[:, 0])
     np.testing.assert_allclose(near.own, np.diag(w))
     np.testing.assert_allclose(near.dense(), np.eye(12) - w, atol=1e-15)
@@ -138,14 +138,14 @@ def test_items_that_only_the_prior_makes_finite_are_counted():
 @pytest.mark.slow
 def test_the_priors_matrix_three_ways():
     data = simulate.rasch(200, 15, design="sampled", p=0.3, seed=4).responses
-    prior = LocationPrior(Neighbors(data), 1.7, np.linspace(0, 1, 15), estimated=False)
+    prior = LocationPrior(Neighbors(data), 1.7, np.linspace(0, 1, 15))
     penalty, pull = prior.dense()
     w = neighbors_by_hand(data.to_dense())
     others = (np.eye(15) - w) / (1 - np.diag(w))[:, None]  # from the mean of the others
     np.testing.assert_allclose(others @ np.ones(15), 0, atol=1e-12)
     np.testing.assert_allclose(penalty, 1.7 * others.T @ np.diag(prior.fade) @ others, atol=1e-12)
     v = np.random.default_rng(1).normal(size=(15, 3))
-    np.testing.assert_allclose(prior @ v, penalty @ v, atol=1e-12)
+    np.testing.assert_allclose(prior.spread(v, 1), penalty @ v, atol=1e-12)
     np.testing.assert_allclose(prior.spread(v), pull @ v, atol=1e-12)
     drawn = prior.draw(np.random.default_rng(2), 40_000)
     np.testing.assert_allclose(np.cov(drawn), pull, atol=5 * 1.7 * np.sqrt(2 / 40_000))
@@ -192,7 +192,7 @@ def test_standard_errors_three_ways(n_anchors, alpha):
     """The dense sandwich, its diagonal alone, and that corrected by random probes (a per cent or two of noise)."""
     data = simulate.rasch(1500, 120, design="sampled", p=0.15, seed=7)
     fixed = np.arange(120) < n_anchors if n_anchors else None
-    near = LocationPrior(Neighbors(data.responses), alpha, np.ones(120), estimated=False)
+    near = LocationPrior(Neighbors(data.responses), alpha, np.ones(120))
     prior = Prior(data.responses.thresholds, near, 0.0, np.zeros(0), False) if alpha else None
     landed = started(data.responses, data.difficulty, prior=prior, fixed=fixed)
     free = slice(n_anchors, None)

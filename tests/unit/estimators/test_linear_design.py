@@ -13,7 +13,7 @@ import gold
 import spectral_irt as si
 from ratings import ratings, simulated
 from spectral_irt import simulate
-from spectral_irt.chain.regularization import linked_items
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import DesignError, OptionError

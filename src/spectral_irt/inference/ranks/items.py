@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
-from spectral_irt.chain.regularization import fading
+from spectral_irt.chain.prior import fading
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.base import KEEP_COVARIANCE
