@@ -323,4 +323,4 @@ def test_the_bias_that_is_taken_back_is_that_of_exact_enumeration(p):
     found = SimpleNamespace(
         matrix=Trials().at(eta).of_parameters(None), eta=eta, point=SimpleNamespace(beta=eta), design=None, ridge=None
     )
-    assert _stretch(Trials(), found) == pytest.approx(bias / eta[0], rel=0.02)  # the next order
+    assert _stretch(Trials(), found) == pytest.approx(bias / eta[0], rel=0.03)  # the next order
