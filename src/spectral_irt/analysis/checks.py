@@ -19,7 +19,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, unseen_dependence
 from spectral_irt.inference.fit.causes import cause_findings
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_finding, outside_limits
-from spectral_irt.inference.fit.person_fit import PersonMisfit, person_misfit
+from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence, person_misfit
 from spectral_irt.inference.groups.score_test import RaoTest
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
@@ -62,7 +62,7 @@ class Checks:
             parts.append(f"no difference between low and high scorers seen ({p_value(self.halves.p)})")
         parts += self._shared_said()
         if self.people is not None:
-            parts.append(self.people.sentence)
+            parts.append(misfit_sentence(self.people.share, self.people.chance, self.people.p))
         return "; ".join(parts)
 
     def _items_said(self) -> str:

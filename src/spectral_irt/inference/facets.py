@@ -22,7 +22,7 @@ from spectral_irt.data.design import Mask
 from spectral_irt.data.labels import by_label
 from spectral_irt.inference.fit.item_fit import SQUARES
 from spectral_irt.inference.fit.mean_squares import item_statistics
-from spectral_irt.inference.results import holm, two_sided
+from spectral_irt.inference.results import adjusted, two_sided
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.tables import Columns
@@ -149,8 +149,8 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
     z = bias / se
     p = two_sided(z)
     order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
-    columns = {name: labels[level], other: second, "bias": bias, "se": se, "z": z, "p": p, "p_holm": holm(p)}
-    return {key: values[order] for key, values in columns.items()}
+    columns = {name: labels[level], other: second, "bias": bias, "se": se, "z": z, "p": p}
+    return {key: values[order] for key, values in (columns | {"p_holm": adjusted(p, "holm")}).items()}
 
 
 def _beside(

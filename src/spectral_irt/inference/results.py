@@ -3,7 +3,7 @@ the checks of fit may alarm; tail probabilities, and p-values adjusted for askin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -77,29 +77,9 @@ def chi2_tail(statistic: ArrayLike, df: ArrayLike) -> Any:
     return scipy.special.chdtrc(df, statistic)
 
 
-def f_tail(statistic: ArrayLike, df: ArrayLike, df2: ArrayLike) -> Any:
-    """P(F with `df` and `df2` degrees of freedom > statistic)."""
-    return scipy.special.fdtrc(*(np.asarray(each, dtype=float) for each in (df, df2, statistic)))
-
-
 def two_sided(z: ArrayLike) -> Any:
     """P(|normal| > |z|)."""
     return 2 * scipy.special.ndtr(-np.abs(z))
-
-
-def upper(z: ArrayLike) -> Any:
-    """P(normal > z)."""
-    return scipy.special.ndtr(np.negative(z))
-
-
-def quantile(p: ArrayLike) -> Any:
-    """z with P(normal < z) = p."""
-    return scipy.special.ndtri(p)
-
-
-def student_two_sided(t: ArrayLike, df: ArrayLike) -> Any:
-    """P(|Student's t with `df` degrees of freedom| > |t|)."""
-    return 2 * scipy.special.stdtr(df, -np.abs(t))
 
 
 def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
@@ -112,34 +92,23 @@ def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
     return p
 
 
-def holm(p: ArrayLike) -> Floats:
-    """Holm's adjusted p-values: rejecting those below 5% makes any false rejection at all a 5% event.
+def adjusted(given: ArrayLike, method: str) -> Floats:
+    """p-values adjusted for asking many questions at once; NaN are left out.
 
-    The k-th smallest of n is multiplied by n - k + 1, and none may fall below a smaller one's. NaN are left out.
+    "holm": rejecting those below 5% makes any false rejection at all a 5% event. The k-th smallest of n is multiplied
+    by n - k + 1, and none may fall below a smaller one's. "bh" (Benjamini and Hochberg): of those below 5%, about 5%
+    are expected to be false. The k-th smallest is multiplied by n / k, and none may exceed a larger one's.
 
-    >>> holm([0.01, 0.04, 0.03]).round(6).tolist()
-    [0.03, 0.06, 0.06]
+    >>> adjusted([0.01, 0.04, 0.03], "holm").round(6).tolist(), adjusted([0.01, 0.04, 0.03], "bh").round(6).tolist()
+    ([0.03, 0.06, 0.06], [0.03, 0.04, 0.04])
     """
-    return _adjusted(p, lambda rising: np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)))
-
-
-def benjamini_hochberg(p: ArrayLike) -> Floats:
-    """Benjamini and Hochberg's adjusted p-values: of those below 5%, about 5% are expected to be false.
-
-    The k-th smallest of n is multiplied by n / k, and none may exceed a larger one's. NaN are left out.
-
-    >>> benjamini_hochberg([0.01, 0.04, 0.03]).round(6).tolist()
-    [0.03, 0.04, 0.04]
-    """
-    return _adjusted(
-        p, lambda rising: np.minimum.accumulate((rising * len(rising) / np.arange(1, len(rising) + 1))[::-1])[::-1]
-    )
-
-
-def _adjusted(given: ArrayLike, rule: Callable[[Floats], Floats]) -> Floats:
     p = np.asarray(given, dtype=float)
     known = np.flatnonzero(~np.isnan(p))
-    out = np.full(len(p), np.nan)
     order = known[np.argsort(p[known], kind="stable")]
-    out[order] = np.minimum(rule(p[order]), 1.0)
+    rising, n, out = p[order], len(order), np.full(len(p), np.nan)
+    if method == "holm":
+        found = np.maximum.accumulate(rising * np.arange(n, 0, -1))
+    else:
+        found = np.minimum.accumulate((rising * n / np.arange(1, n + 1))[::-1])[::-1]
+    out[order] = np.minimum(found, 1.0)
     return out

@@ -13,7 +13,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.results import holm, mcnemar
+from spectral_irt.inference.results import adjusted, mcnemar
 from spectral_irt.tables import Columns
 
 LEVEL = 0.05
@@ -54,10 +54,10 @@ def compare_pairs(se: Floats, z: Floats, p: Floats, by_prompt: Responses) -> Con
     """Contrasts from the differences in ability and the answers (prompts as people, models as items)."""
     wins = differing(by_prompt)
     first, second = np.triu_indices(len(wins), 1)
-    adjusted = np.ones_like(wins)
-    adjusted[first, second] = holm(mcnemar(wins[first, second], wins[second, first]))
-    adjusted[second, first] = adjusted[first, second]
-    return Contrasts(se, z, p, wins, adjusted)
+    by_mcnemar = np.ones_like(wins)
+    by_mcnemar[first, second] = adjusted(mcnemar(wins[first, second], wins[second, first]), "holm")
+    by_mcnemar[second, first] = by_mcnemar[first, second]
+    return Contrasts(se, z, p, wins, by_mcnemar)
 
 
 def differing(by_prompt: Responses) -> Floats:

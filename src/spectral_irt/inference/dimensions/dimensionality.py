@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from spectral_irt import inference
@@ -30,8 +31,8 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.engine.base import one_blas_thread
-from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_sums
-from spectral_irt.inference.results import EACH, first_few, quantile, upper
+from spectral_irt.inference.dimensions.pairs import along, apart, correlation, pair_sums
+from spectral_irt.inference.results import EACH, first_few
 from spectral_irt.text import count, listed, p_value
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
@@ -73,6 +74,11 @@ class Dimensionality:
     equal_slopes, slopes : (float, int), (float, float), or None
         Of tests that alarmed: p of the contrast and the dependent pairs, had all items one slope (the other numbers
         allow for slopes); and the flattest and the steepest, in units of the mean one.
+    dependent, contrast, two_dimensions, by_slopes : bool
+        Whether some pair is locally dependent; there is a contrast that unequal slopes do not explain, and of more
+        items than some dependent pairs have; a test alarmed, and does no longer with a slope for every item.
+    findings : tuple of Finding
+        What alarmed, with what to do about it.
     """
 
     items: NDArray[Any]
@@ -91,24 +97,11 @@ class Dimensionality:
     sampled: bool
     equal_slopes: tuple[float, int] | None = None
     slopes: tuple[float, float] | None = None
-
-    @property
-    def dependent(self) -> bool:
-        """Whether some pair is locally dependent."""
-        return len(self.first) > 0
-
-    @property
-    def contrast(self) -> bool:
-        """Whether there is a contrast, which unequal slopes do not explain."""
-        if self.equal_slopes is None:
-            return self.contrast_p < self.level
-        return self.equal_slopes[0] < self.level and self.contrast_p < AGAIN
-
-    @property
-    def two_dimensions(self) -> bool:
-        """Whether there is a contrast of more items than some dependent pairs have."""
-        few = 1 / float((self.loadings**4).sum()) < FEW_LOADED
-        return self.contrast and not (few and self.dependent)
+    dependent: bool = False
+    contrast: bool = False
+    two_dimensions: bool = False
+    by_slopes: bool = False
+    findings: tuple[Finding, ...] = ()
 
     @property
     def weak_contrast(self) -> bool:
@@ -120,28 +113,23 @@ class Dimensionality:
         together = np.bincount(ends, np.tile(self.correlations, 2)) if len(ends) else np.zeros(1)
         return self.correlation < PAIR and float(together.max()) < SET
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What alarmed, with what to do about it."""
-        found = [_dependent_items(self)] if self.dependent else []
-        found += [_second_dimension(self)] if self.two_dimensions else []
-        found += [_unequal_slopes(self)] if self.by_slopes else []
-        return tuple(found)
-
-    @property
-    def by_slopes(self) -> bool:
-        """Whether a test alarmed, and does no longer with a slope for every item."""
-        if self.equal_slopes is None:
-            return False
-        p, pairs = self.equal_slopes
-        return (p < self.level and not self.contrast) or (pairs > 0 and not self.dependent)
-
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
-        names = ("n_people", "n_pairs", "pairs_p", "correlation", "detectable", "contrast_p", "strength", "level")
-        found = {"n_items": len(self.items), "dependent_pairs": len(self.first)} | {k: getattr(self, k) for k in names}
         p, pairs = self.equal_slopes or (self.contrast_p, len(self.first))
-        return found | {"contrast_p_equal_slopes": p, "dependent_pairs_equal_slopes": pairs}
+        return {
+            "n_items": len(self.items),
+            "dependent_pairs": len(self.first),
+            "n_people": self.n_people,
+            "n_pairs": self.n_pairs,
+            "pairs_p": self.pairs_p,
+            "correlation": self.correlation,
+            "detectable": self.detectable,
+            "contrast_p": self.contrast_p,
+            "strength": self.strength,
+            "level": self.level,
+            "contrast_p_equal_slopes": p,
+            "dependent_pairs_equal_slopes": pairs,
+        }
 
 
 @one_blas_thread()  # the matrices are small
@@ -161,61 +149,75 @@ def dimensionality(calibration: Calibration, responses: Responses) -> Dimensiona
     beta = apart(beta) if answers.thresholds.binary else beta
     people, halves = pair_sums(answers, beta, half)
     found = _both_tests(answers, people, halves, EACH, sampled)
-    if found is None or (found.contrast_p >= EACH and not found.dependent):
+    if found is None or (found.contrast_p >= EACH and not len(found.first)):
         return found
     model = inference.slope_model(answers)
     number = int(np.clip(WORK / (answers.n_persons * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
     seeds = np.random.SeedSequence([0, 3]).spawn(number)
-    drawn = [pair_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]
-    for k, own in enumerate(halves):
-        shared = own.shared - sum(each[k].shared for each in drawn) / number
-        halves[k] = replace(own, shared=shared, variance=own.variance * (1 + 1 / number))
+    halves[:, 0] -= sum(pair_sums(model.redraw(answers, seed), beta, half)[1][:, 0] for seed in seeds) / number
+    halves[:, 1] *= 1 + 1 / number
     again = _both_tests(answers, people, halves, AGAIN, sampled, 1 + 1 / number)
     assert again is not None
+    return _allowing_for_slopes(found, again, (float(model.slope.min()), float(model.slope.max())))
+
+
+def _allowing_for_slopes(found: Dimensionality, again: Dimensionality, slopes: tuple[float, float]) -> Dimensionality:
+    """What is left of an alarm after the same tests against a model with slopes, and what to say about either."""
     pairs = set(zip(found.first.tolist(), found.second.tolist(), strict=True))
     kept = [k for k, pair in enumerate(zip(again.first.tolist(), again.second.tolist(), strict=True)) if pair in pairs]
-    return replace(
+    alarm = found.contrast_p < EACH
+    contrast, dependent = alarm and again.contrast_p < AGAIN, len(kept) > 0
+    few = 1 / float((again.loadings**4).sum()) < FEW_LOADED
+    judged = replace(
         again,
         first=again.first[kept],
         second=again.second[kept],
         correlations=again.correlations[kept],
         level=EACH,
         equal_slopes=(found.contrast_p, len(found.first)),
-        slopes=(float(model.slope.min()), float(model.slope.max())),
+        slopes=slopes,
+        dependent=dependent,
+        contrast=contrast,
+        two_dimensions=contrast and not (few and dependent),
+        by_slopes=(alarm and not contrast) or (len(pairs) > 0 and not dependent),
     )
+    findings = [_dependent_items(judged)] if dependent else []
+    findings += [_second_dimension(judged)] if judged.two_dimensions else []
+    findings += [_unequal_slopes(judged)] if judged.by_slopes else []
+    return replace(judged, findings=tuple(findings))
 
 
 def _both_tests(
-    answers: Responses, people: list[Prepared], halves: list[PairSums], level: float, sampled: bool, unsure: float = 1.0
+    answers: Responses, people: list[Prepared], halves: Floats, level: float, sampled: bool, unsure: float = 1.0
 ) -> Dimensionality | None:
     """Both tests; None where no pair has enough people. `unsure`: by how much variances of the contrast are larger."""
-    everyone = both(*halves)
+    shared, variance, scale, n = halves.sum(axis=0)
     first, second = np.triu_indices(answers.n_items, 1)
-    tested = (everyone.n >= IN_COMMON) & (everyone.variance > 0)
-    tested = tested[first, second]
+    tested = ((n >= IN_COMMON) & (variance > 0))[first, second]
     if not tested.any():
         return None
     first, second = first[tested], second[tested]
-    z = everyone.z(IN_COMMON)[first, second]
-    p = np.minimum(upper(z) * len(z), 1.0)
+    z = shared[first, second] / np.sqrt(variance[first, second])
+    p = np.minimum(scipy.special.ndtr(-z) * len(z), 1.0)
     order = np.argsort(-z, kind="stable")
     flagged = order[p[order] < level]
-    correlation = everyone.correlation()
-    contrasts = [_validated(people[k], halves[1 - k], halves[k], unsure) for k in (0, 1)]
-    limit = float(quantile(1 - level / len(z)) + quantile(POWER))
+    correlations = correlation(shared, scale)
+    one_p, one = _validated(people[0], halves[1], halves[0], unsure)
+    other_p, other = _validated(people[1], halves[0], halves[1], unsure)
+    limit = float(scipy.special.ndtri(1 - level / len(z)) + scipy.special.ndtri(POWER))
     return Dimensionality(
         items=answers.items,
         n_people=int(answers.informative.sum()),
         n_pairs=len(z),
         first=first[flagged],
         second=second[flagged],
-        correlations=correlation[first[flagged], second[flagged]],
+        correlations=correlations[first[flagged], second[flagged]],
         pairs_p=float(p.min()),
-        correlation=float(correlation[first[order[0]], second[order[0]]]),
-        detectable=limit / float(np.sqrt(np.median(everyone.n[first, second]))),
-        contrast_p=min(1.0, 2 * min(p for p, _ in contrasts)),
-        strength=float(np.mean([strength for _, strength in contrasts])),
-        loadings=_strongest(correlation),
+        correlation=float(correlations[first[order[0]], second[order[0]]]),
+        detectable=limit / float(np.sqrt(np.median(n[first, second]))),
+        contrast_p=min(1.0, 2 * one_p, 2 * other_p),
+        strength=(one + other) / 2,
+        loadings=_strongest(correlations),
         level=level,
         sampled=sampled,
     )
@@ -242,19 +244,20 @@ def _strongest(matrix: Floats) -> Floats:
     return np.asarray(vector * np.where((vector**3).sum() < 0, -1.0, 1.0))
 
 
-def _validated(people: Prepared, found: PairSums, tested: PairSums, unsure: float) -> tuple[float, float]:
+def _validated(people: Prepared, found: Floats, tested: Floats, unsure: float) -> tuple[float, float]:
     """The strongest contrast that one half of the people found, in the other: the chance of so strong a one, and its
     strength.
 
     The strength is what an eigenvalue would be, 1 on average if there is no contrast: the eigenvalue of the half that
     chose the direction is larger by chance, much so where few people answered the same items.
     """
-    spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
-    vector = _strongest(found.z())
+    shared, variance, scale, _ = found
+    spread = np.sqrt(np.diag(scale))  # items that vary little must not count for less
+    vector = _strongest(np.divide(shared, np.sqrt(variance), out=np.zeros_like(shared), where=variance > 0))
     direction = vector * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
     squares = unsure * float(people.sum(along, direction))
-    p = float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
-    return p, 1 + float(vector @ tested.correlation() @ vector)
+    p = float(scipy.special.ndtr(-(direction @ tested[0] @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
+    return p, 1 + float(vector @ correlation(tested[0], tested[2]) @ vector)
 
 
 def _dependent_items(found: Dimensionality) -> Finding:

@@ -56,30 +56,6 @@ class Residuals:
     who: Ints
 
 
-@dataclass(frozen=True, eq=False)
-class PairSums:
-    """Sums over people, items x items, zero on the diagonal: S_ij, above 0 where the items share more than the ability;
-    its variance, what the model says or what the answers show, whichever is larger; sqrt(sum V_i sum V_j), which makes
-    a correlation of S_ij; and the people who answered both."""
-
-    shared: Floats
-    variance: Floats
-    scale: Floats
-    n: Floats
-
-    def z(self, fewest: int = 1) -> Floats:
-        """S_ij in standard errors; 0 for pairs that fewer people answered."""
-        known = (self.n >= fewest) & (self.variance > 0)
-        return np.divide(self.shared, np.sqrt(self.variance), out=np.zeros_like(self.shared), where=known)
-
-    def correlation(self) -> Floats:
-        """S_ij as a correlation of residuals, about 0 under the model.
-
-        The scale is what the model expects; far-off items can exceed it without bound, a correlation cannot.
-        """
-        return np.clip(np.divide(self.shared, self.scale, out=np.zeros_like(self.shared), where=self.scale > 0), -1, 1)
-
-
 def apart(beta: Floats, gap: float = GAP) -> Floats:
     """The difficulties with equal ones moved a little, so that any two differ by `gap` or more."""
     order = np.argsort(beta, kind="stable")
@@ -89,9 +65,13 @@ def apart(beta: Floats, gap: float = GAP) -> Floats:
     return out
 
 
-def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[list[Prepared], list[PairSums]]:
+def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[list[Prepared], Floats]:
     """Residuals given the score of people between the ends of the scale, dense, in either half of them; and what pairs
     of items share there. Difficulties of right and wrong answers come from `apart`.
+
+    The latter are sums over the people of each half, halves x 4 x items x items, zero on the diagonal: S_ij, above 0
+    where the items share more than the ability; its variance, what the model says or what the answers show, whichever
+    is larger; sqrt(sum V_i sum V_j), which makes a correlation of S_ij; and the people who answered both.
 
     An item's residuals are freed of their mean by a Newton step, so that items whose difficulty comes from elsewhere
     (anchors, a prior) share no more with each other for that.
@@ -101,24 +81,41 @@ def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[list[Prep
     parts = responses.entries.prepare(_residuals, given, persons=persons)
     off, v = parts.sum(_item_sums)
     shift = np.divide(off, v, out=np.zeros_like(off), where=v > 0)
-    halves, found = [parts.prepare(_centered, shift, k) for k in (0, 1)], []
-    for people in halves:
-        products, model, shown, v, n = people.sum(_pair_products)
-        shared = products - _covariances(responses, people, beta)
+    halves, found = [], []
+    for k in (0, 1):
+        people = parts.prepare(_centered, shift, k)
+        products, model, shown, v, n, p_both, p_other = people.sum(_pair_products)
+        if responses.thresholds.binary:
+            eps = np.exp(beta.mean() - beta)
+            away = eps[:, None] - eps
+            np.fill_diagonal(away, 1.0)
+            weighted = eps[:, None] * p_other
+            shared = products - ((weighted - weighted.T) / away - p_both)
+        else:
+            shared = products - _covariances(responses, people, beta)
         variance = np.maximum(model, shown)
         np.fill_diagonal(shared, 0.0)
         np.fill_diagonal(variance, 0.0)
-        found.append(PairSums(shared, variance, np.sqrt(v * v.T), n))
-    return halves, found
+        halves.append(people)
+        found.append((shared, variance, np.sqrt(v * v.T), n))
+    return halves, np.array(found)
+
+
+def correlation(shared: Floats, scale: Floats) -> Floats:
+    """S_ij as a correlation of residuals, about 0 under the model.
+
+    The scale is what the model expects; far-off items can exceed it without bound, a correlation cannot.
+    """
+    return np.clip(np.divide(shared, scale, out=np.zeros_like(shared), where=scale > 0), -1, 1)
 
 
 def _residuals(block: Block, pattern: Ints, half: Ints, who: Ints, given: GivenScore) -> Residuals:
-    answers = answers_given_score(block, pattern, given)
-    people, row = np.unique(answers.person, return_inverse=True)
+    person, item, x, mean, variance, third, _ = answers_given_score(block, pattern, given)
+    people, row = np.unique(person, return_inverse=True)
     e, v, lean, p, seen = np.zeros((5, len(people), given.layout.n_items))
-    cell = (row, answers.item)
-    p[cell], seen[cell], v[cell], e[cell] = answers.mean, 1.0, answers.variance, answers.x - answers.mean
-    lean[cell] = answers.third / np.maximum(answers.variance, LEAST)
+    cell = (row, item)
+    p[cell], seen[cell], v[cell], e[cell] = mean, 1.0, variance, x - mean
+    lean[cell] = third / np.maximum(variance, LEAST)
     return Residuals(e, v, lean, p, seen, half[people], who[people])
 
 
@@ -133,23 +130,14 @@ def _centered(part: Residuals, shift: Floats, half: int) -> Residuals:
     return Residuals(e - v * shift, v, part.lean[mine], part.p[mine], part.seen[mine], part.half[mine], part.who[mine])
 
 
-def both(a: PairSums, b: PairSums) -> PairSums:
-    """The sums of all people."""
-    return PairSums(a.shared + b.shared, a.variance + b.variance, a.scale + b.scale, a.n + b.n)
-
-
-def _probabilities(part: Residuals) -> Floats:
-    """Over people who answered both: P_i P_j, P_j."""
-    return np.array([part.p.T @ part.p, part.seen.T @ part.p])
-
-
 def _pair_products(part: Residuals) -> Floats:
-    """Over people who answered both: e_i e_j, the two variances, V_i, 1."""
-    e, v, seen = part.e, part.v, part.seen
+    """Over people who answered both: e_i e_j, the two variances, V_i, 1, P_i P_j, P_j."""
+    e, v, seen, p = part.e, part.v, part.seen, part.p
     c = rank_one(v, seen)
     lean, squares, c2 = part.lean * c, e * e, c * c
     less = c2.T @ c2
-    return np.array([e.T @ e, v.T @ v - lean.T @ lean - less, squares.T @ squares - less, v.T @ seen, seen.T @ seen])
+    variances = v.T @ v - lean.T @ lean - less, squares.T @ squares - less
+    return np.array([e.T @ e, *variances, v.T @ seen, seen.T @ seen, p.T @ p, seen.T @ p])
 
 
 def rank_one(v: Floats, seen: Floats) -> Floats:
@@ -164,16 +152,8 @@ def rank_one(v: Floats, seen: Floats) -> Floats:
 
 
 def _covariances(responses: Responses, people: Prepared, beta: Floats) -> Floats:
-    """The sum of C_ij over these people."""
-    layout = responses.thresholds
-    if layout.binary:
-        products, other = people.sum(_probabilities)
-        eps = np.exp(beta.mean() - beta)
-        away = eps[:, None] - eps
-        np.fill_diagonal(away, 1.0)
-        weighted = eps[:, None] * other
-        return np.asarray((weighted - weighted.T) / away - products)
-    scores = responses.scores.astype(np.float64)
+    """The sum of C_ij over these people, of answers in several categories."""
+    layout, scores = responses.thresholds, responses.scores.astype(np.float64)
     middle = float(layout.mean(beta).mean())
     low, high = min(beta.min(), middle - REACH), max(beta.max(), middle + REACH)
     tables = Tables.at(layout, beta, grid_over(low, high, layout), ORDER)

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -20,7 +21,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.results import EXCESS, MIN_PAIRED, upper
+from spectral_irt.inference.results import EXCESS, MIN_PAIRED
 from spectral_irt.numerics import csr, generator
 from spectral_irt.persons.abilities import abilities, answers_with_difficulty, checked
 from spectral_irt.persons.residuals import CERTAIN, LEAST, answers_at, probabilities
@@ -77,7 +78,7 @@ class LocalDependence:
         """The columns of `table()`."""
         first, second = self.pairs
         z, q3 = self._z(first, second), self.matrix[first, second]
-        p = np.minimum(upper(z) * len(z), 1.0)
+        p = np.minimum(scipy.special.ndtr(-z) * len(z), 1.0)
         return {
             "item_1": self.items[first],
             "item_2": self.items[second],

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import scipy
 
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds, answered_items
@@ -20,7 +21,6 @@ from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral import spectral_fit
 from spectral_irt.inference.fit.item_fit import LEVEL, verdict
 from spectral_irt.inference.fit.mean_squares import conditional_statistics
-from spectral_irt.inference.results import student_two_sided
 from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities, checked
@@ -100,7 +100,7 @@ def from_the_mean(observed: Floats, drawn: Floats) -> Floats:
         mean = np.where(known, drawn, 0.0).sum(axis=0) / counts
         variance = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
         t = np.abs(observed - mean) / np.sqrt(variance * (1 + 1 / counts))
-        return np.where((counts > 1) & (variance > 0), student_two_sided(t, counts - 1.0), np.nan)
+        return np.where((counts > 1) & (variance > 0), 2 * scipy.special.stdtr(counts - 1.0, -t), np.nan)
 
 
 def redraw(

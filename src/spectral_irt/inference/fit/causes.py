@@ -42,8 +42,8 @@ def surprises(calibration: Calibration, responses: Responses) -> tuple[Floats, F
 
 
 def _ends(block: Block, pattern: Ints, given: GivenScore) -> Floats:
-    answers = answers_given_score(block, pattern, given)
-    p, right = np.clip(answers.mean, CERTAIN, 1 - CERTAIN), answers.x
+    _, _, right, mean, *_ = answers_given_score(block, pattern, given)
+    p = np.clip(mean, CERTAIN, 1 - CERTAIN)
     v = p * (1 - p)
     ends = [
         [there.sum(), surprise[there].sum(), chance[there].sum(), v[there].sum()]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
-from spectral_irt.inference.results import EACH, benjamini_hochberg, quantile, two_sided
+from spectral_irt.inference.results import EACH, adjusted, two_sided
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
@@ -46,11 +47,11 @@ def verdict(p: Floats, off: Floats, infit: Floats) -> Columns:
     An infit off by less than a tenth is no misfit that matters, however sure it is. Outfit has no say: a few surprises
     by chance give an item off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
     """
-    adjusted, misfit = benjamini_hochberg(p), np.full(len(p), "", dtype=object)
-    flagged = (adjusted < EACH) & (np.abs(infit - 1) >= MATERIAL)
+    misfit_p, misfit = adjusted(p, "bh"), np.full(len(p), "", dtype=object)
+    flagged = (misfit_p < EACH) & (np.abs(infit - 1) >= MATERIAL)
     misfit[flagged & (off > 0)] = "underfit"
     misfit[flagged & (off < 0)] = "overfit"
-    return {"misfit_p": adjusted, "misfit": misfit}
+    return {"misfit_p": misfit_p, "misfit": misfit}
 
 
 def misfit_finding(columns: Columns, bootstrap: int = 0) -> Finding:
@@ -80,4 +81,4 @@ def outside_limits(columns: Columns) -> tuple[int, float]:
 def detectable(infit_se: Floats) -> Floats:
     """How far from 1 the infit of each item must be to be found with a probability of 80%, all items being asked."""
     asked = max(int(np.isfinite(infit_se).sum()), 1)
-    return float(quantile(1 - EACH / (2 * asked)) + quantile(0.8)) * infit_se
+    return float(scipy.special.ndtri(1 - EACH / (2 * asked)) + scipy.special.ndtri(0.8)) * infit_se

@@ -63,7 +63,8 @@ def item_statistics(
     layout, beta = responses.thresholds, checked(responses, thresholds)
     known = ability[np.isfinite(ability)]
     centre = float(known.mean()) if len(known) else 0.0  # keeps digits in the correlations
-    sums = responses.entries.sum(_item_sums, beta, layout, centre, persons=(ability,))
+    kernel = _sums_of_right_and_wrong if layout.binary else _item_sums
+    sums = responses.entries.sum(kernel, beta, layout, centre, persons=(ability,))
     v, x, e, x_theta, e_theta, v_theta, v_theta2 = sums[[3, 6, 8, 12, 13, 16, 17]]
     off = (beta if layout.binary else layout.mean(beta)) - centre  # of an item from where abilities are counted from
     sums[16:] = x_theta - e_theta - off * (x - e), v_theta2 - 2 * off * v_theta + off**2 * v
@@ -92,8 +93,6 @@ def _item_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds, 
     What `mean_squares` takes; x, x^2, E, E^2, theta, theta^2, x theta, E theta; whether x is as expected, and how
     likely that is; V theta, V theta^2.
     """
-    if layout.binary:
-        return _sums_of_right_and_wrong(answers_with_difficulty(block, beta), ability, beta, centre)
     total = np.zeros((18, layout.n_items))
     for one in answers_at(block, ability, beta, layout):
         x, e, theta = one.x, one.mean, one.theta - centre
@@ -106,20 +105,23 @@ def _item_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds, 
     return total
 
 
-def _sums_of_right_and_wrong(block: Block, ability: Floats, difficulty: Floats, centre: float) -> Floats:
-    """What is a number of the person times one of the item is added up by two sparse products: counts, sums of
-    abilities, and with z^2 = exp(b - theta) for a right and exp(theta - b) for a wrong answer the outfits."""
+def _sums_of_right_and_wrong(
+    block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, centre: float
+) -> Floats:
+    """The same: what is a number of the person times one of the item is added up by two sparse products: counts, sums
+    of abilities, and with z^2 = exp(b - theta) for a right and exp(theta - b) for a wrong answer the outfits."""
+    block, m = answers_with_difficulty(block, difficulty), layout.n_items
     if not block.informative.all():
         persons = np.flatnonzero(block.informative)
         block, ability = block.take(persons), ability[persons]
-    m = len(difficulty)
     if not block.n_persons:
         return np.zeros((18, m))
     theta = ability - centre
     ease = np.exp(np.clip(np.where(np.isfinite(difficulty), centre - difficulty, 0.0), -FARTHEST, FARTHEST))
     able = np.exp(np.clip(theta, -FARTHEST, FARTHEST))
     of_person = np.stack([np.ones(len(theta)), theta, theta**2, 1 / able, able], axis=1)
-    right, wrong = (half.T @ of_person for half in block.halves(m))
+    passed, failed = block.halves(m)
+    right, wrong = passed.T @ of_person, failed.T @ of_person
     n, sum_theta, sum_theta2, inverse, odds = (right + wrong).T
     z2 = right[:, 3] / ease + wrong[:, 4] * ease
     one_over_v = 2 * n + inverse / ease + odds * ease
@@ -174,7 +176,7 @@ def conditional_statistics(
     n, z2, square, v, outer, inner = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         infit, outfit = square / v, z2 / n
-        c_in, c_out = (np.einsum("ikl,il->ik", inverse, each) for each in r)
+        c_in, c_out = np.einsum("ikl,til->tik", inverse, r)
         q_in = np.sqrt(np.maximum(inner - (c_in * r[0]).sum(axis=1), 0)) / v
         q_out = np.sqrt(np.maximum(outer - (c_out * r[1]).sum(axis=1), 0)) / n
         q_in = np.where(q_in > ROUNDING, q_in, 0.0)  # of two items, say, where the infit cannot vary
@@ -195,11 +197,12 @@ Sums = tuple[Floats, Floats, Floats, Floats]  # for `mean_squares`; r of both; S
 def _categories(responses: Responses, given: GivenScore) -> Sums:
     layout, directions = given.layout, given.directions
     assert directions is not None
+    tilted, between, expected = directions
     sums, counts = responses.entries.sum(_sums_by_item, given, persons=(given.pattern,))
     passed = above(counts)
-    off = passed - layout.table(directions.expected, 0.0)
-    r = np.array([layout.table(each, 0.0) for each in directions.tilted])
-    inverse: Floats = np.linalg.pinv(directions.between, rcond=1e-10, hermitian=True).astype(np.float64)
+    off = passed - layout.table(expected, 0.0)
+    r = np.array([layout.table(each, 0.0) for each in tilted])
+    inverse: Floats = np.linalg.pinv(between, rcond=1e-10, hermitian=True).astype(np.float64)
     return sums, r, inverse, off
 
 
@@ -240,7 +243,7 @@ def _sums_of_set(one: SharedSet, difficulty: Floats) -> Floats:
     square = right * (1 - p) ** 2 + (people - right) * p**2
     every = np.broadcast_to(people, p.shape)
     values = (every, square / v, square, people * v, people * v * v, people / v, people * p, right - people * p)
-    return np.array([each.sum(axis=0) for each in (*values, people * v * (1 - 2 * p))])
+    return np.array([*values, people * v * (1 - 2 * p)]).sum(axis=1)
 
 
 def _conditional_sums(block: Block, difficulty: Floats, series_from: float, precision: Precision) -> Floats:

@@ -10,7 +10,6 @@ categories they are computed once for all people with the same items and score, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,30 +32,10 @@ from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds
 from spectral_irt.persons.residuals import LEAST
 
-
-class Answers(NamedTuple):
-    """Answers x of people without an extreme score: positions of person and item, x, and its moments given the
-    score."""
-
-    person: Ints
-    item: NDArray[np.int32]
-    x: Floats
-    mean: Floats
-    variance: Floats
-    third: Floats
-    fourth: Floats
-
-
-class Directions(NamedTuple):
-    """What estimated thresholds take up of a sum over the answers to an item, in several categories.
-
-    With d_k = 1{x >= k} - P_k, and f = (x - E)^2 - V (for infit) or that over V (for outfit), sums over people of
-    Cov(f, d_k), 2 x thresholds; of Cov(d_k, d_k'), items x thresholds of one x thresholds of one; and of P_k.
-    """
-
-    tilted: Floats
-    between: Floats
-    expected: Floats
+# What estimated thresholds take up of a sum over the answers to an item, in several categories. With d_k = 1{x >= k} -
+# P_k, and f = (x - E)^2 - V (for infit) or that over V (for outfit), sums over people of Cov(f, d_k), 2 x thresholds;
+# of Cov(d_k, d_k'), items x thresholds of one x thresholds of one; and of P_k.
+Directions = tuple[Floats, Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +74,15 @@ class GivenScore:
                 total += each
         known = np.isfinite(layout.mean(beta))
         at = layout.of_items(np.flatnonzero(known))
-        every = _no_directions(layout)
-        every.tilted[:, at], every.expected[at] = sums.tilted[:, :-1], sums.expected[:-1]
-        every.between[known, : own.widest, : own.widest] = sums.between[:-1]
+        tilted, between, expected = every = _no_directions(layout)
+        tilted[:, at], expected[at] = sums[0][:, :-1], sums[2][:-1]
+        between[known, : own.widest, : own.widest] = sums[1][:-1]
         return cls(layout, beta, series_from, patterns.of_person, rows.indptr, moments, every)
 
 
 def _no_directions(layout: Thresholds, more: int = 0) -> Directions:
     size, m = layout.n_entries + more, layout.n_items + more
-    return Directions(np.zeros((2, size)), np.zeros((m, layout.widest, layout.widest)), np.zeros(size))
+    return np.zeros((2, size)), np.zeros((m, layout.widest, layout.widest)), np.zeros(size)
 
 
 def _part(
@@ -131,11 +110,14 @@ def _part(
             both = weight * (passed[a] - passed[a] * passed[b])
             between[:, a, b] = between[:, b, a] = np.bincount(item, both.ravel(), minlength=layout.n_items + 1)
     sums = np.array([by_threshold(tilted), by_threshold(tilted / v)])
-    return part.which, inside, moments, Directions(sums, between, by_threshold(passed))
+    return part.which, inside, moments, (sums, between, by_threshold(passed))
 
 
-def answers_given_score(block: Block, pattern: Ints, given: GivenScore) -> Answers:
-    """The answers of a block, with their moments."""
+def answers_given_score(
+    block: Block, pattern: Ints, given: GivenScore
+) -> tuple[Ints, NDArray[np.int32], Floats, Floats, Floats, Floats, Floats]:
+    """The answers x of the people of a block without an extreme score: positions of person and item, x, and its mean,
+    variance, third and fourth central moment."""
     layout = given.layout
     block = answers_with_difficulty(block, given.beta)
     if layout.binary:
@@ -144,7 +126,7 @@ def answers_given_score(block: Block, pattern: Ints, given: GivenScore) -> Answe
         p = conditional_probabilities(block, given.beta, series_from=given.series_from)
         v = p * (1 - p)
         x = block.right().astype(np.float64)
-        return Answers(people[block.person_of_response()], block.items, x, p, v, v * (1 - 2 * p), v * (1 - 3 * v))
+        return people[block.person_of_response()], block.items, x, p, v, v * (1 - 2 * p), v * (1 - 3 * v)
     assert given.indptr is not None
     assert given.moments is not None
     rows = rows_of(block, layout)
@@ -154,4 +136,5 @@ def answers_given_score(block: Block, pattern: Ints, given: GivenScore) -> Answe
     where = given.indptr[pattern[person]] + np.arange(len(person)) - rows.indptr[person]
     kept = np.flatnonzero(rows.informative[person])
     order, where = order[kept], where[kept]
-    return Answers(person[kept], item[order], category[order].astype(np.float64), *given.moments[:, where])
+    mean, variance, third, fourth = given.moments[:, where]
+    return person[kept], item[order], category[order].astype(np.float64), mean, variance, third, fourth

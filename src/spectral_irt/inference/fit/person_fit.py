@@ -7,7 +7,7 @@ from the model, and measured and counted in the same way.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,36 +31,18 @@ SMALLEST = 0.01  # of a variance: people who do not seem to differ at all still 
 @dataclass(frozen=True)
 class PersonMisfit:
     """What `person_misfit` found: how many people with a mixed score were looked at, the share of them who misfit, that
-    among as many for whom the model holds, and the chance of so large a share under the model."""
+    among as many for whom the model holds, the chance of so large a share under the model, and a finding where that is
+    small."""
 
     n_people: int
     share: float
     chance: float
     p: float
-
-    @property
-    def sentence(self) -> str:
-        """Person misfit beside what is expected, and whether chance explains the difference."""
-        return misfit_sentence(self.share, self.chance, self.p)
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        if self.p >= EACH:
-            return ()
-        sentence = (
-            f"{self.share:.1%} of {self.n_people:,} people answer less predictably than the model says (infit or "
-            f"outfit z above {LIMIT:g}); expected are {self.chance:.1%}."
-        )
-        remedy = (
-            "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
-            "their measures are used."
-        )
-        notable = self.share - self.chance >= NOTABLE
-        return (Finding("erratic_people", "warning" if notable else "note", sentence, remedy),)
+    findings: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
-        return asdict(self) | {"limit": LIMIT}
+        return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": LIMIT}
 
 
 def person_misfit(
@@ -80,25 +62,38 @@ def person_misfit(
     people = people if people is responses else people.in_one_block()
     measured, squares = measures(people, difficulty) if known is None else known
     place = slice(None) if known is None else chosen
-    share, n = _share(squares, place)
+    seen, n = _misfits(squares, place)
     if n < FEWEST:  # the others answered only items without a difficulty
         return None
     posterior = shrunken(measured, place)
-    misfits, total = 0.0, 0
+    by_chance = total = 0
     for seed in np.random.SeedSequence([0, 2]).spawn(REPLICATES):
-        drawn, number = _share(measures(redraw(people, difficulty, *posterior, seed), difficulty)[1])
-        misfits += drawn * number
+        drawn, number = _misfits(measures(redraw(people, difficulty, *posterior, seed), difficulty)[1])
+        by_chance += drawn
         total += number
     if not total:
         return None
     # The chance of so many among all that were seen or drawn, by the binomial: rates of 2% are nothing like normal.
-    seen, by_chance = round(share * n), round(misfits)
     p = float(scipy.special.bdtrc(seen - 1, seen + by_chance, n / (n + total))) if seen else 1.0
-    return PersonMisfit(n, share, misfits / total, p)
+    found = PersonMisfit(n, seen / n, by_chance / total, p)
+    return found if p >= EACH else replace(found, findings=(_erratic_people(found),))
+
+
+def _erratic_people(found: PersonMisfit) -> Finding:
+    sentence = (
+        f"{found.share:.1%} of {found.n_people:,} people answer less predictably than the model says (infit or "
+        f"outfit z above {LIMIT:g}); expected are {found.chance:.1%}."
+    )
+    remedy = (
+        "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
+        "their measures are used."
+    )
+    notable = found.share - found.chance >= NOTABLE
+    return Finding("erratic_people", "warning" if notable else "note", sentence, remedy)
 
 
 def misfit_sentence(share: float, chance: float, p: float) -> str:
-    """Person misfit beside what is expected."""
+    """Person misfit beside what is expected, and whether chance explains the difference."""
     same = " (no more than chance explains)" if p >= EACH and round(share, 3) > round(chance, 3) else ""
     return f"person misfit {share:.1%}, expected {chance:.1%}{same}"
 
@@ -125,9 +120,8 @@ def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanS
     return measured, person_mean_squares(responses, difficulty, measured.ability)
 
 
-def _share(found: MeanSquares, place: Any = slice(None)) -> tuple[float, int]:
-    """Erratic people among those of these whose answers can tell, and how many these are."""
+def _misfits(found: MeanSquares, place: Any = slice(None)) -> tuple[int, int]:
+    """How many people misfit among those of these whose answers can tell, and how many these are."""
     known = np.isfinite(found.infit[place])
-    n = int(known.sum())
     misfit = (found.infit_z[place] > LIMIT) | (found.outfit_z[place] > LIMIT)
-    return (float(misfit[known].mean()) if n else 0.0), n
+    return int(misfit[known].sum()), int(known.sum())

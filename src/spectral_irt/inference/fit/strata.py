@@ -82,12 +82,12 @@ def cell_edges(ability: Floats) -> Floats:
 def _grid_sums(block: Block, pattern: Ints, ability: Floats, given: GivenScore, place: Ints, edges: Floats) -> Floats:
     """Of every wanted item and cell: people, their answers, mean and variance given the score, ability."""
     cells, wanted = len(edges) + 1, int(place.max()) + 1
-    answers = answers_given_score(block, pattern, given)
-    theta = ability[answers.person]
-    chosen = np.flatnonzero((place[answers.item] >= 0) & np.isfinite(theta))
+    person, item, x, mean, variance, *_ = answers_given_score(block, pattern, given)
+    theta = ability[person]
+    chosen = np.flatnonzero((place[item] >= 0) & np.isfinite(theta))
     theta = theta[chosen]
-    cell = place[answers.item[chosen]] * cells + np.searchsorted(edges, theta)
-    values = (None, *(each[chosen] for each in (answers.x, answers.mean, answers.variance)), theta)
+    cell = place[item[chosen]] * cells + np.searchsorted(edges, theta)
+    values = (None, x[chosen], mean[chosen], variance[chosen], theta)
     sums = [np.bincount(cell, weights=each, minlength=wanted * cells) for each in values]
     return np.array(sums, dtype=np.float64).reshape(len(values), wanted, cells)
 

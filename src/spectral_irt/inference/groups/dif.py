@@ -32,7 +32,7 @@ from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
 from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.items.slopes import slope_shifts
-from spectral_irt.inference.results import MIN_PEOPLE, benjamini_hochberg, chi2_tail, first_few, holm, two_sided
+from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, listed, p_value
@@ -254,8 +254,8 @@ def _contrasts(groups: GroupCalibrations, level: float) -> Columns:
         "se": se,
         "z": z,
         "p": p,
-        "p_holm": holm(p),
-        "p_bh": benjamini_hochberg(p),
+        "p_holm": adjusted(p, "holm"),
+        "p_bh": adjusted(p, "bh"),
         **_judged(-contrast, se, p, level),
     }
 
@@ -263,7 +263,7 @@ def _contrasts(groups: GroupCalibrations, level: float) -> Columns:
 def _judged(size: Floats, se: Floats, p: Floats, level: float) -> Columns:
     """`delta, class, flagged` of differences in logits."""
     classes = ets_class(DELTA * size, DELTA * se, p, level)
-    return {"delta": DELTA * size, "class": classes, "flagged": (classes != "A") & (benjamini_hochberg(p) < level)}
+    return {"delta": DELTA * size, "class": classes, "flagged": (classes != "A") & (adjusted(p, "bh") < level)}
 
 
 def _explained_by_slopes(
@@ -305,8 +305,8 @@ def _overall(groups: GroupCalibrations, level: float) -> Columns:
         "statistic": statistic,
         "df": np.full(len(item), df),
         "p": p,
-        "p_holm": holm(p),
-        "p_bh": benjamini_hochberg(p),
+        "p_holm": adjusted(p, "holm"),
+        "p_bh": adjusted(p, "bh"),
         "largest": largest,
         "harder_for": names[high],
         "easier_for": names[low],

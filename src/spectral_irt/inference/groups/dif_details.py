@@ -27,7 +27,7 @@ from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
 from spectral_irt.inference.groups.grouping import Split, by_ability
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, first_few, two_sided
+from spectral_irt.inference.results import adjusted, chi2_tail, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, listed
@@ -52,7 +52,7 @@ def nonuniform_columns(
     if enough[0] and enough[1:].any():
         values[:, enough[1:]] = _interactions(calibration, responses, cells.keep(np.repeat(enough, 2)), items)
     interaction, se, p = values.reshape(3, -1)
-    p_bh = benjamini_hochberg(p)
+    p_bh = adjusted(p, "bh")
     columns: Columns = {"interaction": interaction, "interaction_se": se, "interaction_p": p}
     return {**columns, "interaction_p_bh": p_bh, "nonuniform": p_bh < level}
 
@@ -167,12 +167,12 @@ def threshold_contrasts(
     p = np.where(df > 0, chi2_tail(statistic, np.maximum(df, 1)), np.nan).ravel()
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     if rows:
-        rows["p_bh"] = benjamini_hochberg(rows["p"])
+        rows["p_bh"] = adjusted(rows["p"], "bh")
     columns: Columns = {
         "threshold_dif": statistic.ravel(),
         "threshold_dif_df": df.ravel().astype(np.int64),
         "threshold_dif_p": p,
-        "threshold_dif_p_bh": benjamini_hochberg(p),
+        "threshold_dif_p_bh": adjusted(p, "bh"),
     }
     return rows, columns, _threshold_findings(rows, columns, np.tile(items, split.n_groups - 1), level)
 

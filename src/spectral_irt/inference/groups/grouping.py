@@ -120,7 +120,13 @@ def by_ability(responses: Responses, difficulty: Floats) -> Split:
     else:
         ability, level = responses.gather(ability_and_level, difficulty)
     counts, informed = responses.counts, responses.informative
-    ability = ability - _explained(ability, level, informed)
+    # Where forms follow ability (grades, targeted booklets) halves of all people would share few items, each answered
+    # by hardly anyone in one of them. Compared with those who met items like theirs, every form has both: so what the
+    # level of the items says about ability, the regression on it, is taken off where it is steep.
+    x, y = level[informed], ability[informed]
+    if len(x) > 2 and np.ptp(x) >= 1e-6:
+        slope = float(np.clip(np.cov(x, y)[0, 1] / x.var(ddof=1), 0, 1))
+        ability = ability - slope * level if np.var(slope * x) > FORMS * np.var(y) else ability
     cut = np.median(ability[informed]) if informed.any() else 0.0
     # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group. Those
     # at the median, many on a short test, go together to the side that makes the halves more equal.
@@ -130,26 +136,13 @@ def by_ability(responses: Responses, difficulty: Floats) -> Split:
     return Split(("less able half", "more able half"), group)
 
 
-def _explained(ability: Floats, level: Floats, informed: NDArray[np.bool_]) -> Floats:
-    """What the level of the items given to people says about their ability: the regression on it, where it is steep.
-
-    Where forms follow ability (grades, targeted booklets) halves of all people would share few items, each answered by
-    hardly anyone in one of them. Compared with those who met items like theirs, every form has both.
-    """
-    x, y = level[informed], ability[informed]
-    if len(x) < 3 or np.ptp(x) < 1e-6:
-        return np.zeros(len(level))
-    slope = float(np.clip(np.cov(x, y)[0, 1] / x.var(ddof=1), 0, 1))
-    return slope * level if np.var(slope * x) > FORMS * np.var(y) else np.zeros(len(level))
-
-
 def ability_and_level(block: Block, difficulty: Floats) -> tuple[Floats, Floats]:
     """PROX over the person's items, with half an answer each way; and the mean difficulty of these."""
     known = np.isfinite(difficulty)
     beta = np.where(known, difficulty, 0.0)
     pattern = block.pattern(len(beta))
-    n, total, square = ((pattern @ column).reshape(-1, 2) for column in (known * 1.0, beta, beta**2))
-    n, s, total, square = n.sum(axis=1), n[:, 0], total.sum(axis=1), square.sum(axis=1)
+    halves = (pattern @ np.stack([known, beta, beta**2], axis=1)).reshape(-1, 2, 3)  # right, and wrong
+    s, (n, total, square) = halves[:, 0, 0], halves.sum(axis=1).T
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(n > 0, total / n, 0.0)
         variance = np.where(n > 0, np.maximum(square / n - mean**2, 0.0), 0.0)

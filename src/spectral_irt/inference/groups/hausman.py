@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.errors import location_covariance
@@ -38,7 +39,7 @@ from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
 from spectral_irt.inference.groups.grouping import item_sets
-from spectral_irt.inference.results import Result, f_tail, two_sided
+from spectral_irt.inference.results import Result, two_sided
 from spectral_irt.numerics import csr
 from spectral_irt.text import p_value
 
@@ -148,9 +149,11 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
     own = of_populations.reshape(len(parts), 2, -1)  # of the mean and of the log sigma of each
-    of_people = zip(populations, patterns, fit.populations, own, strict=True)
-    r = np.concatenate([_contributions(*those, beta, W, B[: len(beta)]) for those in of_people])
-    T, V, K = r.sum(axis=0), r.T @ r, len(names)
+    each = []
+    for those in zip(populations, patterns, fit.populations, own, strict=True):
+        each.append(_contributions(*those, beta, W, B[: len(beta)]))
+    r, K = np.concatenate(each), len(names)
+    T, V = r.sum(axis=0), r.T @ r
     statistic = float(T @ np.linalg.solve(V, T))
     information = np.einsum("ik,ik->k", W, HW)
     difference, se = T / information, np.sqrt(np.diag(V)) / information
@@ -162,7 +165,7 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
     return HausmanTest(
         statistic=statistic,
         df=K,
-        p=float(f_tail(statistic * (n - K) / (K * (n - 1)), K, n - K)),
+        p=float(scipy.special.fdtrc(K, n - K, statistic * (n - K) / (K * (n - 1)))),  # upper tail of F
         df2=float(n - K),
         compared=f"conditional against marginal {what} of {layout.n_items:,} items, {n:,} people",
         columns={"direction": np.array(names), "difference": difference, "se": se, "z": z, "p": two_sided(z)},
@@ -239,8 +242,10 @@ def _observed(block: Block, layout: Thresholds, passed: Floats) -> Floats:
     """The same of the thresholds passed, of every person; `passed` has the sums up to each category of an item."""
     indptr, item, category = answered_items(block, layout)
     person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
-    each = passed[item, category].T
-    return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each], axis=1)
+    each, found = passed[item, category], np.empty((block.n_persons, passed.shape[2]))
+    for k in range(found.shape[1]):
+        found[:, k] = np.bincount(person, weights=each[:, k], minlength=block.n_persons)
+    return found
 
 
 def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:

@@ -29,7 +29,7 @@ from spectral_irt.inference.groups.calibrations import (
     scales_of,
 )
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.results import Result, benjamini_hochberg, chi2_tail, holm
+from spectral_irt.inference.results import Result, adjusted, chi2_tail
 from spectral_irt.numerics import symmetric
 from spectral_irt.tables import Columns
 
@@ -81,7 +81,7 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
         columns["statistic"] = item_statistic
     if not layout.binary:
         columns["df"] = item_df
-    columns |= {"p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)}
+    columns |= {"p": item_p, "p_holm": adjusted(item_p, "holm"), "p_bh": adjusted(item_p, "bh")}
     statistic, findings = _joint(groups), groups.findings
     if np.isnan(statistic):
         many = f"The {layout.n_items:,} items were compared one by one and not all at once, because there are so many."

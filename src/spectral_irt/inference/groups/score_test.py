@@ -27,7 +27,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.grouping import EXACT_WORK, by_ability
-from spectral_irt.inference.results import EACH, Result, benjamini_hochberg, chi2_tail, holm, two_sided
+from spectral_irt.inference.results import EACH, Result, adjusted, chi2_tail, two_sided
 from spectral_irt.text import listed, p_value
 
 LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
@@ -68,20 +68,18 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     layout = answers.thresholds
     design = None if layout.binary else inference.model_like(calibration).design(answers)
     split = by_ability(answers, beta)
-    halves = [answers.take_persons(split.group == k) for k in (0, 1)]
-    sizes = np.array([int(half.informative.sum()) for half in halves])
+    halves = answers.take_persons(split.group == 0), answers.take_persons(split.group == 1)
+    sizes = np.array([np.sum(halves[0].informative), np.sum(halves[1].informative)])
     if not sizes.all():
         raise few
-    found = [ExactLikelihood(half) for half in halves]
-    if all(one.exact_is_affordable(EXACT_WORK) for one in found):
-        points: list[Any] = [one.at(beta) for one in found]
-        information = [one.information(beta, exact=True) for one in found]
-    else:
-        points = [Likelihood(half, beta).at(beta) for half in halves]
-        information = [point.dense() for point in points]
-    score = [-point.gradient for point in points]  # observed less expected
-    if design is not None:
-        score, information = [design.T @ g for g in score], [design.T @ i @ design for i in information]
+    found = list(map(ExactLikelihood, halves))
+    exact = found[0].exact_is_affordable(EXACT_WORK) and found[1].exact_is_affordable(EXACT_WORK)
+    score, information = [], []
+    for half, likelihood in zip(halves, found, strict=True):
+        point: Any = likelihood.at(beta) if exact else Likelihood(half, beta).at(beta)
+        g, i = -point.gradient, likelihood.information(beta, exact=True) if exact else point.dense()
+        score.append(g if design is None else design.T @ g)  # observed less expected
+        information.append(i if design is None else design.T @ i @ design)
     part = information[0] @ np.linalg.pinv(information[0] + information[1], rcond=DIGITS, hermitian=True)
     u, w = score[0] - part @ (score[0] + score[1]), information[0] - part @ information[0]
     # A parameter that one half says next to nothing about is not compared.
@@ -106,7 +104,13 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
         df=df,
         p=p,
         compared=f"{sizes[0]:,} | {sizes[1]:,} people",
-        columns={"item": labels, "z": z, "p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)},
+        columns={
+            "item": labels,
+            "z": z,
+            "p": item_p,
+            "p_holm": adjusted(item_p, "holm"),
+            "p_bh": adjusted(item_p, "bh"),
+        },
         frame_kind=responses.frame_kind,
         findings=_unequal_halves(p, z, labels, spread) if p < EACH else (),
         z=z,
@@ -117,7 +121,7 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
 
 def _unequal_halves(p: float, z: Floats, labels: Floats, spread: float) -> tuple[Finding, ...]:
     order = np.argsort(-np.abs(z), kind="stable")
-    certain = order[holm(two_sided(z))[order] < EACH]
+    certain = order[adjusted(two_sided(z), "holm")[order] < EACH]
     most = f", above all {listed(labels[certain])}" if len(certain) else ""
     sentence = (
         f"Item difficulties differ between low and high scorers by about {spread:.2f} logits ({p_value(p)}){most}."

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, person_chunks, rows_of
-from spectral_irt.inference.results import EACH, holm, student_two_sided
+from spectral_irt.inference.results import EACH, adjusted
 from spectral_irt.model import category_probabilities, prox
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.persons.residuals import answers_at
@@ -35,53 +36,25 @@ CLEAR = 1.5  # times the largest eigenvalue of noise
 LEAST_LOADING, SEVERAL = 0.2, 3  # below it an item is on neither side; items on the other side that are no accident
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """How many people there are in each of several groups, and their mean ability on the other items with variance."""
+def rises(n: Floats, total: Floats, squares: Floats) -> Floats:
+    """One-sided p of a slope of ability by group (last axis, in order) above zero, from the people of each group, the
+    sum of their abilities and that of the squares; NaN unless two have five people.
 
-    n: Floats
-    mean: Floats
-    variance: Floats
-
-    @classmethod
-    def of(cls, n: Floats, total: Floats, squares: Floats) -> Groups:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = total / n
-            return cls(n, mean, np.maximum(squares - n * mean**2, 0) / (n - 1))
-
-
-def abler(a: Groups, b: Groups) -> Floats:
-    """One-sided p of Welch's test that the people of `a` are abler than those of `b`; NaN with fewer than five."""
-    enough = (a.n >= FEWEST) & (b.n >= FEWEST)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        va, vb = a.variance / a.n, b.variance / b.n
-        return _beyond(a.mean - b.mean, va + vb, va**2 / (a.n - 1) + vb**2 / (b.n - 1), enough)
-
-
-def rises(groups: Groups) -> Floats:
-    """One-sided p of a slope of ability by group (last axis, in order) above zero; NaN unless two have five people.
-
-    The regression of ability on the number of the group, with a variance of its own in each: of two groups, Welch's
-    test.
+    The regression of ability on the number of the group, with a variance of its own in each, and the degrees of freedom
+    of Satterthwaite: of two groups, Welch's test.
     """
-    used = groups.n >= FEWEST
-    n = np.where(used, groups.n, 0.0)
-    k = np.arange(n.shape[-1], dtype=float)
+    used = n >= FEWEST
+    kept, k = np.where(used, n, 0.0), np.arange(n.shape[-1], dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        away = k - (n @ k / n.sum(axis=-1))[..., None]
-        weight = n * away / (n * away**2).sum(axis=-1)[..., None]
-        part = np.where(used, weight**2 * groups.variance / groups.n, 0.0)
-        slope = np.where(used, weight * groups.mean, 0.0).sum(axis=-1)
-        uncertain = np.where(used, part**2 / (groups.n - 1), 0.0).sum(axis=-1)
-        return _beyond(slope, part.sum(axis=-1), uncertain, used.sum(axis=-1) > 1)
-
-
-def _beyond(difference: Floats, variance: Floats, uncertain: Floats, enough: NDArray[np.bool_]) -> Floats:
-    """One-sided p of Student's t with the degrees of freedom of Satterthwaite, variance^2 / uncertain."""
-    t, df = difference / np.sqrt(variance), variance**2 / uncertain
-    known = enough & np.isfinite(t) & np.isfinite(df)
-    tail = student_two_sided(np.where(known, t, 0.0), np.where(known, df, 1.0)) / 2
-    return np.where(known, np.where(t > 0, tail, 1 - tail), np.nan)
+        mean = total / n
+        variance = np.maximum(squares - n * mean**2, 0) / (n - 1)
+        away = k - (kept @ k / kept.sum(axis=-1))[..., None]
+        weight = kept * away / (kept * away**2).sum(axis=-1)[..., None]
+        part = np.where(used, weight**2 * variance / n, 0.0)
+        slope, error = np.where(used, weight * mean, 0.0).sum(axis=-1), part.sum(axis=-1)
+        t, df = slope / np.sqrt(error), error**2 / np.where(used, part**2 / (n - 1), 0.0).sum(axis=-1)
+    known = (used.sum(axis=-1) > 1) & np.isfinite(t) & np.isfinite(df)
+    return np.where(known, scipy.special.stdtr(np.where(known, df, 1.0), np.where(known, -t, 0.0)), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +62,14 @@ class ItemAnalysis:
     """What `item_analysis` found, one number an item; NaN where there is none.
 
     The correlation of the answers with the share of each person's other points; Cronbach's alpha of the test without
-    the item, where there is an alpha; those who gave each answer, by their other answers (items x categories); and how
-    many answers have a rest, with the sums of r and r^2 over them.
+    the item, where there is an alpha; of those who gave each answer (3 x items x categories) how many there are, with
+    the sums of their abilities by the other answers and of the squares; and how many answers have a rest, with the sums
+    of r and r^2 over them.
     """
 
     item_rest: Floats
     alpha_if_deleted: Floats
-    chose: Groups
+    chose: Floats
     rest: Floats
 
 
@@ -107,7 +81,7 @@ def item_analysis(responses: Responses, thresholds: Floats) -> ItemAnalysis:
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt(np.maximum(n * xx - x * x, 0)) * np.sqrt(np.maximum(n * rr - r * r, 0))
         item_rest = np.where(spread > FLAT * np.maximum(n, 1), (n * xr - x * r) / spread, np.nan)
-    return ItemAnalysis(item_rest, cronbach_alpha(responses)[1], Groups.of(*by_category), np.array([n, r, rr]))
+    return ItemAnalysis(item_rest, cronbach_alpha(responses)[1], by_category, np.array([n, r, rr]))
 
 
 def _sums(block: Block, beta: Floats, location: Floats, layout: Thresholds) -> tuple[Floats, Floats]:
@@ -201,9 +175,10 @@ def _with_score(block: Block, weight: Floats, scores: Floats, layout: Thresholds
     """Weighted sums over the answers to each item: x, x^2, x times the total score."""
     indptr, item, category = answered_items(block, layout)
     counts = np.diff(indptr)
-    x = np.repeat(weight, counts) * category
-    values = (x, x * category, x * np.repeat(scores, counts))
-    return np.array([np.bincount(item, weights=each, minlength=layout.n_items) for each in values], dtype=np.float64)
+    x, total = np.repeat(weight, counts) * category, np.zeros((3, layout.n_items))
+    for row, value in zip(total, (x, x * category, x * np.repeat(scores, counts)), strict=True):
+        row += np.bincount(item, weights=value, minlength=layout.n_items)
+    return total
 
 
 def item_analysis_columns(
@@ -309,12 +284,13 @@ def reversed_findings(
     """
     labels = calibration.labels
     with np.errstate(invalid="ignore"):
-        hit = holm(1 - rises(found.chose)) < EACH  # adjusted for asking of every item
+        hit = adjusted(1 - rises(*found.chose), "holm") < EACH  # for asking of every item
     loading = first_component(responses)
     if loading is not None and (hit.any() or np.sum(loading < 0) >= SEVERAL):
         other = (hit & (loading <= 0)) | (loading < 0)
         hit = other if other.any() else hit
-    hit &= np.array([label not in explained for label in labels.tolist()], dtype=bool)
+    if explained:
+        hit &= np.array([label not in explained for label in labels.tolist()], dtype=bool)
     if not hit.any():
         return ()
     named, lowest, binary = labels[hit], float(np.nanmin(found.item_rest[hit])), calibration.layout.binary

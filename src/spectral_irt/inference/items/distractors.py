@@ -28,7 +28,7 @@ from spectral_irt.data.categories import BLANK, KEY, OTHER, RawAnswers
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
-from spectral_irt.inference.items.classical import FEWEST, Groups, ItemAnalysis, abler, rest_of, runs
+from spectral_irt.inference.items.classical import FEWEST, ItemAnalysis, rest_of, rises, runs
 from spectral_irt.inference.results import EACH, first_few
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns
@@ -74,13 +74,13 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
     sums = responses.sum(_sums, calibration.difficulty, responses.thresholds, k, persons=(ability,))
     n, of_ability, known, with_a_rest, share, rest_n, rest, rest2 = sums.reshape(SIZES, m, k)
     item, code, text = _rows(n, raw, responses.items)
-    chose = Groups.of(rest_n, rest, rest2)
-    others = Groups.of(*(each.sum(axis=1, keepdims=True) - each for each in (rest_n, rest, rest2)))
     with np.errstate(divide="ignore", invalid="ignore"):
         all_n, all_r, all_r2 = (each[:, None] for each in analysis.rest)
         point = (all_n * share - with_a_rest * all_r) / (
             np.sqrt(all_n * with_a_rest - with_a_rest**2) * np.sqrt(np.maximum(all_n * all_r2 - all_r**2, 0))
         )
+        mean = rest / rest_n
+        variance = np.maximum(rest2 - rest_n * mean**2, 0) / (rest_n - 1)
         columns: Columns = {
             "item": calibration.labels[item],
             "option": text,
@@ -88,11 +88,11 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
             "n": n[item, code].astype(np.int64),
             "share": (n / n.sum(axis=1, keepdims=True))[item, code],
             "mean_ability": (of_ability / known)[item, code],
-            "rest_ability": chose.mean[item, code],
-            "rest_ability_se": np.sqrt(chose.variance / chose.n)[item, code],
+            "rest_ability": mean[item, code],
+            "rest_ability_se": np.sqrt(variance / rest_n)[item, code],
             "point_biserial": np.where(np.isfinite(point), point, np.nan)[item, code],
         }
-    suspect = _suspects(chose, others)[item, code]
+    suspect = _suspects(np.array([rest_n, rest, rest2]))[item, code]
     return Distractors(columns, suspect, _findings(columns, suspect, item))
 
 
@@ -141,15 +141,16 @@ def natural(text: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.findall(r"\d+|\D+", text)]
 
 
-def _suspects(chose: Groups, others: Groups) -> NDArray[np.bool_]:
-    """Which options of which items may be the right ones."""
-    keyed = Groups(*(each[:, [KEY]] for each in (chose.n, chose.mean, chose.variance)))
-    than_others, than_key = abler(chose, others), abler(chose, keyed)
+def _suspects(chose: Floats) -> NDArray[np.bool_]:
+    """Which options of which items may be the right ones; from the people who chose each, the sum of their abilities by
+    the other items and that of the squares."""
+    others, keyed = chose.sum(axis=2, keepdims=True) - chose, np.broadcast_to(chose[:, :, [KEY]], chose.shape)
+    than_others, than_key = (rises(*np.stack([those, chose], axis=-1)) for those in (others, keyed))
     asked = np.isfinite(than_others)
     asked[:, [BLANK, KEY]] = False
     asked[:, OTHER:] = False
     with np.errstate(invalid="ignore"):
-        than_key_too = (than_key < THAN_KEY) | ((keyed.n < FEWEST) & (chose.n >= FEWEST))
+        than_key_too = (than_key < THAN_KEY) | ((keyed[0] < FEWEST) & (chose[0] >= FEWEST))
         return asked & (than_others * max(int(asked.sum()), 1) < EACH) & than_key_too
 
 

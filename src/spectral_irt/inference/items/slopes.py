@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine.base import one_blas_thread
 from spectral_irt.inference.fit.bootstrap import redraw
-from spectral_irt.inference.results import benjamini_hochberg, chi2_tail, upper
+from spectral_irt.inference.results import adjusted, chi2_tail
 from spectral_irt.model import sigmoid
 from spectral_irt.tables import Columns
 from spectral_irt.text import p_value
@@ -99,7 +100,7 @@ def slopes(responses: Responses, ability: Floats) -> Slopes:
         some = n[usable], r[usable], theta
         z[usable], varies[usable] = _score_test(*some)
         slope[usable], se[usable], intercept[usable] = _regressions(*some)
-        negative[usable] = (benjamini_hochberg(upper(-_against_zero(*some))) < LEVEL) & (slope[usable] < 0)
+        negative[usable] = (adjusted(scipy.special.ndtr(_against_zero(*some)), "bh") < LEVEL) & (slope[usable] < 0)
     chi2, df = float(np.nansum(z**2)), max(int(np.isfinite(z).sum()) - 1, 0)
     spread = p = np.nan
     if df > 1:

@@ -14,11 +14,11 @@ Klein, Wright & Wieczorek (2020), A joint confidence region for an overall ranki
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.results import quantile
 from spectral_irt.model import ALIKE
 from spectral_irt.numerics import generator
 from spectral_irt.tables import Columns
@@ -53,7 +53,7 @@ def person_ranks(ability: Floats, se: Floats, *, seed: int = 0) -> Columns:
         equal = -np.round(there, ALIKE)
         rank[known] = 1 + np.searchsorted(np.sort(equal), equal, side="left")
         if n > MOST:
-            wide = float(quantile((1 + (1 - SURE) ** (1 / n)) / 2)) * error
+            wide = float(scipy.special.ndtri((1 + (1 - SURE) ** (1 / n)) / 2)) * error
             low[known] = 1 + n - np.searchsorted(np.sort(there - wide), there + wide, side="right")
             high[known] = n - np.searchsorted(np.sort(there + wide), there - wide, side="left")
         else:

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 
 from spectral_irt.ability import cached_runs, score_cumulants
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.results import upper
 from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows, log_spread, settle
 from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
@@ -201,7 +201,8 @@ def _on_no_form(
     made, by = [], (found.method, found.prior)
     for cuts in ways:
         mine = class_of(found.ability[people], cuts)
-        below, upto = (upper((ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / se) for k in (0, 1))
+        ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+        below, upto = (scipy.special.ndtr((ends[mine + k] - ability) / se) for k in (0, 1))
         persons = (ability, se, mine)
         again = np.asarray(theirs.entries.gather(_same_class, beta, test.layout, cuts, by, persons=persons))
         made.append([np.mean(share) for share in (upto - below, again, below, 1 - upto)])
@@ -233,7 +234,8 @@ def _same_class(
         for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
             expected, variance, *_ = moments(mean[persons] + node * sd[persons])
             spread = np.sqrt(variance)
-            same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
+            inside, above = (scipy.special.ndtr((expected - (end - 0.5)) / spread) for end in (low, high))
+            same += weight * (inside - above)
         out[persons] = same / np.sqrt(2 * np.pi)
     return out
 

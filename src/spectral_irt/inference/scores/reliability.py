@@ -127,14 +127,13 @@ class Reliability:
         rest = max(sd**2 - r**2 * self.persons_with_extremes.sd**2, 0.0)
         return rest / (rest + sd**2 * (1 - rho) / rho)
 
-    @property
-    def _quoted(self) -> list[tuple[str, float]]:
+    def _quoted(self, digits: int) -> str:
         named = (("EAP reliability", self.eap_reliability), ("KR-20", self.kr20), ("alpha", self.alpha))
-        return [(name, value) for name, value in named if value is not None]
+        return ", ".join(f"{name} {value:.{digits}f}" for name, value in named if value is not None)
 
     def text(self) -> str:
         """Every reliability of the people under its name, the one to quote first; what does not exist is left out."""
-        parts = [", ".join(f"{name} {value:.2f}" for name, value in self._quoted)]
+        parts = [self._quoted(2)]
         without, everybody = self.persons.reliability, self.persons_with_extremes.reliability
         if self.method != "eap" and np.isfinite(without):  # of posterior means, spread less error says nothing
             with_them = f", {everybody:.2f} with them" if self.method == "wle" else ""  # under "ml" they are infinite
@@ -151,7 +150,7 @@ class Reliability:
     def __repr__(self) -> str:
         rows = [("persons", self.persons), ("with extremes", self.persons_with_extremes)]
         rows += [("persons, real", self.persons_real), ("items", self.items), ("items, real", self.items_real)]
-        lines = [", ".join(f"{name} {value:.3f}" for name, value in self._quoted) or "no EAP reliability"]
+        lines = [self._quoted(3) or "no EAP reliability"]
         lines += [f"{'':14}{'n':>9}{'mean':>8}{'sd':>7}{'rmse':>7}{'separation':>12}{'strata':>8}{'reliability':>13}"]
         lines += [
             f"{name:14}{s.n:>9,}{s.mean:>8.2f}{s.sd:>7.2f}{s.rmse:>7.2f}{s.separation:>12.2f}{s.strata:>8.2f}"
