@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,3 +24,10 @@ def in_pieces(table: np.ndarray, pieces: int) -> Responses:
     """The responses of a table of people x items, in so many blocks."""
     blocks = [Responses.from_wide(part).blocks[0] for part in np.array_split(table, pieces)]
     return Responses(tuple(blocks), np.arange(table.shape[1]), np.arange(len(table)))
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether the array's numbers lie in a file."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(getattr(array, "obj", array), mmap.mmap)

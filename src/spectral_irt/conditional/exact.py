@@ -366,9 +366,9 @@ class SharedRows:
         """The rows at these difficulties, and sums of P - X, c C 1 and c^2 by item."""
         made, (score, degree, square) = [], np.zeros((3, self.n_items))
         for one in self.sets:
-            p, people = given_every_score(beta[None, one.items]).p[0], one.people[one.mixed]
+            p, people = given_every_score(beta[None, one.items]).p[0], one.people[1:-1]
             c = matched_factors(p * (1 - p), np.full(len(people), len(one.items)))
-            score[one.items] += p @ people - one.right[one.mixed].sum(axis=0)
+            score[one.items] += p @ people - one.right[1:-1].sum(axis=0)
             degree[one.items] += (c * c.sum(axis=0)) @ people
             square[one.items] += c**2 @ people
             made.append((p, c))
@@ -379,19 +379,19 @@ class SharedRows:
         assert design is None  # linear designs look at people one by one
         total = np.zeros((self.n_items, self.n_items))
         for one, c in zip(self.sets, self.c, strict=True):
-            total[np.ix_(one.items, one.items)] += (c * one.people[one.mixed]) @ c.T
+            total[np.ix_(one.items, one.items)] += (c * one.people[1:-1]) @ c.T
         return total
 
     def factors_twice(self, tables: Any, v: Floats) -> Floats:
         total = np.zeros(v.shape)
         for one, c in zip(self.sets, self.c, strict=True):
-            total[one.items] += (c * one.people[one.mixed]) @ (c.T @ v[one.items])
+            total[one.items] += (c * one.people[1:-1]) @ (c.T @ v[one.items])
         return total
 
     def score_gram(self, tables: Any, single: bool, design: Any) -> Floats:
         total = np.zeros((self.n_items, self.n_items))
         for one, p in zip(self.sets, self.p, strict=True):
-            across = (one.right[one.mixed].T - one.people[one.mixed] * p / 2) @ p.T
+            across = (one.right[1:-1].T - one.people[1:-1] * p / 2) @ p.T
             total[np.ix_(one.items, one.items)] += one.together - across - across.T
         return total
 

@@ -42,14 +42,11 @@ class Block:
     items: NDArray[np.int32]
     options: NDArray[np.uint8] | None = None  # with an answer key: what was chosen, a code into `Responses.raw.options`
     _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
+    n_persons: int = field(init=False)
+    n_responses: int = field(init=False)
 
-    @property
-    def n_persons(self) -> int:
-        return len(self.split)
-
-    @property
-    def n_responses(self) -> int:
-        return len(self.items)
+    def __post_init__(self) -> None:
+        vars(self).update(n_persons=len(self.split), n_responses=len(self.items))
 
     @property
     def counts(self) -> Ints:
@@ -80,13 +77,9 @@ class Block:
         found = self._cache.get(("pattern", n_items))
         if found is None:
             bounds, ones = self.bounds.astype(np.int32), shared_ones(self.n_responses)
-            found = self.remember(("pattern", n_items), csr(bounds, np.asarray(self.items), ones, n_items))
+            found = budget().keep(csr(bounds, np.asarray(self.items), ones, n_items))
+            self._cache["pattern", n_items] = found
         return found
-
-    def remember(self, key: tuple[str, int], made: Any) -> Any:
-        """What was made of this block, for the next who asks: in memory while the budget has room, else on disk."""
-        self._cache[key] = kept = budget().keep(made)
-        return kept
 
     def halves(self, n_items: int) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Two 0/1 matrices, people x items: right answers, and wrong answers. Made once, four bytes a response."""
@@ -96,7 +89,8 @@ class Block:
             for sizes, items in ((self.scores, self.items[right]), (self.counts - self.scores, self.items[~right])):
                 indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
                 made.append(csr(indptr, items, shared_ones(len(items)), n_items))
-            found = self.remember(("halves", n_items), tuple(made))  # both at once: another thread may look in between
+            found = budget().keep(tuple(made))
+            self._cache["halves", n_items] = found  # both at once: another thread may look in between
         return found
 
     def person_of_response(self) -> Ints:
@@ -147,17 +141,19 @@ class Thresholds:
     """Which item each threshold belongs to, from K_i = `max_score` of each item, which has the categories 0 to K_i."""
 
     max_score: Ints
+    widest: int = 0  # the highest of them; 0: see there, which takes a while for many items
+    n_items: int = field(init=False)
+    bits: int = field(init=False)  # that a category takes
+    binary: bool = field(init=False)  # every answer is right or wrong: an entry is an answer, and a threshold an item
+
+    def __post_init__(self) -> None:
+        widest = self.widest or int(self.max_score.max(initial=1))
+        vars(self).update(widest=widest, bits=widest.bit_length(), binary=widest == 1, n_items=len(self.max_score))
 
     @classmethod
     def ones(cls, n_items: int) -> Thresholds:
         """Items that are answered right or wrong; they take no space."""
-        ones = cls(np.broadcast_to(np.int64(1), n_items))
-        vars(ones)["widest"] = 1  # not to look at each of many items
-        return ones
-
-    @property
-    def n_items(self) -> int:
-        return len(self.max_score)
+        return cls(np.broadcast_to(np.int64(1), n_items), 1)
 
     @cached_property
     def n_entries(self) -> int:
@@ -180,19 +176,6 @@ class Thresholds:
     def below(self) -> NDArray[np.bool_]:
         """Thresholds with another of the same item below them."""
         return fixed(self.level > 1)
-
-    @cached_property
-    def binary(self) -> bool:
-        """Whether every answer is right or wrong: an entry is an answer then, and a threshold an item."""
-        return self.widest == 1
-
-    @cached_property
-    def widest(self) -> int:
-        return int(self.max_score.max(initial=1))
-
-    @property
-    def bits(self) -> int:
-        return self.widest.bit_length()
 
     def sum(self, values: Floats) -> Floats:
         return np.bincount(self.item, weights=values, minlength=self.n_items).astype(np.float64, copy=False)
@@ -289,14 +272,14 @@ def rows_of(block: Block, layout: Thresholds) -> Rows:
         size = np.concatenate([[0], np.cumsum(layout.max_score[items])])
         scores, most = np.diff(before[indptr]), np.diff(size[indptr])
         made = Rows(indptr, items, np.diff(indptr), scores, most, category.astype(np.int16))
-        found = block.remember(("rows", layout.n_entries), made)
+        found = block._cache["rows", layout.n_entries] = budget().keep(made)
     return found
 
 
-def counts_and_scores(block: Block, thresholds: Thresholds) -> tuple[Ints, ...]:
-    """Of each person; and the highest score that they could have, where that is not the count."""
-    rows = rows_of(block, thresholds)
-    return (rows.counts, rows.scores) if thresholds.binary else (rows.counts, rows.scores, rows.max_scores)
+def of_people(block: Block, thresholds: Thresholds, name: str) -> Ints:
+    """The `counts`, `scores` or `max_scores` of each person."""
+    found: Ints = getattr(rows_of(block, thresholds), name)
+    return found
 
 
 def kinds_of_people(block: Block, thresholds: Thresholds) -> Ints:
@@ -304,7 +287,7 @@ def kinds_of_people(block: Block, thresholds: Thresholds) -> Ints:
     rows = rows_of(block, thresholds)
     n, s, several = rows.counts, rows.scores, rows.counts > 1
     kinds = (n == 0, n == 1, several & (s == rows.max_scores), several & (s == 0), rows.informative)
-    return np.array([np.count_nonzero(kind) for kind in kinds])
+    return np.count_nonzero(kinds, axis=1)
 
 
 def pair_work(block: Block, thresholds: Thresholds) -> float:
@@ -339,6 +322,7 @@ FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a dige
 
 def fingerprint_of(responses: Responses) -> str:
     """Of labels, answers, counts and scores; see `Responses.digest`."""
+    responses = responses.entries
     fingerprint = hashlib.blake2b(digest_size=16)
     for labels in (responses.items, responses.persons):
         fingerprint.update(f"{len(labels)} labels:".encode())

@@ -139,8 +139,11 @@ def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
     shared, layout = responses.shared, responses.thresholds
     if shared is None:
         return responses.entries.sum(evidence, layout)
-    right = shared.total(lambda one: (1 - one.share) @ one.right)
-    wrong = shared.total(lambda one: one.share @ (one.people[:, None] - one.right))
+    right, wrong = np.zeros((2, layout.n_entries))
+    for one in shared.sets:
+        share = np.arange(len(one.people)) / len(one.items)
+        right[one.items] += (1 - share) @ one.right
+        wrong[one.items] += share @ (one.people[:, None] - one.right)
     more = (0.0, 0.0) if shared.rest is None else shared.rest.sum(evidence, layout)
     return right + more[0], wrong + more[1]
 
@@ -203,8 +206,8 @@ def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> 
     shared, layout, reached = responses.shared, responses.thresholds, start
     while not reached[answered].all():
         found, marks = np.zeros(layout.n_entries), reached.astype(float)
-        if shared is not None:
-            found += shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])  # noqa: B023
+        for one in () if shared is None else shared.sets:
+            found[one.items] += (one.won if against else one.won.T) @ marks[one.items]
         rest = responses if shared is None else shared.rest
         if rest is not None:
             found += rest.entries.sum(spread_marks, layout, marks, against)

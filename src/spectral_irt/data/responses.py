@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +78,11 @@ class Responses:
     people: People | None = None
     facets: Facets | None = None
     answer_labels: Mapping[Any, Mapping[float, str]] = field(default_factory=dict)
+    n_persons: int = field(init=False)
+    n_items: int = field(init=False)
 
     def __post_init__(self) -> None:
+        vars(self).update(n_persons=len(self.persons), n_items=len(self.items))
         if not self.blocks:  # so that a sum over nobody is made of zeros
             object.__setattr__(self, "blocks", (EMPTY,))
         if self.thresholds is None:
@@ -139,15 +142,15 @@ class Responses:
             return replace(self, engine=engine)
         return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
 
-    def _cut(self, persons: Sequence[NDArray[Any] | None]) -> list[list[NDArray[Any] | None]]:
+    def _cut(self, persons: Sequence[NDArray[Any] | None]) -> list[list[Any]]:
         """Each block's own part of arrays with an entry for every person, for a kernel of right and wrong answers."""
         self.right_and_wrong_only()
-        nothing: list[NDArray[Any] | None] = [None] * len(self.blocks)
-        return [nothing if one is None else [one[a:b] for a, b in pairwise(self.ends)] for one in persons]
+        nothing: list[Any] = [None] * len(self.blocks)
+        return [nothing if one is None else np.split(one, self.ends[1:-1]) for one in persons]
 
     @cached_property
     def ends(self) -> list[int]:
-        sizes = [int(size) for size in self.engine.map(kernels.n_persons, self.blocks)]
+        sizes = list(self.engine.map(kernels.n_persons, self.blocks))
         return np.concatenate([[0], np.cumsum(sizes)]).tolist()
 
     @classmethod
@@ -205,14 +208,6 @@ class Responses:
         repeats.complain(persons, items, known.get("source", "the data"))
         return cls(blocks, items, persons, thresholds=layout, **known)
 
-    @property
-    def n_persons(self) -> int:
-        return len(self.persons)
-
-    @property
-    def n_items(self) -> int:
-        return len(self.items)
-
     @cached_property
     def n_responses(self) -> int:
         return int(self.sum(kernels.n_responses) if self.thresholds.binary else self.counts.sum())
@@ -223,22 +218,19 @@ class Responses:
         return float(self.entries.sum(kernels.pair_work, self.thresholds))
 
     @cached_property
-    def _of_people(self) -> tuple[Ints, ...]:
-        return tuple(map(fixed, self.entries.gather(kernels.counts_and_scores, self.thresholds)))
-
-    @property
     def counts(self) -> Ints:
         """n_l: how many items each person answered."""
-        return self._of_people[0]
+        return fixed(self.entries.gather(kernels.of_people, self.thresholds, "counts"))
 
-    @property
+    @cached_property
     def scores(self) -> Ints:
         """s_l: the total score of each person, the sum of the categories; how many are right."""
-        return self._of_people[1]
+        return fixed(self.entries.gather(kernels.of_people, self.thresholds, "scores"))
 
-    @property
+    @cached_property
     def max_scores(self) -> Ints:
-        return self.counts if self.thresholds.binary else self._of_people[2]
+        binary = self.thresholds.binary
+        return self.counts if binary else fixed(self.entries.gather(kernels.of_people, self.thresholds, "max_scores"))
 
     @cached_property
     def informative(self) -> Mask:
@@ -250,15 +242,16 @@ class Responses:
         """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
         return fixed(self.entries.sum(kernels.kinds_of_people, self.thresholds))
 
-    @property
+    @cached_property
     def item_counts(self) -> Ints:
         """How many people answered each item."""
-        return self._per_item[0]
+        return fixed(np.nansum(self.category_counts, axis=1).astype(np.int64))
 
-    @property
+    @cached_property
     def item_scores(self) -> Ints:
         """The sum of the categories of the answers to each item; how many people answered it right."""
-        return self._per_item[1]
+        counts = np.nan_to_num(self.category_counts)
+        return fixed((counts @ np.arange(counts.shape[1])).astype(np.int64))
 
     @cached_property
     def shared(self) -> SharedSets | None:
@@ -270,12 +263,17 @@ class Responses:
     @cached_property
     def category_counts(self) -> Floats:
         """Items x categories 0 to K: how many people gave each answer; NaN where an item has fewer categories."""
-        layout = self.thresholds
-        if layout.binary:
-            return np.stack([self.item_counts - self.item_scores, self.item_scores], axis=1).astype(np.float64)
-        answers, passed = self.entries.sum(kernels.item_counts, layout.n_entries)
-        lowest = (answers - passed)[layout.first]
-        return np.concatenate([lowest[:, None], layout.table(passed.astype(float), np.nan)], axis=1)
+        layout, shared = self.thresholds, self.shared
+        met, passed = np.zeros((2, layout.n_entries))
+        for one in () if shared is None else shared.sets:
+            met[one.items] += one.people.sum()
+            passed[one.items] += one.right.sum(axis=0)
+        rest = self.entries if shared is None else shared.rest
+        if rest is not None:
+            more = rest.sum(kernels.item_counts, layout.n_entries)
+            met, passed = met + more[0], passed + more[1]
+        lowest = (met - passed)[layout.first]
+        return np.concatenate([lowest[:, None], layout.table(passed, np.nan)], axis=1)
 
     def answer_names(self, item: Any, codes: Iterable[float]) -> list[str]:
         """Codes of an item as they are shown: "1", or "1 = never" where the file labels them."""
@@ -287,21 +285,6 @@ class Responses:
             return self.codes
         number = np.arange(self.thresholds.widest + 1, dtype=float)
         return np.where(number <= self.thresholds.max_score[:, None], number, np.nan)
-
-    @cached_property
-    def _per_item(self) -> tuple[Ints, Ints]:
-        if not self.thresholds.binary:
-            table = np.nan_to_num(self.category_counts)
-            score = table @ np.arange(table.shape[1])
-            return fixed(table.sum(axis=1).astype(np.int64)), fixed(score.astype(np.int64))
-        shared = self.shared
-        left = self if shared is None else shared.rest
-        none = np.zeros(self.n_items, dtype=np.int64)
-        counts, scores = (none, none) if left is None else left.sum(kernels.item_counts, self.n_items)
-        if shared is not None:
-            counts = counts + shared.total(lambda one: one.people.sum()).astype(np.int64)
-            scores = scores + shared.total(lambda one: one.right.sum(axis=0)).astype(np.int64)
-        return fixed(counts), fixed(scores)
 
     def __repr__(self) -> str:
         what = f" in up to {self.thresholds.widest + 1} categories"
@@ -317,7 +300,7 @@ class Responses:
         """
         return self._digest
 
-    _digest = cached_property(lambda self: kernels.fingerprint_of(self.entries))
+    _digest = cached_property(kernels.fingerprint_of)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a packed file, complete or not at all, which `open_responses` opens at once."""
@@ -340,10 +323,10 @@ class Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""
         chosen = np.sort(chosen_positions(persons, self.n_persons, "take_persons"))
         ends = np.searchsorted(chosen, self.ends)
-        own = [chosen[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self.ends[:-1], strict=True)]
+        own = np.split(chosen - np.repeat(self.ends[:-1], np.diff(ends)), ends[1:-1])
         blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
-        kept = tuple(block for block, persons in zip(blocks, own, strict=True) if len(persons))
+        kept = tuple(compress(blocks, map(len, own)))
         raw = None if self.raw is None else replace(self.raw, blanks=None)
         return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw)
 
@@ -400,7 +383,7 @@ class Responses:
 
     def answers(self) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
         """Every answer: the position of the person, the code of the item, and whether it is right or its category."""
-        return gathered(self.answers_by_block())
+        return self.entries.gather(kernels.answers, self.thresholds, persons=(np.arange(self.n_persons),))
 
     def answers_by_block(self) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[Any]]]:
         return self.entries.map(kernels.answers, self.thresholds, persons=(np.arange(self.n_persons),))

@@ -34,19 +34,11 @@ class SharedSet:
     together: Floats  # people with a mixed score who answered both items right, k x k
 
     @property
-    def mixed(self) -> slice:
-        return slice(1, len(self.items))
-
-    @property
     def won(self) -> Floats:
         """How many people answered item i right and item j wrong."""
-        won = self.right[self.mixed].sum(axis=0)[:, None] - self.together
+        won = self.right[1:-1].sum(axis=0)[:, None] - self.together
         np.fill_diagonal(won, 0)
         return won
-
-    @property
-    def share(self) -> Floats:
-        return np.arange(len(self.people)) / len(self.items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +48,6 @@ class SharedSets:
     sets: tuple[SharedSet, ...]
     rest: Responses | None
     n_items: int
-
-    def total(self, of: Any) -> Floats:
-        """The sum over sets of `of(set)`, a number for each of its items, in the order of all items."""
-        total = np.zeros(self.n_items)
-        for one in self.sets:
-            total[one.items] += of(one)
-        return total
 
 
 def shared_sets(

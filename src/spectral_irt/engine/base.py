@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, ClassVar
@@ -72,7 +72,7 @@ class Engine(ABC):
 
     def hold(self, parts: Iterable[Any]) -> Prepared:
         """Parts that were made here, kept where the engine keeps parts; they are taken one by one."""
-        return Prepared(tuple(self.keep(part) for part in parts), self)
+        return Prepared(tuple(map(self.keep, parts)), self)
 
     def keep(self, part: Any) -> Any:
         return part
@@ -150,7 +150,7 @@ def gathered(results: Iterable[Any]) -> Any:
     """Arrays one after the other, or tuples of arrays, column by column."""
     results = list(results)
     if isinstance(results[0], tuple):
-        return tuple(np.concatenate(column) for column in zip(*results, strict=True))
+        return tuple(map(np.concatenate, zip(*results, strict=True)))
     return np.concatenate(results)
 
 
@@ -209,7 +209,7 @@ class Budget:
         self.total = in_bytes(memory, "memory") if memory is not None else int(FREE * free_memory())
         self.spill = Spill(spill)
         self.used = 0
-        self.reserved = PROGRAM + WORK * BLOCK
+        self.room = max(self.total - PROGRAM - WORK * BLOCK, 0)  # that is not reserved
         self._lock = RLock()  # a finalizer may run while it is held
         self._kept: set[int] = set()  # the arrays whose memory is counted, by their id
 
@@ -238,11 +238,7 @@ class Budget:
                 f"{count(threads, 'thread')} need at least {size_text(needed)}, whatever is kept "
                 f"on disk. Allow that much{fewer}."
             )
-        self.reserved = needed
-
-    @property
-    def room(self) -> int:
-        return max(self.total - self.reserved, 0)
+        self.room = max(self.total - needed, 0)
 
     def keep(self, part: Any, share: float = 1.0, moved: Moved | None = None) -> Any:
         """The same part, whose arrays are counted, or have moved to a file where this share of the room is spent.
@@ -253,7 +249,7 @@ class Budget:
         if part is None or isinstance(part, int | float | str):  # most things; to ask for a dataclass takes longer
             return part
         if isinstance(part, tuple) and not hasattr(part, "_fields"):
-            return tuple(self.keep(each, share, moved) for each in part)
+            return tuple(map(partial(self.keep, share=share, moved=moved), part))
         if isinstance(part, dict) or sparse.issparse(part) or (is_dataclass(part) and not isinstance(part, type)):
             held = part if isinstance(part, dict) else vars(part)  # frozen or not: the numbers stay the same
             for name, value in list(held.items()):
@@ -262,11 +258,13 @@ class Budget:
 
     def _array(self, array: Array, moved: Moved, share: float) -> Array:
         """The array, whose memory is counted until nothing shows it any more; or a copy of it on disk."""
-        if array.nbytes < SMALL or array.dtype.hasobject or not array.flags.writeable or is_mapped(array):
+        if array.nbytes < SMALL or array.dtype.hasobject or not array.flags.writeable:
             return array
         whole = array
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
+        if isinstance(getattr(whole.base, "obj", whole.base), mmap.mmap):
+            return array
         with self._lock:
             if id(whole) in self._kept:
                 return array
@@ -316,13 +314,6 @@ def set_memory(memory: str | int | None = None, spill: str | Path | None = None)
     return _in_force
 
 
-def is_mapped(array: Array) -> bool:
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(getattr(base, "obj", base), mmap.mmap)
-
-
 def _applied(kernel: Kernel, *args: Any) -> Any:
     found = kernel(*args)
     if budget().spill.written:
@@ -351,7 +342,8 @@ class LocalEngine(Engine):
         """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
         with one_blas_thread():  # the engine's threads are all there are
             if self.threads == 1 or len(parts) < 2:
-                yield from (_applied(kernel, *own, *args) for own in zip(parts, *each, strict=True))
+                for own in zip(parts, *each, strict=True):
+                    yield _applied(kernel, *own, *args)
                 return
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads)

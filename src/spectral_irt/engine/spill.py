@@ -24,24 +24,18 @@ SEGMENT = 1 << 27  # bytes of a temporary file: few enough to let go, and few fi
 ALIGNED = 64
 
 
-def spill_folder(folder: str | Path | None = None) -> Path:
-    """Where temporary files go: as said, or TMPDIR, or /var/tmp, or wherever Python puts them."""
-    if folder is not None:
-        if not Path(folder).is_dir():
-            raise OptionError(f"`spill` is {str(folder)!r}, which is not a folder; name one that there is.")
-        return Path(folder)
-    usual = "/var/tmp"
-    if not os.environ.get("TMPDIR") and os.path.isdir(usual) and os.access(usual, os.W_OK):
-        return Path(usual)
-    return Path(tempfile.gettempdir())
-
-
 class Spill:
-    """Arrays moved to temporary files in a folder, one each. A file without a name goes when its array is gone, or the
-    process, by whatever signal. Arrays are written, not stored through the mapping: a full disk is then an error."""
+    """Arrays moved to temporary files in a folder, one each: as said, or TMPDIR, or /var/tmp, or wherever Python puts
+    them. A file without a name goes when its array is gone, or the process, by whatever signal. Arrays are written, not
+    stored through the mapping: a full disk is then an error."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = spill_folder(folder)
+        usual = "/var/tmp"
+        if folder is None and (os.environ.get("TMPDIR") or not os.access(usual, os.W_OK)):
+            usual = tempfile.gettempdir()
+        self.folder = Path(usual if folder is None else folder)
+        if not self.folder.is_dir():
+            raise OptionError(f"`spill` is {str(folder)!r}, which is not a folder; name one that there is.")
         self.written = 0
         self._lock = Lock()
         self._file: IO[bytes] | None = None

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from spectral_irt.data.scoring import several
-from spectral_irt.engine.spill import cannot_spill, spill_folder
+from spectral_irt.engine.spill import Spill, cannot_spill
 from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
 from spectral_irt.text import did_you_mean, printable
@@ -252,7 +252,7 @@ def _standard_input() -> Path:
 
 def _spooled(stream: IO[bytes], suffixes: Iterable[str]) -> tuple[Path, int]:
     """A copy of a stream, named after what it holds, and its size."""
-    start, folder = stream.read(CHUNK), spill_folder()
+    start, folder = stream.read(CHUNK), Spill().folder
     try:
         own = tempfile.mkdtemp(dir=folder, prefix="spectral-irt-")
         atexit.register(shutil.rmtree, own, ignore_errors=True)

@@ -15,8 +15,8 @@ from reading import read_text
 from spectral_irt.data import packed_file as packed
 from spectral_irt.data.block import Block
 from spectral_irt.data.packed_file import HEAD, PackedWriter, open_responses
-from spectral_irt.engine.base import is_mapped
 from spectral_irt.errors import OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
+from split import is_mapped
 
 
 def same(a, b):

@@ -17,14 +17,14 @@ import spectral_irt as si
 from spectral_irt.data.packing import IN_MEMORY
 from spectral_irt.engine import LocalEngine
 from spectral_irt.engine import base as memory
-from spectral_irt.engine.base import Budget, is_mapped
+from spectral_irt.engine.base import Budget
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.text import in_bytes
-from split import in_blocks
+from split import in_blocks, is_mapped
 
 
 def without_room(budget):
-    budget.explicit, budget.total = False, 0  # as a machine without free memory has it
+    budget.explicit, budget.total, budget.room = False, 0, 0  # as a machine without free memory has it
     return budget
 
 
@@ -56,7 +56,7 @@ def test_the_same_bits_when_everything_is_on_disk(nothing, threads, monkeypatch)
 def test_what_is_there_first_stays_and_room_comes_back(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "SMALL", 1)
     budget = Budget("1GB", tmp_path)
-    budget.reserved = budget.total - 2_000
+    budget.room = 2_000
     first, second = np.arange(200.0), np.arange(200.0)
     assert budget.keep(first) is first
     assert budget.keep((first, "text"))[0] is first
@@ -138,8 +138,9 @@ def test_the_reckoning_is_what_arrays_take(persons, items, each, tmp_path):
         tracemalloc.stop()
         si.set_memory()
     counts = {"persons": persons, "items": items, "answers": responses.n_responses}
+    budget.total = 4 * 10**9
     budget.reserve(**counts, threads=1)
-    reckoned = budget.reserved - memory.PROGRAM
+    reckoned = budget.total - budget.room - memory.PROGRAM
     assert taken < 1.1 * reckoned + 10**7
     assert reckoned < 6 * taken + 4 * 10**7
 
@@ -170,7 +171,7 @@ def test_nothing_is_left_whatever_ends_the_process(tmp_path, number):
         "import signal, sys, time, numpy as np\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it may be ignored
         "from spectral_irt.engine.base import Budget\n"
-        "b = Budget('1GB', sys.argv[1]); b.reserved = b.total\n"
+        "b = Budget('1GB', sys.argv[1]); b.room = 0\n"
         "kept = b.keep(np.zeros(10**6)); print('there', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=-3)

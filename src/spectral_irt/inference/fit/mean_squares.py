@@ -237,7 +237,7 @@ def _right_and_wrong(responses: Responses, difficulty: Floats, series_from: floa
 
 def _sums_of_set(one: SharedSet, difficulty: Floats) -> Floats:
     """What `_conditional_sums` gives for people who share a set of items, from how many of each score were right."""
-    right, people = one.right[one.mixed], one.people[one.mixed][:, None]
+    right, people = one.right[1:-1], one.people[1:-1][:, None]
     p = np.clip(given_every_score(difficulty[None]).p[0].T, CERTAIN, 1 - CERTAIN)
     v = p * (1 - p)
     square = right * (1 - p) ** 2 + (people - right) * p**2

@@ -126,7 +126,7 @@ def answers_given_score(
         p = conditional_probabilities(block, given.beta, series_from=given.series_from)
         v = p * (1 - p)
         x = block.right().astype(np.float64)
-        return people[block.person_of_response()], block.items, x, p, v, v * (1 - 2 * p), v * (1 - 3 * v)
+        return np.repeat(people, block.counts), block.items, x, p, v, v * (1 - 2 * p), v * (1 - 3 * v)
     assert given.indptr is not None
     assert given.moments is not None
     rows = rows_of(block, layout)
