@@ -73,14 +73,17 @@ def design_fit(
     ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told)
     fixed = made.fixed if made.fixed.any() else None
     found = newton(likelihood, start, design=a, fixed=fixed, levels=levels, ridge=ridge, tell=tell, **steps)
-    tell("standard errors")
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
-    if se != "none" and len(eta) <= DENSE_PARAMETERS:
+    method = se if se in ("none", "information") else "dense"
+    if method != "none":
+        tell("standard errors")
+        method = method if len(eta) <= DENSE_PARAMETERS else "multiplier"
+    if method in ("dense", "information"):
         information = None
         if isinstance(likelihood, ExactLikelihood) and likelihood.exact_is_affordable():
             information = a.T @ (likelihood.information(found.point.beta, exact=True) @ a)
         factor = None if se in ("dense", "information") else _steadied(responses, made, found)[1]
-        covariance = parameter_covariance(found, se != "information", information, factor)
+        covariance = parameter_covariance(found, method == "dense", information, factor)
         covariance = normal(normal(covariance).T)
         if se == "auto":  # not below the model's: where few people link raters, their scores spread too little
             least = np.diag(normal(normal(parameter_covariance(found, False, information)).T))
@@ -88,12 +91,12 @@ def design_fit(
             scale = np.sqrt(np.maximum(ratio, 1))
             covariance = scale[:, None] * covariance * scale
         variance = np.diag(covariance)
-    elif se != "none":
+    elif method == "multiplier":
         variance = parameter_variance(found, normal, *_steadied(responses, made, found), seed)
     many = responses.facets is not None and fixed is None and len(eta) >= MANY_PARAMETERS
     stretch = _stretch(likelihood, found) if many else 0.0  # last, for the memory of the point is used again
     errors = np.sqrt(np.maximum(variance, 0))
-    return DesignResult(made, (1 - stretch) * eta, errors, covariance, subset, tied, found, stretch)
+    return DesignResult(made, (1 - stretch) * eta, errors, covariance, method, subset, tied, found, stretch)
 
 
 def _stretch(likelihood: Likelihood | ExactLikelihood, found: Newton) -> float:
@@ -269,6 +272,7 @@ class DesignResult:
     eta: Floats
     se: Floats
     covariance: Floats | None
+    se_method: str
     subset: Mapping[str, Ints]
     tied: Mask
     found: Newton
@@ -373,7 +377,7 @@ class DesignResult:
             information=responses.thresholds.sum(found.information),
             loglik=loglik if np.isfinite(loglik) else None,
             findings=tuple(self.findings()),
-            se_method="dense" if self.covariance is not None else "multiplier",
+            se_method=self.se_method,
             solver="linear design" + NEWTON,
             facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread),
             extra={"effects": effects},

@@ -39,6 +39,9 @@ def test_raters_are_those_of_conditional_likelihood_elsewhere(name):
         np.testing.assert_allclose(rater["severity"], [theirs["severity"][one] for one in labels], atol=1e-6)
         np.testing.assert_allclose(rater["se"], [theirs[key][one] for one in labels], atol=1e-4)
         assert estimate.loglik == pytest.approx(theirs["loglik"], abs=1e-6)
+        assert estimate.se_method == se
+    without = fitted(responses, se="none")[0]
+    assert (without.se_method, np.isnan(without.se).all()) == ("none", True)
     np.testing.assert_allclose(errors, np.concatenate([theirs["thresholds_se"][i] for i in items]), atol=1e-4)
     assert set(rater["status"]) == {"ok"}
 
