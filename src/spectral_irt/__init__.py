@@ -24,7 +24,8 @@ _NAMES = {
     "estimators.linear_design": "LinearDesign SpectralRatingScale",
     "estimators.marginal": "MarginalPartialCredit MarginalRasch MarginalRatingScale",
     "estimators.pairwise": "ChoppinRasch EigenvectorRasch PairwiseRasch",
-    "estimators.spectral": "SpectralPartialCredit SpectralRasch spectral_fit",
+    "estimators.spectral": "SpectralPartialCredit SpectralRasch",
+    "estimators.spectral_steps": "spectral_fit",
     "inference.groups.martin_loef": "martin_loef",
     "inference.groups.model_tests": "andersen",
     "leaderboard": "Leaderboard",
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch
     from spectral_irt.estimators.spectral import SpectralPartialCredit as SpectralPartialCredit
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
-    from spectral_irt.estimators.spectral import spectral_fit as spectral_fit
+    from spectral_irt.estimators.spectral_steps import spectral_fit as spectral_fit
     from spectral_irt.inference.groups.martin_loef import martin_loef as martin_loef
     from spectral_irt.inference.groups.model_tests import andersen as andersen
     from spectral_irt.leaderboard import Leaderboard as Leaderboard

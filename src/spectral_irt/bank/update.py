@@ -26,7 +26,7 @@ from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import BankError, DesignError, check_option
-from spectral_irt.estimators.spectral_steps import between_parts
+from spectral_irt.estimators.estimable import between_parts
 from spectral_irt.text import count, listed
 
 REPEATS = ("error", "skip")

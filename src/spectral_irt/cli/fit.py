@@ -17,7 +17,7 @@ from spectral_irt.cli.help import with_options
 from spectral_irt.cli.options import Call, Categories, Files, Reading, is_database
 from spectral_irt.cli.terminal import Mode, Progress, and_list
 from spectral_irt.engine import LocalEngine
-from spectral_irt.estimators.spectral import spectral_fit
+from spectral_irt.estimators.spectral_steps import spectral_fit
 from spectral_irt.inference.groups.hausman import UNTESTABLE, compare_likelihoods
 from spectral_irt.reading.sql import without_password
 from spectral_irt.terminal import console, say, show_findings

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import LOGITS, Scale
-from spectral_irt.conditional.errors import anchored_finding
+from spectral_irt.chain.prior import AMPLE_INFORMATION, FEW_ANSWERS, Regularization, enough_is_known, plan_prior
+from spectral_irt.conditional.errors import Matrices, anchored_finding, displacements, variance_from_anchors
+from spectral_irt.conditional.newton import Newton
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import Mask
+from spectral_irt.data.design import Design, Mask, tied_to
 from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
-from spectral_irt.estimators.spectral import options_of, spectral_fit
-from spectral_irt.estimators.spectral_steps import Known
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, with_missing
+from spectral_irt.estimators.spectral_steps import TakingPart, options_of, spectral_fit
 from spectral_irt.tables import Table, make_table
 from spectral_irt.text import count_are, listed
 
@@ -52,6 +53,100 @@ class Anchors:
         layout = Thresholds(np.array([len(each) for each in values], dtype=np.int64))
         beta = np.concatenate([*values, np.empty(0)])
         return cls(label_array(list(given)), beta, np.full(len(beta), np.nan), layout=layout)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Anchored thresholds, and what a fit does beside them."""
+
+    value: Floats  # of every threshold of the data; NaN for those that are to be found
+    place: Ints  # of each among the anchors, or -1
+    errors: Any = None  # JointErrors of the anchors; without them they count as exact
+
+    @property
+    def fixed(self) -> Mask:
+        return np.isfinite(self.value)
+
+    def plan(
+        self, design: Design, regularization: str | float
+    ) -> tuple[Regularization, Responses, Mask, list[Finding], Mask]:
+        """Whether the free thresholds need a prior, the answers to the items that take part, which these are, findings
+        on the design, and what the data tie to the anchors."""
+        responses, layout, fixed = design.answers, design.layout, self.fixed
+        noun = "item" if layout.binary else "threshold"
+        kept, free, reached = responses.item_counts > 0, design.answered & ~fixed, tied_to(responses, fixed)
+        loose = int((free & ~reached).sum())
+        if not isinstance(regularization, str):
+            plan = plan_prior(design, regularization, noun)
+        elif loose:
+            verb = f"{noun} is" if loose == 1 else f"{noun}s are"
+            reason = f"{loose:,} {verb} not tied to the anchors by the data alone"
+            plan = Regularization("neighbors", reason, 1.0, True)
+        elif design.information[free].min(initial=AMPLE_INFORMATION) < AMPLE_INFORMATION:
+            plan = Regularization("neighbors", FEW_ANSWERS.format(noun), 1.0, True)
+        else:
+            plan = enough_is_known(design.information[design.answered], noun)
+        while regularization == 0:  # without the answers to items left out, others may lose their tie
+            rest, mask = responses.take_items(kept), kept[layout.item]
+            good = tied_to(rest, fixed[mask]) | fixed[mask]
+            if good.all():
+                break
+            kept[np.flatnonzero(kept)[np.unique(rest.thresholds.item[~good])]] = False
+        rest = responses if kept.all() else responses.take_items(kept)
+        findings = [finding for finding in design.findings if finding.code != "disconnected"]
+        return plan, rest, kept, findings, reached
+
+    def around(self, beta: Floats, mask: Mask, component: Ints) -> Floats:
+        """These thresholds of the chain with the mean of the anchors in each part of the data, and anchors as given."""
+        value, part = self.value[mask], component[mask]
+        off, there = np.nan_to_num(value - beta), np.isfinite(value).astype(float)
+        number = np.bincount(part, weights=there)
+        shift = np.bincount(part, weights=off) / np.maximum(number, 1)
+        shift[number == 0] = off.sum() / there.sum()
+        return np.where(np.isfinite(value), value, beta + shift[part])
+
+    def passed_on(
+        self,
+        found: Newton,
+        mask: Mask,
+        errors: Floats,
+        location: Floats,
+        matrices: Matrices | None,
+        matrix: Floats | None,
+        seed: int,
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Standard errors of thresholds and locations, and the covariance, with what comes from the anchors' errors."""
+        if self.errors is None:
+            return errors, location, matrix
+        mine, held = self.errors.take(self.place[mask][found.fixed]), found.fixed
+        assert held is not None
+        if matrices is not None and matrix is not None:
+            return errors, location, matrix + matrices.from_anchors(held, mine.full())
+        variance = np.zeros(len(errors))
+        variance[held] = mine.variance
+        more = variance_from_anchors(found, variance, seed)
+        return np.sqrt(errors**2 + more), np.sqrt(location**2 + found.layout.mean(more)), None
+
+    def beside(self, made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices | None) -> Estimate:
+        """The estimate with anchors where they are, also those that nobody informs on, and how far they are off."""
+        layout, fixed = fit.design.layout, self.fixed
+        item = layout.sum(fixed.astype(float)) == layout.max_score
+        tied = np.zeros(layout.n_entries, dtype=bool)
+        tied[fit.mask] = fit.tied
+        status = made.status.copy()
+        status[status == "unlinked"] = "ok"
+        status[(layout.sum((~tied).astype(float)) > 0) & (status == "ok")] = "unlinked"
+        status[item] = "anchored"
+        displacement, displacement_se = (with_missing(each, fit.kept) for each in displacements(found, matrices))
+        assert made.item_se is not None
+        return replace(
+            made,
+            thresholds=np.where(fixed, self.value, made.thresholds),
+            se=np.where(fixed, 0.0, made.se),
+            item_se=np.where(item, 0.0, made.item_se),
+            status=status,
+            further={"anchored": item, "displacement": displacement, "displacement_se": displacement_se},
+        )
 
 
 def matched(anchors: Anchors, responses: Responses) -> tuple[Known, list[Finding]]:

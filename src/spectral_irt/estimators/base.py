@@ -24,9 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt import __version__
 from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.prior import Regularization
-from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask, check_usable
 from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
@@ -79,7 +78,7 @@ class Estimate:
     status: NDArray[Any]
     n_iter: int
     residual: float  # how far the solution is from exact, in the method's own measure
-    item_se: Floats | None = None  # of the locations; by default from the covariance, or of single thresholds
+    item_se: Floats | None = None  # of the locations; by default as if each threshold were known by itself
     covariance: Floats | None = None
     information: Floats | None = None  # of the answers, without any prior, on each location; by default 1 / item_se^2
     loglik: float | None = None
@@ -92,16 +91,6 @@ class Estimate:
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     facets: FacetMeasures | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def location_se(self, layout: Thresholds) -> Floats:
-        """Standard error of every item's location."""
-        if self.item_se is not None:
-            return self.item_se
-        if layout.binary:
-            return self.se
-        if self.covariance is not None:
-            return np.sqrt(location_variance(layout, self.covariance))
-        return np.sqrt(layout.mean(self.se**2) / layout.max_score)  # as if each threshold were known by itself
 
 
 def with_missing(values: Floats, mask: Mask) -> Floats:
@@ -180,17 +169,13 @@ class RaschEstimator:
     calibration_: Calibration
     covariance_: Floats | None
 
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]  # every estimator is a dataclass
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters and their values."""
-        return {name: getattr(self, name) for name in self._defaults()}
+        """The parameters and their values; the defaults are those of the class."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # a dataclass
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; the fitted results stay until the next `fit`."""
-        known = self._defaults()
+        known = self.get_params()
         unknown = set(params) - set(known)
         if unknown:
             raise OptionError(
@@ -213,9 +198,11 @@ class RaschEstimator:
         return "calibration_" in vars(self)
 
     def __repr__(self) -> str:
-        defaults = self._defaults()
-        same = {k: type(v) is type(defaults[k]) and bool(v == defaults[k]) for k, v in self.get_params().items()}
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if not same[k]]
+        changed = []
+        for name, value in self.get_params().items():
+            default = getattr(type(self), name)
+            if type(value) is not type(default) or value != default:
+                changed.append(f"{name}={value!r}")
         call = f"{type(self).__name__}({', '.join(changed)})"
         if not self.__sklearn_is_fitted__():
             return call
@@ -245,7 +232,9 @@ class RaschEstimator:
         """`fit`; what only some methods take about the design goes to their `_estimate`."""
         self._check_numbers()
         start = time.perf_counter()
-        responses = self._threaded(self._read(data))
+        responses = self._read(data)
+        if self.threads is not None:
+            responses = self._threaded(responses)
         check_usable(responses)
         if responses.facets is not None and not self.takes_facets:
             raise OptionError(
@@ -288,8 +277,9 @@ class RaschEstimator:
 
     def _forget(self) -> None:
         """Nothing of an earlier fit survives."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
+        for name in tuple(vars(self)):
+            if name.endswith("_") and not name.startswith("_"):
+                delattr(self, name)
 
     def _read(self, data: Any) -> Responses:
         """What `fit` makes of its argument."""
@@ -301,10 +291,10 @@ class RaschEstimator:
 
     def _check_numbers(self) -> None:
         """Refuse an option that is no number where its default is one, before anything is computed with it."""
-        defaults = self._defaults()
         for name, value in self.get_params().items():
-            usual = {"threads": 1, "regularization": 0.0}.get(name, defaults[name])
-            if isinstance(usual, bool) or not isinstance(usual, int | float) or value is defaults[name]:
+            default = getattr(type(self), name)
+            usual = {"threads": 1, "regularization": 0.0}.get(name, default)
+            if isinstance(usual, bool) or not isinstance(usual, int | float) or value is default:
                 continue
             if name == "regularization" and isinstance(value, str):
                 continue  # checked by the fit, which knows the words
@@ -320,8 +310,6 @@ class RaschEstimator:
                 raise OptionError(f"`max_iter` is {value!r}; it must be at least 1.")
 
     def _threaded(self, responses: Responses) -> Responses:
-        if self.threads is None:
-            return responses
         if responses.engine.remote:
             raise OptionError("`threads` is for answers in this process, and these are on a cluster; leave it out.")
         return responses.using(LocalEngine(self.threads))
@@ -330,8 +318,9 @@ class RaschEstimator:
         raise NotImplementedError
 
     def _calibration(self, responses: Responses, found: Estimate) -> Calibration:
-        layout, information = responses.thresholds, found.information
-        item_se = found.location_se(layout)
+        layout, information, item_se = responses.thresholds, found.information, found.item_se
+        if item_se is None:
+            item_se = found.se if layout.binary else np.sqrt(layout.mean(found.se**2) / layout.max_score)
         if information is None:
             with np.errstate(divide="ignore"):
                 information = np.nan_to_num(1 / item_se**2, posinf=0.0)
@@ -370,7 +359,7 @@ class RaschEstimator:
 
     @property
     def _learned(self) -> Calibration:
-        if not self.__sklearn_is_fitted__():
+        if "calibration_" not in vars(self):
             kinds: tuple[type, ...] = (NotFittedError,)
             if "sklearn" in sys.modules:  # whoever uses scikit-learn may catch its own error
                 from sklearn.exceptions import NotFittedError as Theirs
@@ -437,5 +426,6 @@ class RaschEstimator:
 
         calibration = self._learned
         how: dict[str, Any] = {"ordered": True, "unused": "keep"} if self.several else {"threshold": self.threshold}
-        answers = self._threaded(as_responses(responses, **how))
+        answers = as_responses(responses, **how)
+        answers = answers if self.threads is None else self._threaded(answers)
         return Analysis(calibration, answers, estimator=self, **options)

@@ -60,24 +60,24 @@ class Named(NamedTuple):
     cites: tuple[str, ...] = ()
 
 
-def _named(short: str, long: str, author: str, cites: str, by: str = "") -> Named:
-    return Named(short, long, f"by {by or long} ({author})", (cites,))
-
-
-PRINTED = "spectral estimate of Nguyen & Zhang (2022), as printed"
 # fmt: off
 ESTIMATORS = {
-    "spectral": _named("Spectral", "spectral estimate", "Nguyen & Zhang, 2022", "nguyen", "the spectral method"),
-    "paper": Named("Paper's", PRINTED, "by the spectral method as printed by Nguyen and Zhang (2022)", ("nguyen",)),
-    "cml": _named("CML", "conditional maximum likelihood", "Andersen, 1972", "andersen"),
-    "mml": _named("MML", "marginal maximum likelihood", "Bock & Aitkin, 1981", "bock"),
-    "jml": _named("JML", "joint maximum likelihood", "Wright & Panchapakesan, 1969", "panchapakesan"),
-    "pml": _named("PML", "pairwise maximum likelihood", "Zwinderman, 1995", "zwinderman"),
-    "vb": _named("VB", "variational Bayes", "Natesan et al., 2016", "natesan"),
-    "choppin": _named("Choppin", "Choppin's pairwise estimate", "Choppin, 1968", "choppin",
-                      "Choppin's pairwise method"),
-    "eigenvector": _named("Eigenvector", "eigenvector estimate", "Garner & Engelhard, 2002", "garner",
-                          "the eigenvector method"),
+    "spectral": Named("Spectral", "spectral estimate", "by the spectral method (Nguyen & Zhang, 2022)", ("nguyen",)),
+    "paper": Named("Paper's", "spectral estimate of Nguyen & Zhang (2022), as printed",
+                   "by the spectral method as printed by Nguyen and Zhang (2022)", ("nguyen",)),
+    "cml": Named("CML", "conditional maximum likelihood", "by conditional maximum likelihood (Andersen, 1972)",
+                 ("andersen",)),
+    "mml": Named("MML", "marginal maximum likelihood", "by marginal maximum likelihood (Bock & Aitkin, 1981)",
+                 ("bock",)),
+    "jml": Named("JML", "joint maximum likelihood", "by joint maximum likelihood (Wright & Panchapakesan, 1969)",
+                 ("panchapakesan",)),
+    "pml": Named("PML", "pairwise maximum likelihood", "by pairwise maximum likelihood (Zwinderman, 1995)",
+                 ("zwinderman",)),
+    "vb": Named("VB", "variational Bayes", "by variational Bayes (Natesan et al., 2016)", ("natesan",)),
+    "choppin": Named("Choppin", "Choppin's pairwise estimate", "by Choppin's pairwise method (Choppin, 1968)",
+                     ("choppin",)),
+    "eigenvector": Named("Eigenvector", "eigenvector estimate",
+                         "by the eigenvector method (Garner & Engelhard, 2002)", ("garner",)),
 }
 MODELS = {
     "rasch": Named(
@@ -123,9 +123,9 @@ def make_estimator(name: str, parameters: dict[str, Any], model: str = "rasch") 
     check_option("model", model, models)
     check_option("estimator", name, models[model])
     where, takes = models[model][name].where, models[model][name].takes.split()
-    foreign = [f"`{parameter}`" for parameter in parameters if parameter not in takes]
-    if foreign:
+    if not parameters.keys() <= set(takes):
+        foreign = ", ".join(f"`{parameter}`" for parameter in parameters if parameter not in takes)
         taken = ", ".join(f"`{parameter}`" for parameter in takes)
-        raise OptionError(f"the estimator {name!r} has no {', '.join(foreign)}; it takes {taken}.")
+        raise OptionError(f"the estimator {name!r} has no {foreign}; it takes {taken}.")
     module, _, maker = where.partition(":")
     return attrgetter(maker)(import_module(f"spectral_irt.estimators.{module}"))(**parameters)

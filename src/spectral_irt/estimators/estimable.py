@@ -1,21 +1,22 @@
-"""The items that a method can estimate, and what to say about the others; people's weights; sums over answers."""
+"""The items that a method can estimate, what to say about the others and about weak links; people's weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_irt.chain.stationary import weak_links
 from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
-from spectral_irt.data.design import Mask, estimable, examine
+from spectral_irt.data.design import Design, Mask, estimable, examine
 from spectral_irt.data.labels import column_of
-from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, with_missing
-from spectral_irt.text import count, listed
+from spectral_irt.text import count, first_of, listed
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
@@ -139,6 +140,40 @@ def keep_scalable(responses: Responses, labels: NDArray[Any], group: Ints) -> Ke
         remedy = "Drop the items or collect more answers; a partial credit model places them by its prior."
         findings += (Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist())),)
     return Kept(rest, mask, status, findings, responses.thresholds)
+
+
+def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
+    """Variance of each item's part against the scale, which is that of part 0: infinite, unless difficulties of all
+    parts are draws from one distribution, where the mean of k of them has the variance 1 / (alpha k)."""
+    if equal_means:
+        return 1 / (alpha * np.bincount(parts + 1)[parts + 1])
+    return np.where(parts > 0, np.inf, 0.0)
+
+
+def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
+    """What was assumed about groups of items that nobody links."""
+    sizes, outside = np.bincount(parts), rest.items[parts > 0]
+    sentence = (
+        f"The items fall into {len(sizes):,} groups that share no people (sizes {first_of(f'{n:,}' for n in sizes)}): "
+        "nothing tells how their difficulties compare. Each group has a mean of zero of its own"
+    )
+    remedy = "Fit each group on its own, add a form that links them, or take " + LARGEST_COMPONENT
+    if equal_means:
+        sentence += ", for the groups were assumed to be equally hard on average."
+    else:
+        sentence += f"; the standard error of items outside the largest group is infinite: {listed(outside)}."
+        remedy += "; `assume_equal_means=True` assumes that groups are equally hard on average"
+    return Finding("disconnected", "warning", sentence, remedy + ".", tuple(outside.tolist()))
+
+
+def slow_mixing(design: Design, rest: Responses, kept: Mask, method: str) -> list[Finding]:
+    """The finding of weak links, for a chain that mixes slowly; ties hide them, so they are looked for in the data."""
+    outside = design.component[kept[design.answers.thresholds.item]] != 0
+    weak = weak_links(rest.take_items(rest.thresholds.sum(outside) == 0))
+    if weak and method == "one-pass":
+        remedy = "Standard errors by one pass are too small for differences between the groups; say `se='dense'`."
+        weak = replace(weak, severity="warning", remedy=remedy)
+    return [weak] if weak else []
 
 
 def by_item(items: NDArray[Any], values: Floats, n_items: int) -> Floats:

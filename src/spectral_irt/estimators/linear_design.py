@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.conditional.errors import centered
 from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
@@ -23,9 +22,9 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_scalable, weights_finding
-from spectral_irt.estimators.spectral import Spectral
+from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_scalable
+from spectral_irt.estimators.spectral_steps import Spectral
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
@@ -336,21 +335,8 @@ class SpectralRatingScale(RatingScale, Spectral):
     [-1.0, 0.0, 1.0]
     """
 
+    scaled: ClassVar[bool] = True
     marginal: ClassVar[str] = "MarginalRatingScale"
 
     max_iter: int = 30
     threads: int | None = None
-
-    def _of_thresholds(self, responses: Responses, tell: Tell, anchors: Any, weights: Floats | None) -> Estimate:
-        from spectral_irt.estimators.linear_fit import design_fit
-
-        if anchors is not None:
-            raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
-        kept, made = self._kept(responses)
-        how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_evaluations": self.max_iter, "tell": tell}
-        result = design_fit(kept.responses, made, weights=weights, **how)
-        matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
-        beta, matrix = centered(kept.responses.thresholds, made.matrix @ result.eta, matrix)
-        findings = result.findings() + ([] if weights is None else [weights_finding(weights)])
-        found = beta, result.errors_of(made.matrix), result.found.evaluations, result.found.move
-        return kept.estimate(*found, covariance=matrix, se_method="dense", findings=findings)

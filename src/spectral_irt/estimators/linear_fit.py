@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy import sparse
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.prior import AMPLE_INFORMATION
 from spectral_irt.chain.stationary import linked_items
-from spectral_irt.conditional.errors import parameter_covariance, parameter_variance, steadied
+from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.information import passed_counts
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, NEWTON, Likelihood, Newton, newton, parameters
@@ -28,7 +28,7 @@ from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.estimators.estimable import keep_estimable
+from spectral_irt.estimators.estimable import keep_estimable, weights_finding
 from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
 from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
@@ -97,6 +97,36 @@ def design_fit(
     stretch = _stretch(likelihood, found) if many else 0.0  # last, for the memory of the point is used again
     errors = np.sqrt(np.maximum(variance, 0))
     return DesignResult(made, (1 - stretch) * eta, errors, covariance, method, subset, tied, found, stretch)
+
+
+def fit_of_design(
+    estimator: Any, responses: Responses, tell: Tell, design: LinearDesign | None, anchors: Any, weights: Floats | None
+) -> Estimate:
+    """Thresholds that are sums of what belongs to items, raters, occasions; or those of a rating scale."""
+    given, plain = estimator.get_params(), design is None and responses.facets is None
+    if anchors is not None and plain:
+        raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
+    if anchors is not None:
+        raise OptionError("anchors of a linear design go with it: `design=LinearDesign(anchors={...})`.")
+    usual = {"weighting": "ability", "nu": 0, "assume_equal_means": False}
+    unfit = [name for name, value in usual.items() if given.get(name, value) != value]
+    unfit += ["refine"] if given.get("refine") is False else []
+    if unfit:
+        names = ", ".join(f"`{name}`" for name in unfit)
+        raise OptionError(f"a linear design, as of raters, is fitted by conditional likelihood; leave out {names}.")
+    noted = [] if weights is None else [weights_finding(weights)]
+    if not plain:
+        made = (design or LinearDesign()).of(responses, scale=estimator.scaled, groups=given.get("groups"))
+        options = {name: given[name] for name in ("regularization", "se") if name in given}
+        found = design_fit(responses, made, weights=weights, tell=tell, **options).estimate(responses)
+        return replace(found, findings=(*found.findings, *noted))
+    kept, made = estimator._kept(responses)
+    how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_evaluations": estimator.max_iter, "tell": tell}
+    result = design_fit(kept.responses, made, weights=weights, **how)
+    matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
+    beta, matrix = centered(kept.responses.thresholds, made.matrix @ result.eta, matrix)
+    of = beta, result.errors_of(made.matrix), result.found.evaluations, result.found.move
+    return kept.estimate(*of, covariance=matrix, se_method=result.se_method, findings=result.findings() + noted)
 
 
 def _stretch(likelihood: Likelihood | ExactLikelihood, found: Newton) -> float:

@@ -1,142 +1,24 @@
-"""The spectral estimators: thresholds as the log of the stationary distribution of a Markov chain.
-
-`spectral_fit` takes eight steps (`spectral_steps`): 1. `examine` the design; 2. plan whether there is a prior; 3. keep
-the items that can be estimated; 4. solve the chain, where Newton's steps start (the chain alone, `refine=False`, stops
-here); 5. make the prior; 6. Newton steps on the conditional likelihood; 7. standard errors; 8. the estimate, with
-findings. Anchored thresholds are fixed throughout.
-"""
+"""The spectral estimators: `spectral_steps` has their fit; here are their parameters, and the chain by itself."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from spectral_irt import estimators
-from spectral_irt.chain.operator import weighting_named
-from spectral_irt.chain.prior import ENOUGH_INFORMATION, Regularization, check_regularization, plan_prior
+from spectral_irt.chain.prior import ENOUGH_INFORMATION, Regularization, plan_prior
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.conditional.errors import centered
-from spectral_irt.conditional.newton import Likelihood, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.data.design import Design, examine
-from spectral_irt.errors import OptionError, check_option, unknown_option
-from spectral_irt.estimators.base import (
-    ADAPTIVE,
-    DESIGNS,
-    FIXED,
-    WEAK_LINKS,
-    Estimate,
-    RaschEstimator,
-    Tell,
-    convergence,
-)
-from spectral_irt.estimators.estimable import Kept, person_weights, weights_finding
-from spectral_irt.estimators.spectral_steps import (
-    QUICK_ITEMS,
-    SE_METHODS,
-    Known,
-    chosen_method,
-    describe_prior,
-    estimate,
-    kept_items,
-    make_prior,
-    noun_of,
-    slow_mixing,
-    solve_chain,
-    taking_part,
-)
+from spectral_irt.data.design import Design
+from spectral_irt.errors import check_option
+from spectral_irt.estimators.base import WEAK_LINKS, Estimate, convergence
+from spectral_irt.estimators.estimable import Kept, slow_mixing
+from spectral_irt.estimators.spectral_steps import SLOW, Spectral, chosen_method, kept_items, spectral_fit
 
-if TYPE_CHECKING:
-    from spectral_irt.estimators import LinearDesign
-
-# Parameters that estimators and `spectral_fit` have by the same name.
-SHARED = ("weighting", "regularization", "nu", "nu_rule", "refine", "assume_equal_means", "se", "tol")
 CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
-
-
-def spectral_fit(
-    responses: Responses,
-    *,
-    weighting: str = "ability",
-    regularization: str | float = "auto",
-    nu: float = 0.0,
-    nu_rule: str = "differed",
-    refine: str | bool = "auto",
-    assume_equal_means: bool = False,
-    weights: ArrayLike | None = None,
-    known: Known | None = None,
-    se: str = "auto",
-    tol: float = 1e-10,
-    max_passes: int = 10_000,
-    seed: int = 0,
-    progress: Tell | None = None,
-) -> Estimate:
-    """Thresholds with standard errors by the spectral method, for any number of thresholds.
-
-    sum_l sum_j h_ij^l ( pi_i X_li (1 - X_lj) - pi_j X_lj (1 - X_li) ) = 0,   beta_i = log pi_i - mean.
-
-    The parameters are those of `SpectralRasch`; `known` are anchors.
-
-    >>> from spectral_irt import datasets
-    >>> spectral_fit(datasets.load_lsat()).thresholds.round(2).tolist()
-    [-1.26, 0.47, 1.24, 0.17, -0.62]
-    """
-    if se not in SE_METHODS:
-        raise unknown_option("se", se, SE_METHODS)
-    if not 0 < tol < 1:
-        raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
-    tell = progress or (lambda text: None)
-    tell("looking at the design")
-    design = examine(responses)
-    check_regularization(regularization, nu, nu_rule, weighting)
-    each = None if weights is None else person_weights(responses, weights)
-    solving: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "tell": tell}
-    if not refined(refine, weighting, nu):
-        if each is not None or known is not None:
-            what = "people have weights" if known is None else "items are anchored"
-            raise OptionError(f"{what} in the Newton steps only; leave out `refine=False`, and weight by ability.")
-        plan = Regularization("pairs", "as asked", nu=float(nu), rule=nu_rule)
-        if nu == 0:
-            simple: dict[str, Any] = {"kind": "virtual item", "enough": ENOUGH_INFORMATION}
-            plan = plan_prior(design, regularization, noun_of(responses.thresholds), **simple)
-        return _chain_alone(design, plan, weighting, se, **solving)
-
-    fit = taking_part(design, regularization, known)
-    plan, rest, mask = fit.plan, fit.rest, fit.mask
-    shared = None  # what people on shared sets told, where it is all that a fit needs
-    if each is None and known is None and plan.kind == "none" and rest.n_items <= QUICK_ITEMS:
-        shared = rest.shared if se in ("auto", "dense", "information", "none") else None
-    start = solve_chain(fit, shared, **solving)
-    prior, parts, plan = make_prior(fit, start)
-    likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
-    fixed = None if known is None else known.fixed[mask]
-    found = newton(likelihood, start.beta, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
-    plan = describe_prior(plan, found, rest, fit.tied) if found.prior else plan
-    return estimate(fit, plan, start, found, parts, shared, each, assume_equal_means, se, seed, tell)
-
-
-def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
-    """The parameters of an estimator as `spectral_fit` has them."""
-    given = estimator.get_params()
-    options = {name: given[name] for name in SHARED if name in given}
-    how = {"max_passes": estimator.max_iter, "seed": estimator.random_state, "progress": tell, "weights": weights}
-    return options | how
-
-
-def refined(refine: str | bool, weighting: str, nu: float) -> bool:
-    """Whether the chain is followed by Newton steps: by default under ability weights without nu."""
-    moving = weighting_named(weighting).moving
-    if refine == "auto":
-        return moving and nu == 0
-    if refine not in (True, False):
-        raise OptionError(f"`refine` is {refine!r}; it is 'auto', True or False.")
-    if refine and (nu > 0 or not moving):
-        raise OptionError("`refine=True` goes with `weighting='ability'` and without `nu`.")
-    return bool(refine)
 
 
 def start_thresholds(responses: Responses) -> Floats:
@@ -146,18 +28,24 @@ def start_thresholds(responses: Responses) -> Floats:
     return np.where(np.isfinite(beta), beta, 0.0)
 
 
-def _chain_alone(design: Design, plan: Regularization, weighting: str, se: str, **solving: Any) -> Estimate:
-    """Thresholds as the chain itself has them."""
+def chain_alone(
+    design: Design, prior: tuple[str | float, float, str], weighting: str, se: str, **solving: Any
+) -> Estimate:
+    """Thresholds as the chain itself has them; the prior is `regularization`, `nu` and its rule."""
     from spectral_irt.chain.errors import covariance, one_pass
 
     check_option("se", se, CHAIN_ERRORS)
     responses, tol, tell = design.answers, solving["tol"], solving["tell"]
-    if plan.kind == "pairs":
+    regularization, nu, rule = prior
+    if nu > 0:
         from spectral_irt.chain.paper import met_items
 
+        plan = Regularization("pairs", "as asked", nu=float(nu), rule=rule)
         kept, findings = met_items(design, plan.rule), list(design.findings)
         rest = responses if kept.all() else responses.take_items(kept)
     else:
+        noun = "item" if design.layout.binary else "threshold"
+        plan = plan_prior(design, regularization, noun, kind="virtual item", enough=ENOUGH_INFORMATION)
         rest, kept, findings = kept_items(design, plan)
     thresholds, mask = rest.thresholds, kept[responses.thresholds.item]
     tell("solving the chain")
@@ -165,7 +53,9 @@ def _chain_alone(design: Design, plan: Regularization, weighting: str, se: str, 
     found = rounds.solve()
     plan, balance = rounds.plan, rounds.balance()
 
-    method = chosen_method(se, rest, found.contraction, tell, multipliers=False)
+    method = chosen_method(rest, found.contraction, multipliers=False) if se == "auto" else se
+    if method != "none":
+        tell(f"standard errors ({method})")
     matrix = covariance(balance) if method == "dense" else None
     beta = rounds.beta
     if not thresholds.binary:
@@ -193,107 +83,12 @@ def _chain_alone(design: Design, plan: Regularization, weighting: str, se: str, 
     findings.append(Finding("regularization", "note", plan.sentence))
     counted = ("the chain", found.passes, "passes", "residual", found.residual, tol)
     findings += convergence(*counted, remedy=WEAK_LINKS, warn=False)  # the solver has warned
-    findings += slow_mixing(design, rest, kept, found.contraction, method)
+    findings += slow_mixing(design, rest, kept, method) if found.contraction > SLOW else []
     told = balance.through if balance.in_information else rounds.information()
     more: dict[str, Any] = {"location": location, "covariance": matrix, "information": thresholds.sum(told)}
     more |= {"regularization": plan, "se_method": method, "solver": found.method, "contraction": found.contraction}
     of_all = Kept(rest, kept, status, tuple(findings), responses.thresholds)
     return of_all.estimate(beta, errors, rounds.passes, found.residual, **more)
-
-
-class Spectral(RaschEstimator):
-    """The spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
-
-    se: str
-    takes_facets: ClassVar[bool] = True
-    marginal: ClassVar[str] = "MarginalRasch"  # the estimator of adaptive designs
-
-    def fit(
-        self,
-        data: Any,
-        y: object = None,
-        *,
-        anchors: Any = None,
-        design: str | LinearDesign = FIXED,
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        progress: Tell | None = None,
-    ) -> Self:
-        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
-
-        Parameters
-        ----------
-        anchors : Bank, Calibration, mapping from item to difficulty (or its thresholds), or path, optional
-            Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
-        design : "fixed", "adaptive" or LinearDesign
-            "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
-            from marginal maximum likelihood (`MarginalRasch`), and the findings say so. A `LinearDesign` says of what
-            thresholds are the sum: by default of items and every facet.
-        groups : labels, optional
-            With an adaptive design, the population that each person is from.
-        weights : numbers, optional
-            How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
-            them, and so do mean, standard deviation and reliability of the people.
-        """
-        if not isinstance(design, str):
-            return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
-        if design not in DESIGNS:
-            raise unknown_option("design", design, DESIGNS)
-        if design == ADAPTIVE:
-            if anchors is not None:
-                raise OptionError("anchors are for a fixed design; leave them out.")
-            from spectral_irt.estimators import marginal
-
-            model = getattr(marginal, self.marginal)
-            return marginal.fit_adaptive(self, model, data, groups=groups, weights=weights, progress=progress)
-        if groups is not None:
-            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
-        return self._fitted(data, progress, anchors=anchors, weights=weights)
-
-    def _estimate(
-        self,
-        responses: Responses,
-        tell: Tell,
-        anchors: Any = None,
-        weights: ArrayLike | None = None,
-        design: LinearDesign | None = None,
-    ) -> Estimate:
-        each = None if weights is None else person_weights(responses, weights)
-        if design is None and responses.facets is None:
-            found = self._of_thresholds(responses, tell, anchors, each)
-        elif anchors is not None:
-            raise OptionError("anchors of a linear design go with it: `design=LinearDesign(anchors={...})`.")
-        else:
-            found = self._of_design(responses, tell, design or estimators.LinearDesign(), each)
-        if each is None:
-            return found
-        # People, and how much each counts: for means and reliability of these people.
-        return replace(found, extra={**found.extra, "weighted": (responses.persons, each)})
-
-    def _of_design(self, responses: Responses, tell: Tell, design: LinearDesign, weights: Floats | None) -> Estimate:
-        """Thresholds that are sums of what belongs to items, raters, occasions."""
-        from spectral_irt.estimators.linear_fit import design_fit
-
-        given = self.get_params()
-        usual = {"weighting": "ability", "nu": 0, "assume_equal_means": False}
-        unfit = [name for name, value in usual.items() if given.get(name, value) != value]
-        unfit += ["refine"] if given.get("refine") is False else []
-        if unfit:
-            names = ", ".join(f"`{name}`" for name in unfit)
-            raise OptionError(f"a linear design, as of raters, is fitted by conditional likelihood; leave out {names}.")
-        made = design.of(responses, scale="groups" in given, groups=given.get("groups"))
-        options = {name: given[name] for name in ("regularization", "se") if name in given}
-        found = design_fit(responses, made, weights=weights, tell=tell, **options).estimate(responses)
-        return found if weights is None else replace(found, findings=(*found.findings, weights_finding(weights)))
-
-    def _of_thresholds(self, responses: Responses, tell: Tell, anchors: Any, weights: Floats | None) -> Estimate:
-        """Without a linear design: each threshold by itself, perhaps beside anchors."""
-        options = options_of(self, tell, weights)
-        if anchors is None:
-            return spectral_fit(responses, **options)
-        from spectral_irt.estimators.anchored import fit_beside, given_anchors
-
-        return fit_beside(responses, given_anchors(anchors), **options)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,43 +1,62 @@
-"""The steps of a spectral fit: what takes part, the chain, the prior; then standard errors, findings, the estimate."""
+"""The spectral fit: thresholds as the log of the stationary distribution of a Markov chain, then Newton's steps.
+
+`spectral_fit` takes eight steps: 1. `examine` the design; 2. plan whether there is a prior; 3. keep the items that can
+be estimated; 4. solve the chain, where Newton's steps start (the chain alone, `refine=False`, stops here); 5. make the
+prior; 6. Newton steps on the conditional likelihood; 7. standard errors; 8. the estimate, with findings. Anchored
+thresholds are fixed throughout (`anchored`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from spectral_irt.chain.operator import PERSONS, ItemChain, Neighbors
+from spectral_irt.chain.operator import PERSONS, ItemChain, Neighbors, weighting_named
 from spectral_irt.chain.prior import (
-    AMPLE_INFORMATION,
-    FEW_ANSWERS,
     LocationPrior,
     Prior,
     Regularization,
     acted,
+    check_regularization,
     enough_is_known,
     fading,
     fading_of_both,
     plan_prior,
 )
-from spectral_irt.chain.stationary import Rounds, Stationary, linked_items, weak_links
-from spectral_irt.conditional.errors import (
-    Matrices,
-    centered,
-    displacements,
-    location_variance,
-    standard_errors,
-    variance_from_anchors,
-)
-from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Newton
+from spectral_irt.chain.stationary import Rounds, linked_items
+from spectral_irt.conditional.errors import Matrices, centered, location_variance, standard_errors
+from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Likelihood, Newton, newton
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import Design, Mask, estimable, tied_to
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Design, Mask, estimable, examine
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.errors import LARGEST_COMPONENT
-from spectral_irt.estimators.base import WEAK_LINKS, Estimate, Tell, convergence, with_missing
-from spectral_irt.estimators.estimable import DENSE_ITEMS, weights_finding
-from spectral_irt.text import first_of, listed
+from spectral_irt.errors import OptionError, unknown_option
+from spectral_irt.estimators.base import (
+    ADAPTIVE,
+    DESIGNS,
+    FIXED,
+    WEAK_LINKS,
+    Estimate,
+    RaschEstimator,
+    Tell,
+    convergence,
+    with_missing,
+)
+from spectral_irt.estimators.estimable import (
+    DENSE_ITEMS,
+    between_parts,
+    person_weights,
+    slow_mixing,
+    unlinked,
+    weights_finding,
+)
+
+if TYPE_CHECKING:
+    from spectral_irt.estimators import LinearDesign
+    from spectral_irt.estimators.anchored import Known
 
 SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "information", "none")
 QUICK_ITEMS = 1000  # thresholds below which the dense sandwich costs next to nothing
@@ -50,75 +69,125 @@ MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single prec
 MIXING = 0.5  # contraction up to which one pass is near the dense value for several thresholds: a per cent above at 0.4
 START = 1e-5  # residual of the chain from which Newton's steps start
 WEAK_TIE = 0.1  # precision
+UNDER_A_PRIOR = (
+    "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest items with "
+    "few answers, which it draws towards the others, they cover fewer."
+)
 FARTHEST = 1.0  # logits by which an item that the chain pulled in is let out again
+NOT_OF_A_FIT = ("anchors", "threads", "threshold", "unused")  # parameters that `spectral_fit` does not have
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Anchored thresholds."""
+def spectral_fit(
+    responses: Responses,
+    *,
+    weighting: str = "ability",
+    regularization: str | float = "auto",
+    nu: float = 0.0,
+    nu_rule: str = "differed",
+    refine: str | bool = "auto",
+    assume_equal_means: bool = False,
+    weights: ArrayLike | None = None,
+    known: Known | None = None,
+    se: str = "auto",
+    tol: float = 1e-10,
+    max_passes: int = 10_000,
+    seed: int = 0,
+    progress: Tell | None = None,
+) -> Estimate:
+    """Thresholds with standard errors by the spectral method, for any number of thresholds.
 
-    value: Floats  # of every threshold of the data; NaN for those that are to be found
-    place: Ints  # of each among the anchors, or -1
-    errors: Any = None  # JointErrors of the anchors; without them they count as exact
+    sum_l sum_j h_ij^l ( pi_i X_li (1 - X_lj) - pi_j X_lj (1 - X_li) ) = 0,   beta_i = log pi_i - mean.
 
-    @property
-    def fixed(self) -> Mask:
-        return np.isfinite(self.value)
+    The parameters are those of `SpectralRasch`; `known` are anchors.
+
+    >>> from spectral_irt import datasets
+    >>> spectral_fit(datasets.load_lsat()).thresholds.round(2).tolist()
+    [-1.26, 0.47, 1.24, 0.17, -0.62]
+    """
+    if se not in SE_METHODS:
+        raise unknown_option("se", se, SE_METHODS)
+    if not 0 < tol < 1:
+        raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
+    tell = progress or (lambda text: None)
+    tell("looking at the design")
+    design = examine(responses)
+    check_regularization(regularization, nu, nu_rule, weighting)
+    each = None if weights is None else person_weights(responses, weights)
+    solving: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "tell": tell}
+    counted = nu > 0 or not weighting_named(weighting).moving
+    if refine not in ("auto", True, False):
+        raise OptionError(f"`refine` is {refine!r}; it is 'auto', True or False.")
+    if refine != "auto" and refine and counted:
+        raise OptionError("`refine=True` goes with `weighting='ability'` and without `nu`.")
+    if counted or not refine:
+        if each is not None or known is not None:
+            what = "people have weights" if known is None else "items are anchored"
+            raise OptionError(f"{what} in the Newton steps only; leave out `refine=False`, and weight by ability.")
+        from spectral_irt.estimators.spectral import chain_alone  # a rare wish
+
+        return chain_alone(design, (regularization, nu, nu_rule), weighting, se, **solving)
+
+    fit = taking_part(design, regularization, known)
+    plan, rest, mask = fit.plan, fit.rest, fit.mask
+    shared = None  # what people on shared sets told, where it is all that a fit needs
+    if each is None and known is None and plan.kind == "none" and rest.n_items <= QUICK_ITEMS:
+        shared = rest.shared if se in ("auto", "dense", "information", "none") else None
+        se = "dense" if shared is not None and se == "auto" else se
+    start = solve_chain(fit, shared, **solving)
+    prior, parts, plan = make_prior(fit, start)
+    likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
+    fixed = None if known is None else known.fixed[mask]
+    found = newton(likelihood, start.beta, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
+    plan = describe_prior(plan, found, rest, fit.tied) if found.prior else plan
+    return estimate(fit, plan, start, found, parts, each, assume_equal_means, se, seed, tell)
+
+
+def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
+    """The parameters of an estimator as `spectral_fit` has them."""
+    given = estimator.get_params()
+    for name in NOT_OF_A_FIT:
+        given.pop(name, None)
+    how = {"max_passes": given.pop("max_iter"), "seed": given.pop("random_state")}
+    return {**given, **how, "progress": tell, "weights": weights}
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where Newton's steps start: thresholds, the chain that gave them, its passes, and the precision it had."""
+    """Where Newton's steps start: thresholds, passes over the data, the precision of the chain's prior, how it was
+    solved ("none" where everything is anchored), and how much a pass shrinks the slowest error."""
 
     beta: Floats
-    found: Stationary | None  # nothing where everything is anchored
     passes: int
     alpha: float
-
-    @property
-    def contraction(self) -> float:
-        return self.found.contraction if self.found else 0.0
+    solver: str = "none"
+    contraction: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class TakingPart:
-    """What takes part in a fit: items kept, what the data alone tie to the scale, the plan of a prior, findings."""
+    """What takes part in a fit: items kept and their thresholds, what the data alone tie to the scale and tell about
+    each, the plan of a prior, findings."""
 
     design: Design
     plan: Regularization
     rest: Responses
     kept: Mask
+    mask: Mask
     tied: Mask  # of the thresholds kept: to the largest component, or to the anchors
+    information: Floats
     known: Known | None
     findings: list[Finding]
-
-    @property
-    def mask(self) -> Mask:
-        """The thresholds of the items kept."""
-        return self.kept[self.design.answers.thresholds.item]
-
-    @property
-    def information(self) -> Floats:
-        return self.design.information[self.mask]
-
-
-def noun_of(layout: Thresholds) -> str:
-    return "item" if layout.binary else "threshold"
 
 
 def taking_part(design: Design, regularization: str | float, known: Known | None) -> TakingPart:
     """Which items take part, whether there may be a prior, and what the design has to say."""
-    responses, noun = design.answers, noun_of(design.layout)
     if known is None:
-        plan = plan_prior(design, regularization, noun)
-        rest, kept, findings = kept_items(design, plan)
-        return TakingPart(design, plan, rest, kept, design.component[kept[design.layout.item]] == 0, None, findings)
-    reached = tied_to(responses, known.fixed)
-    plan, kept = _plan_beside(design, known.fixed, reached, regularization, noun)
-    rest = responses if kept.all() else responses.take_items(kept)
+        plan = plan_prior(design, regularization, "item" if design.layout.binary else "threshold")
+        (rest, kept, findings), reached = kept_items(design, plan), design.component == 0
+    else:
+        plan, rest, kept, findings, reached = known.plan(design, regularization)
     mask = kept[design.layout.item]
-    findings = [finding for finding in design.findings if finding.code != "disconnected"]
-    return TakingPart(design, plan, rest, kept, reached[mask], known, findings)
+    return TakingPart(design, plan, rest, kept, mask, reached[mask], design.information[mask], known, findings)
 
 
 def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, list[Finding]]:
@@ -132,31 +201,6 @@ def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, l
     return responses if kept.all() else responses.take_items(kept), kept, findings
 
 
-def _plan_beside(
-    design: Design, fixed: Mask, reached: Mask, regularization: str | float, noun: str
-) -> tuple[Regularization, Mask]:
-    """Whether the free thresholds need a prior beside anchors, and which items take part."""
-    responses, layout = design.answers, design.layout
-    kept, free = responses.item_counts > 0, design.answered & ~fixed
-    if isinstance(regularization, str):
-        loose = int((free & ~reached).sum())
-        if loose:
-            verb = f"{noun} is" if loose == 1 else f"{noun}s are"
-            reason = f"{loose:,} {verb} not tied to the anchors by the data alone"
-            return Regularization("neighbors", reason, 1.0, True), kept
-        if design.information[free].min(initial=AMPLE_INFORMATION) < AMPLE_INFORMATION:
-            return Regularization("neighbors", FEW_ANSWERS.format(noun), 1.0, True), kept
-        return enough_is_known(design.information[design.answered], noun), kept
-    if regularization > 0:
-        return Regularization("neighbors", "as asked", alpha=float(regularization)), kept
-    while True:  # without the answers to items left out, others may lose their tie
-        rest, mask = responses.take_items(kept), kept[layout.item]
-        good = tied_to(rest, fixed[mask]) | fixed[mask]
-        if good.all():
-            return Regularization("none", "as asked"), kept
-        kept[np.flatnonzero(kept)[np.unique(rest.thresholds.item[~good])]] = False
-
-
 def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> Start:
     """The chain's thresholds; beside anchors with their mean in each part of the data, and these where they are.
 
@@ -167,7 +211,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> S
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
     if known is not None and known.fixed[fit.mask].all():
-        return Start(known.value[fit.mask], None, 0, plan.alpha)
+        return Start(known.value[fit.mask], 0, plan.alpha)
     binary = rest.thresholds.binary
     needed = plan.kind != "none" or (known is not None and not fit.design.connected)
     tie = replace(plan, kind="virtual item", alpha=plan.alpha or 1.0) if needed else plan
@@ -185,13 +229,9 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> S
         pull = (1 - fading(fit.information, fit.tied, alpha)) * alpha * beta
         beta = beta + np.clip(np.divide(pull, told, out=np.zeros(len(beta)), where=told > 0), -FARTHEST, FARTHEST)
     if known is not None:
-        value, part = known.value[fit.mask], fit.design.component[fit.mask]
-        off, there = np.nan_to_num(value - beta), np.isfinite(value).astype(float)
-        number = np.bincount(part, weights=there)
-        shift = np.bincount(part, weights=off) / np.maximum(number, 1)
-        shift[number == 0] = off.sum() / there.sum()
-        beta = np.where(np.isfinite(value), value, beta + shift[part])
-    return Start(beta, found, rounds.passes, alpha if binary else plan.alpha)
+        beta = known.around(beta, fit.mask, fit.design.component)
+    alpha = alpha if binary else plan.alpha
+    return Start(beta, rounds.passes, alpha, found.method + NEWTON, found.contraction)
 
 
 def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regularization]:
@@ -218,7 +258,7 @@ def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regul
             parts = np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
         near = LocationPrior(neighbors, start.alpha, location)
     if near is None and not offsets[~fixed[: len(offsets)]].any():
-        return None, parts, enough_is_known(fit.information, noun_of(layout))
+        return None, parts, enough_is_known(fit.information, "item" if layout.binary else "threshold")
     return Prior(layout, near, 0.0 if layout.binary else start.alpha, offsets, plan.estimated), parts, plan
 
 
@@ -238,7 +278,6 @@ def estimate(
     start: Start,
     found: Newton,
     parts: Ints,
-    shared: SharedSets | None,
     weights: Floats | None,
     equal_means: bool,
     se: str,
@@ -246,26 +285,20 @@ def estimate(
     tell: Tell,
 ) -> Estimate:
     """What Newton's steps found, with standard errors and findings, said of all items."""
-    design, rest, layout, known, kept, mask = fit.design, fit.rest, found.layout, fit.known, fit.kept, fit.mask
-    method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, start.contraction, tell)
+    rest, layout, known, kept, mask = fit.rest, found.layout, fit.known, fit.kept, fit.mask
+    method = chosen_method(rest, start.contraction) if se == "auto" else se
     errors, location, beta = np.full(len(found.beta), np.nan), np.full(rest.n_items, np.nan), found.beta
     matrices = matrix = None
+    if method != "none":
+        tell(f"standard errors ({method})")
     if method in ("dense", "information"):
         single = start.contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
         matrices = Matrices.of(found, single=single)
         matrix = matrices.covariance(method == "dense")
     elif method != "none":
         errors, location = standard_errors(found, method, start.contraction, seed)
-    if known is not None and known.errors is not None and method != "none":
-        mine, held = known.errors.take(known.place[mask][found.fixed]), found.fixed
-        assert held is not None
-        if matrices is not None and matrix is not None:
-            matrix = matrix + matrices.from_anchors(held, mine.full())
-        else:
-            variance = np.zeros(len(beta))
-            variance[held] = mine.variance
-            more = variance_from_anchors(found, variance, seed)
-            errors, location = np.sqrt(errors**2 + more), np.sqrt(location**2 + layout.mean(more))
+    if known is not None and method != "none":
+        errors, location, matrix = known.passed_on(found, mask, errors, location, matrices, matrix, seed)
     if known is None and not layout.binary:
         beta, matrix = centered(layout, beta, matrix, parts)
     if matrix is not None:
@@ -281,19 +314,18 @@ def estimate(
         if known is None:
             findings = [each for each in findings if each.code != "disconnected"]
             findings.append(unlinked(rest, parts, equal_means))
-    remedy = (
-        "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest items "
-        "with few answers, which it draws towards the others, they cover fewer."
-    )
-    findings = [*findings, Finding("regularization", "note", plan.sentence, remedy if plan.kind == "neighbors" else "")]
+    remedy = UNDER_A_PRIOR if plan.kind == "neighbors" else ""
+    findings = [*findings, Finding("regularization", "note", plan.sentence, remedy)]
     findings += [] if weights is None else [weights_finding(weights)]
-    what = "the conditional likelihood"
-    findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
-    findings += slow_mixing(design, rest, kept, start.contraction, method) if known is None else []
+    if found.move > CLOSE:
+        what = "the conditional likelihood"
+        findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
+    if start.contraction > SLOW and known is None:
+        findings += slow_mixing(fit.design, rest, kept, method)
     made = Estimate(
         with_missing(beta, mask),
         with_missing(errors, mask),
-        design.status,
+        fit.design.status,
         start.passes + found.evaluations,
         found.move,
         item_se=with_missing(location, kept),
@@ -302,34 +334,10 @@ def estimate(
         findings=tuple(findings),
         regularization=plan,
         se_method=method,
-        solver=start.found.method + NEWTON if start.found else "none",
+        solver=start.solver,
         contraction=start.contraction,
     )
-    return made if known is None else _anchored(made, fit, found, matrices)
-
-
-def _anchored(made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices | None) -> Estimate:
-    """The estimate with anchors where they are, also those that nobody informs on, and how far they are displaced."""
-    known, layout, kept = fit.known, fit.design.layout, fit.kept
-    assert known is not None
-    fixed = known.fixed
-    item = layout.sum(fixed.astype(float)) == layout.max_score
-    tied = np.zeros(layout.n_entries, dtype=bool)
-    tied[fit.mask] = fit.tied
-    status = made.status.copy()
-    status[status == "unlinked"] = "ok"
-    status[(layout.sum((~tied).astype(float)) > 0) & (status == "ok")] = "unlinked"
-    status[item] = "anchored"
-    displacement, displacement_se = (with_missing(each, kept) for each in displacements(found, matrices))
-    assert made.item_se is not None
-    return replace(
-        made,
-        thresholds=np.where(fixed, known.value, made.thresholds),
-        se=np.where(fixed, 0.0, made.se),
-        item_se=np.where(item, 0.0, made.item_se),
-        status=status,
-        further={"anchored": item, "displacement": displacement, "displacement_se": displacement_se},
-    )
+    return made if known is None else known.beside(made, fit, found, matrices)
 
 
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
@@ -345,51 +353,87 @@ def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
     return "dense" if contraction >= SLUGGISH and n_items <= DENSE_ITEMS else "multiplier"
 
 
-def chosen_method(se: str, rest: Responses, contraction: float, tell: Tell, *, multipliers: bool = True) -> str:
-    """Which way to standard errors is taken; the chain alone has no multipliers."""
-    method, m = se, rest.thresholds.n_entries
-    if se == "auto" and multipliers and not rest.thresholds.binary:
-        method = "dense" if m <= QUICK_ITEMS else "one-pass" if contraction < MIXING else "multiplier"
-    elif se == "auto":
-        method = choose_method(m, contraction, rest.pair_work)
-        if method == "multiplier" and not multipliers:
-            method = "dense" if m <= DENSE_ITEMS else "one-pass"
-    if method != "none":
-        tell(f"standard errors ({method})")
+def chosen_method(rest: Responses, contraction: float, *, multipliers: bool = True) -> str:
+    """Which way "auto" takes for any number of thresholds; the chain alone has no multipliers."""
+    m = rest.thresholds.n_entries
+    if multipliers and not rest.thresholds.binary:
+        return "dense" if m <= QUICK_ITEMS else "one-pass" if contraction < MIXING else "multiplier"
+    method = choose_method(m, contraction, rest.pair_work)
+    if method == "multiplier" and not multipliers:
+        return "dense" if m <= DENSE_ITEMS else "one-pass"
     return method
 
 
-def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
-    """Variance of each item's part against the scale, which is that of part 0: infinite, unless difficulties of all
-    parts are draws from one distribution, where the mean of k of them has the variance 1 / (alpha k)."""
-    if equal_means:
-        return 1 / (alpha * np.bincount(parts + 1)[parts + 1])
-    return np.where(parts > 0, np.inf, 0.0)
+class Spectral(RaschEstimator):
+    """The spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
 
+    se: str
+    takes_facets: ClassVar[bool] = True
+    scaled: ClassVar[bool] = False  # whether items share offsets: a rating scale
+    marginal: ClassVar[str] = "MarginalRasch"  # the estimator of adaptive designs
 
-def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
-    """What was assumed about groups of items that nobody links."""
-    sizes, outside = np.bincount(parts), rest.items[parts > 0]
-    sentence = (
-        f"The items fall into {len(sizes):,} groups that share no people (sizes {first_of(f'{n:,}' for n in sizes)}): "
-        "nothing tells how their difficulties compare. Each group has a mean of zero of its own"
-    )
-    remedy = "Fit each group on its own, add a form that links them, or take " + LARGEST_COMPONENT
-    if equal_means:
-        sentence += ", for the groups were assumed to be equally hard on average."
-    else:
-        sentence += f"; the standard error of items outside the largest group is infinite: {listed(outside)}."
-        remedy += "; `assume_equal_means=True` assumes that groups are equally hard on average"
-    return Finding("disconnected", "warning", sentence, remedy + ".", tuple(outside.tolist()))
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        anchors: Any = None,
+        design: str | LinearDesign = FIXED,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        progress: Tell | None = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
 
+        Parameters
+        ----------
+        anchors : Bank, Calibration, mapping from item to difficulty (or its thresholds), or path, optional
+            Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
+        design : "fixed", "adaptive" or LinearDesign
+            "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
+            from marginal maximum likelihood (`MarginalRasch`), and the findings say so. A `LinearDesign` says of what
+            thresholds are the sum: by default of items and every facet.
+        groups : labels, optional
+            With an adaptive design, the population that each person is from.
+        weights : numbers, optional
+            How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
+            them, and so do mean, standard deviation and reliability of the people.
+        """
+        if not isinstance(design, str):
+            return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
+        if design not in DESIGNS:
+            raise unknown_option("design", design, DESIGNS)
+        if design == ADAPTIVE:
+            if anchors is not None:
+                raise OptionError("anchors are for a fixed design; leave them out.")
+            from spectral_irt.estimators import marginal
 
-def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float, method: str) -> list[Finding]:
-    """The finding of weak links, where the chain mixes slowly; ties hide them, so they are looked for in the data."""
-    if contraction <= SLOW:
-        return []
-    outside = design.component[kept[design.answers.thresholds.item]] != 0
-    weak = weak_links(rest.take_items(rest.thresholds.sum(outside) == 0))
-    if weak and method == "one-pass":
-        remedy = "Standard errors by one pass are too small for differences between the groups; say `se='dense'`."
-        weak = replace(weak, severity="warning", remedy=remedy)
-    return [weak] if weak else []
+            model = getattr(marginal, self.marginal)
+            return marginal.fit_adaptive(self, model, data, groups=groups, weights=weights, progress=progress)
+        if groups is not None:
+            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
+        return self._fitted(data, progress, anchors=anchors, weights=weights)
+
+    def _estimate(
+        self,
+        responses: Responses,
+        tell: Tell,
+        anchors: Any = None,
+        weights: ArrayLike | None = None,
+        design: LinearDesign | None = None,
+    ) -> Estimate:
+        each = None if weights is None else person_weights(responses, weights)
+        if design is not None or responses.facets is not None or self.scaled:
+            from spectral_irt.estimators.linear_fit import fit_of_design
+
+            found = fit_of_design(self, responses, tell, design, anchors, each)
+        elif anchors is not None:
+            from spectral_irt.estimators.anchored import fit_beside, given_anchors
+
+            found = fit_beside(responses, given_anchors(anchors), **options_of(self, tell, each))
+        else:
+            found = spectral_fit(responses, **options_of(self, tell, each))
+        if each is None:
+            return found
+        # People, and how much each counts: for means and reliability of these people.
+        return replace(found, extra={**found.extra, "weighted": (responses.persons, each)})

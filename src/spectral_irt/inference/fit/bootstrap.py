@@ -18,7 +18,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds, answered_items
 from spectral_irt.data.packing import limits_of, pack_block
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.spectral import spectral_fit
+from spectral_irt.estimators.spectral_steps import spectral_fit
 from spectral_irt.inference.fit.item_fit import LEVEL, verdict
 from spectral_irt.inference.fit.mean_squares import conditional_statistics
 from spectral_irt.model import category_probabilities, sigmoid
