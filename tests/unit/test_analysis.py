@@ -112,6 +112,20 @@ def test_another_scale_computes_nothing_anew(counted):
     assert "measure" not in columns_of(study.persons)
 
 
+def test_another_way_to_estimate_abilities_takes_effect():
+    answers = si.datasets.load_lsat()
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    study.persons(), study.scores(), study.reliability()
+    study.ability = "ml"
+    anew = si.SpectralRasch().fit(answers).analyse(answers, ability="ml")
+    for ask in ("persons", "scores"):
+        assert getattr(study, ask)().equals(getattr(anew, ask)())
+    assert study.reliability() == anew.reliability()
+    study.ability, study.population = "eap", (1.0, 0.5)
+    other = si.SpectralRasch().fit(answers).analyse(answers, ability="eap", population=(1.0, 0.5))
+    assert study.persons().equals(other.persons())
+
+
 def test_labels_are_matched_once():
     lsat = si.datasets.load_lsat()
     fit = si.SpectralRasch().fit(lsat)

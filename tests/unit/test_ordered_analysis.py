@@ -6,7 +6,16 @@ import pytest
 from scipy import optimize
 
 from dense_ordered import categories, conditional
-from spectral_irt import ConditionalPartialCredit, ConditionalRasch, SpectralPartialCredit, simulate
+from spectral_irt import (
+    Analysis,
+    ConditionalPartialCredit,
+    ConditionalRasch,
+    Responses,
+    SpectralPartialCredit,
+    SpectralRasch,
+    read,
+    simulate,
+)
 from spectral_irt.bank import to_bank
 from spectral_irt.errors import BankError, OptionError, ResponseValueError
 from spectral_irt.persons.abilities import abilities
@@ -116,6 +125,33 @@ def test_others_are_scored_by_labels_and_codes():
     with pytest.raises(OptionError, match="not in the calibration"):
         fit.analyse(pl.DataFrame({"a": [1, 2], "z": [1, 2]}))
     assert fit.analyse(pl.DataFrame({"a": [1, 2], "z": [1, 2]}), ignore_unknown=True).responses.n_responses == 2
+
+
+def test_two_categories_that_are_called_1_and_2_are_matched_by_their_codes():
+    """Alone, somebody with every answer in one category has the lowest or the highest score by the code of it."""
+    x = simulate.rasch(300, 6, seed=2).responses.to_dense()
+    fit, plain = SpectralPartialCredit().fit(x + 1), SpectralRasch().fit(x)
+    assert fit.calibration_.codes.tolist() == [[1, 2]] * 6
+    np.testing.assert_array_equal(Analysis(fit.calibration_, x + 1).abilities().score, x.sum(axis=1))
+    bank = fit.analyse(x + 1).to_bank()
+    for code, score in ((1, 0), (2, 6)):
+        row = np.full((1, 6), float(code))
+        for given in (row, Responses.from_wide(row, ordered=True)):
+            assert Analysis(fit.calibration_, given).abilities().score.tolist() == [score]
+            assert bank.score(given)["score"].to_list() == [score]
+    ones = Responses.from_wide(np.ones((1, 6)), ordered=True)
+    assert plain.analyse(ones).abilities().score.tolist() == [6]
+    assert plain.analyse(x).to_bank().score(ones)["score"].to_list() == [6]
+    for calibration, other in ((fit.calibration_, x), (plain.calibration_, Responses.from_wide(x + 1, ordered=True))):
+        with pytest.raises(ResponseValueError, match="in a category that nobody used at calibration"):
+            Analysis(calibration, other)
+
+
+def test_others_keep_what_is_known_about_them():
+    table = pl.DataFrame(simulate.partial_credit(200, 3, categories=3, seed=1).responses.to_dense(), schema=list("abc"))
+    others = table.select(pl.Series("sex", ["f", "m"] * 100), "c", "b", "a")
+    study = SpectralPartialCredit().fit(table).analyse(read(others, people=["sex"], ordered=True))
+    assert study.group_means("sex")["group"].to_list() == ["f", "m"]
 
 
 def test_what_is_for_right_and_wrong_answers_refuses_ordered_ones(study):

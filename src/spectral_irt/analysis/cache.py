@@ -44,15 +44,15 @@ def content(value: Any) -> Hashable:
 
 
 def once(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """For a question to an analysis: the answer is kept under its name and the content of its arguments. Several
-    threads may ask."""
+    """For a question to an analysis: the answer is kept under its name, the content of its arguments, and how abilities
+    are estimated. Several threads may ask."""
     signature = inspect.signature(method)
 
     @wraps(method)
     def found(study: Any, *args: P.args, **given: P.kwargs) -> T:
         asked = signature.bind(study, *args, **given)
         asked.apply_defaults()
-        key = content((method.__name__, *list(asked.arguments.values())[1:]))
+        key = content((method.__name__, study.ability, study.population, *list(asked.arguments.values())[1:]))
         with study._lock:
             if key not in study._known:
                 study._known[key] = method(study, *args, **given)

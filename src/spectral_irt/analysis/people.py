@@ -67,12 +67,11 @@ class AnalysisOfPeople:
         estimator: RaschEstimator | None = None,
         trait: str | None = None,
     ) -> None:
-        if calibration.layout.binary:
-            given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
-        else:
-            given = as_responses(responses, ordered=True, unused="keep")
+        right_or_wrong = calibration.layout.binary and bool((calibration.codes == [0, 1]).all())
+        how = {"threshold": calibration.provenance.settings.get("threshold")}
+        given = as_responses(responses, **(how if right_or_wrong else {"ordered": True, "unused": "keep"}))
         self.calibration = calibration
-        if calibration.layout.binary and given.thresholds.binary:
+        if right_or_wrong and given.thresholds.binary:
             self.responses = align(calibration.labels, given, ignore_unknown)
         else:
             self.responses = align_categories(calibration, given, ignore_unknown)

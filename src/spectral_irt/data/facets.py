@@ -66,7 +66,8 @@ class Facets:
 @dataclass(frozen=True, eq=False)
 class FacetMeasures:
     """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`. Thresholds
-    are `design` times parameters, which have the covariance `spread`, or these variances if they are many.
+    are `design` times parameters, which have the covariance `spread`, or these variances if they are many; `columns`
+    are those of the items and of each facet in the design.
 
     Of each facet, in the order of its levels: `severity` in logits, larger = more severe; `se`; `status`, "ok",
     "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest.
@@ -77,3 +78,4 @@ class FacetMeasures:
     items: Any
     design: Any
     spread: Floats
+    columns: Mapping[str, slice]

@@ -391,6 +391,7 @@ class DesignResult:
         if self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE:
             spread = self.covariance
         of_columns = self.design.of_columns
+        columns = {term.name: term.columns for term in self.design.terms if term.weight is not None}
         effects = {
             "term": of_columns(lambda term: term.name),
             "level": of_columns(lambda term: term.labels),
@@ -409,6 +410,6 @@ class DesignResult:
             findings=tuple(self.findings()),
             se_method=self.se_method,
             solver="linear design" + NEWTON,
-            facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread),
+            facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread, columns),
             extra={"effects": effects},
         )

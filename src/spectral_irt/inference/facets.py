@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt import estimators
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
@@ -114,14 +113,17 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
     The columns are those of `Analysis.interactions`. Nothing is fitted again: `bias` is one Newton step, and the
     information that the parameters of the model take up is subtracted.
     """
-    assert calibration.facets is not None
-    facets, beta = calibration.facets.facets, np.nan_to_num(calibration.thresholds)
+    rated = calibration.facets
+    assert rated is not None
+    facets, beta = rated.facets, np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
-    design = estimators.LinearDesign().of(responses)
-    a, point = design.matrix, Likelihood(responses, beta).at(beta)
+    free = (rated.spread if rated.spread.ndim == 1 else np.diag(rated.spread)) != 0  # anchors take up nothing
+    a, point = rated.design[:, np.flatnonzero(free)], Likelihood(responses, beta).at(beta)
     matrix = against = point.of_parameters(a)
-    few = np.ones(a.shape[1], dtype=bool)
-    few[design.largest(DENSE_PARAMETERS) or slice(0)] = False
+    few = np.ones(len(free), dtype=bool)
+    if len(free) > DENSE_PARAMETERS:
+        few[max(rated.columns.values(), key=lambda own: own.stop - own.start)] = False
+    few = few[free]
     if groups is None:
         pairs, cell = np.unique(np.stack([code, facets.item], axis=1), axis=0, return_inverse=True)
         against, main = (sparse.csr_array(one @ sparse.diags_array(few.astype(float))) for one in (matrix, a))
@@ -135,8 +137,9 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
         second = np.repeat(np.array(split.names, dtype=object), len(labels))
     score, own, whole = (np.concatenate([part[k] for part in parts]) for k in range(3))
     cross = sparse.csr_array(sparse.vstack([part[3] for part in parts]))
-    column = design.term(name).columns.start + level
-    share = whole / np.maximum(matrix.diagonal()[column], 1e-12)
+    own_column = rated.columns[name].start + level
+    column = np.maximum(np.cumsum(free)[own_column] - 1, 0)
+    share = np.where(free[own_column], whole / np.maximum(matrix.diagonal()[column], 1e-12), 0.0)
     score = score - share * np.bincount(level, score)[level]  # that of the level itself is 0 at the maximum
 
     def rest(some: slice) -> sparse.csr_array:

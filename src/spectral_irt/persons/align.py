@@ -34,6 +34,9 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
     [[0.0, 1.0, nan]]
     """
     labels = np.asarray(labels)
+    if responses.codes is not None and np.nan_to_num(responses.codes - [0, 1]).any():  # such as 1 and 2
+        known = Coded(labels, np.ones(len(labels), dtype=np.int64), np.broadcast_to([0.0, 1.0], (len(labels), 2)))
+        return _matched(responses, known, _places(labels, responses, ignore_unknown))
     if responses.items.tolist() == labels.tolist():
         return responses
     place = _places(labels, responses, ignore_unknown)
@@ -114,6 +117,7 @@ def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:
         items=known.labels,
         source=responses.source,
         frame_kind=responses.frame_kind,
+        people=responses.people,
         codes=theirs,
     ).using(responses.engine)
 

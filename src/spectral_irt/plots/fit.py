@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.analysis.folder import affordable
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL
@@ -35,8 +34,8 @@ NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ra
 class FitMap(Display):
     """Mean squares of every item: 1 fits, above 1 is underfit (noise), below 1 overfit (too regular).
 
-    Given the scores (conditional) where that does not take long; otherwise at the estimated abilities, whose mean
-    squares are a little below 1 on average, and then no item is judged.
+    Given the scores (conditional) where that does not take long and the answers did not choose the items; otherwise at
+    the estimated abilities, whose mean squares are a little below 1 on average, and then no item is judged.
     """
 
     table: Columns
@@ -44,7 +43,7 @@ class FitMap(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> FitMap:
-        conditional = affordable(study.responses, writing=True).fit
+        conditional = study.parts(writing=True).fit
         found = study._rated_items() if study.facets else columns_of(study.item_fit, conditional=conditional)
         own: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
         return cls.of_columns(found, conditional=conditional, **own)

@@ -157,13 +157,11 @@ def test_fit_statistics_stand_as_standard_normal_deviates_of_their_mean_squares(
         np.testing.assert_allclose(table[f"{name}_z"], expected, rtol=1e-7)
 
 
-def test_interactions_are_score_tests(study):
-    calibration, responses, _ = study
+def are_score_tests(found, calibration, responses, a, **near):
+    """Against a model with the columns of `a`: z of every combination by the whole information."""
     facets, layout, beta = calibration.facets.facets, calibration.layout, calibration.thresholds
-    found = interactions(calibration, responses, "rater")
     likelihood = ExactLikelihood(responses)
     information, gradient = likelihood.information(beta, exact=True), likelihood.at(beta).gradient
-    a = LinearDesign().of(responses).matrix.toarray()
     inner = np.linalg.pinv(a.T @ information @ a, rcond=1e-10)
     for v in range(responses.n_items):
         c = (layout.item == v).astype(float)
@@ -171,7 +169,31 @@ def test_interactions_are_score_tests(study):
         left = c @ information @ c - cross @ inner @ cross
         rater, item = facets.codes[v, 1], facets.codes[v, 0]
         (row,) = np.flatnonzero((found["rater"] == rater) & (found["item"] == item))
-        assert found["z"][row] == pytest.approx(c @ gradient / np.sqrt(left), rel=0.05, abs=0.02)
+        assert found["z"][row] == pytest.approx(c @ gradient / np.sqrt(left), **near)
+
+
+def test_interactions_are_tested_against_the_design_that_was_fitted():
+    """A rating scale; two raters whose severities are known, and take up no information; nothing beyond all pairs."""
+    rng = np.random.default_rng(1)
+    meets = [rng.choice(5, 3, replace=False).tolist() for _ in range(150)]
+    responses, *_ = simulated(meets, 3, 4, seed=4)
+    scale = si.SpectralRatingScale().fit(responses).calibration_
+    a = LinearDesign().of(responses, scale=True).matrix.toarray()
+    are_score_tests(interactions(scale, responses, "rater"), scale, responses, a, rel=0.003)
+    design = LinearDesign(anchors={"rater": {1: 0.9, 3: -0.9}})
+    known = si.SpectralPartialCredit().fit(responses, design=design).calibration_
+    made = LinearDesign().of(responses)
+    a = np.delete(made.matrix.toarray(), made.term("rater").columns.start + np.array([1, 3]), axis=1)
+    are_score_tests(interactions(known, responses, "rater"), known, responses, a, rel=0.003)
+    design = LinearDesign("items + rater + items:rater")
+    whole = si.SpectralPartialCredit().fit(responses, design=design).calibration_
+    assert np.isnan(interactions(whole, responses, "rater")["z"]).all()
+
+
+def test_interactions_are_score_tests(study):
+    calibration, responses, _ = study
+    found = interactions(calibration, responses, "rater")
+    are_score_tests(found, calibration, responses, LinearDesign().of(responses).matrix.toarray(), rel=0.05, abs=0.02)
     np.testing.assert_allclose(found["p"], 2 * stats.norm.sf(np.abs(found["z"])))
     assert (np.diff(found["p"]) >= 0).all()
     groups = np.array(["a", "b"] * 75, dtype=object)

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spectral_irt as si
@@ -116,6 +117,15 @@ def test_the_fit_map_has_the_conditional_mean_squares(plot, study):
     assert set(table["item"].to_numpy()[display.worst(2)]) <= set(bad)
     marks = [line for line in display.plot().lines if line.get_marker() in ("o", "^", "v")]
     assert sum(len(line.get_xdata()) for line in marks) == 20
+
+
+def test_the_fit_map_of_an_adaptive_calibration_is_not_given_the_scores():
+    answers = si.simulate.rasch(400, 30, design="adaptive", length=12, seed=1).responses
+    study = si.SpectralRasch().fit(answers, design="adaptive").analyse(answers)
+    display = study.plot.fit()
+    assert not display.conditional
+    wanted = study.item_fit(conditional=False).filter(pl.col("item").is_in(display.frame()["item"].to_list()))
+    assert np.allclose(display.frame()["infit"], wanted["infit"])
 
 
 def test_dif_shows_the_contrasts_of_one_group_by_size(plot, study):
