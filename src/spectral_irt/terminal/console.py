@@ -46,7 +46,7 @@ def say(out: Console, *what: RenderableType) -> None:
         return
     with out.capture() as captured:
         out.print(*what, crop=False)
-    out.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+    out.file.write("\n".join(map(str.rstrip, captured.get().split("\n"))))
 
 
 def show_source(out: Console, responses: Responses) -> None:

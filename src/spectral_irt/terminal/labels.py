@@ -32,8 +32,11 @@ def shortened(labels: Iterable[Any], width: int, cut: str = CUT) -> list[str]:
     >>> shortened(["examination-2024-part-17-of-physics", "examination-2024-part-18-of-physics"], 14)
     ['...17-of-ph...', '...18-of-ph...']
     """
-    labels = [str(label) for label in labels]
-    plain = {label: _characters(printable(label)) for label in labels}
+    labels = list(map(str, labels))
+    texts = list(map(printable, labels))
+    if max(map(cell_len, texts), default=0) <= width and len(set(texts)) == len(set(labels)):
+        return texts
+    plain = dict(zip(labels, map(_characters, texts), strict=True))
     short = _told_apart(plain, width, cut)
     if short is None:  # there is no room for what they differ in
         numbered = {label: _characters(f"{k}:{''.join(text)}") for k, (label, text) in enumerate(plain.items(), 1)}
@@ -61,6 +64,8 @@ def in_its_place(text: str) -> str:
     >>> in_its_place("abc"), in_its_place("שלום") == "שלום" + MARK
     ('abc', True)
     """
+    if text.isascii():
+        return text
     backward = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
     return text + MARK if backward else text
 

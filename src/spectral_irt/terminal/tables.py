@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -48,9 +50,10 @@ class Column:
     style: str | None = None
     spare: int = APART
 
-    @property
-    def width(self) -> int:
-        return max(map(cell_len, [*self.head.split("\n"), *self.cells]))
+
+def _wide(column: Column) -> int:
+    """The room that a column takes, with the blanks before it."""
+    return BETWEEN + max(map(cell_len, [*column.head.split("\n"), *column.cells]))
 
 
 def labelled(
@@ -65,41 +68,41 @@ def labelled(
 ) -> Table:
     """Labels to the left, columns to the right of them in this width; those that are `spared` go first. `whole` labels
     are never cut: the table is wider."""
-    named = [name for name, _ in groups]
-    heads = max(map(cell_len, [head, *named]))
-    whole_width = max(heads, min(max((cell_len(printable(label)) for label in labels), default=0), MOST))
-    least = max(room_for(labels), min(LEAST, whole_width), heads)
+    heads = max(map(cell_len, [head, *dict(groups)]))
+    whole_width = max(heads, min(max(map(cell_len, map(printable, labels)), default=0), MOST))
 
-    def fits(one: Column, kept: Sequence[Column]) -> bool:
-        room = width - sum(column.width + BETWEEN for column in kept)
-        return room >= max(least, min(whole_width, one.spare))
+    def fits(kept: Sequence[Column], spare: int) -> bool:
+        """Whether labels have what they need beside these columns: their width, or enough to be told apart."""
+        room = width - sum(map(_wide, kept))
+        enough = room >= max(heads, min(max(LEAST, spare), whole_width))
+        return enough and (room >= whole_width or room >= room_for(labels))
 
     kept = list(columns)
-    for one in (column for name in spared for column in columns if column.head == name):
-        if not fits(one, kept):
-            kept.remove(one)
-    for one in reversed([column for column in columns if column not in kept]):  # a small one, where a large one went
-        if fits(one, [*kept, one]):
+    for name in spared:
+        for column in columns:
+            if column.head == name and not fits(kept, column.spare):
+                kept.remove(column)
+    for one in reversed(columns):  # a small one, where a large one went
+        if one not in kept and fits([*kept, one], one.spare):
             kept = [column for column in columns if column in kept or column is one]
-    others = sum(column.width + BETWEEN for column in kept)
-    texts = [in_its_place(text) for text in shortened(labels, whole_width if whole else max(width - others, LEAST))]
+    others = sum(map(_wide, kept))
+    texts = map(in_its_place, shortened(labels, whole_width if whole else max(width - others, LEAST)))
 
     table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
     table.width = whole_width + others if whole else None
-    high = max(column.head.count("\n") for column in [Column(head, ()), *kept])
-    for column in [Column(head, (), left=True), *kept]:
-        above = "\n" * (high - column.head.count("\n"))
-        justify: Any = "left" if column.left else "right"
-        table.add_column(above + column.head, justify=justify, no_wrap=True, style=column.style)
-    rows = list(zip(texts, *(column.cells for column in kept), strict=True))
-    for name, below in groups or [("", range(len(rows)))]:
+    table.add_column(head, no_wrap=True)
+    cells: list[Iterable[str]] = [texts]
+    for column in kept:
+        table.add_column(column.head, justify="left" if column.left else "right", no_wrap=True, style=column.style)
+        cells.append(column.cells)
+    rows = iter(list(zip(*cells, strict=True)))
+    for name, below in groups or [("", labels)]:
         if table.row_count:
             table.add_row()
         if len(groups) > 1:
             table.add_row(Text(name, style="cyan"))
-        for cells in rows[: len(below)]:
-            table.add_row(*map(Text, cells))
-        rows = rows[len(below) :]
+        for row in islice(rows, len(below)):
+            table.add_row(*map(Text, row))
     return table
 
 
@@ -114,7 +117,7 @@ def plain_table(heads: Sequence[str], columns: Sequence[Sequence[Any]], width: i
 
 def numbers(values: Sequence[float] | NDArray[Any], digits: int) -> list[str]:
     """Numbers with so many digits, never "-0.00"; nothing where there is no number."""
-    return [number(x, digits, none="") for x in values]
+    return list(map(partial(number, digits=digits, none=""), values))
 
 
 def intervals(low: Floats, high: Floats) -> list[str]:
