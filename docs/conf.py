@@ -74,14 +74,14 @@ class Help(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         import os
 
-        from spectral_irt.cli.main import command_named, main
+        from spectral_irt.cli.main import main, program
 
         os.environ["COLUMNS"] = "88"
         name = self.arguments[0]
         out = io.StringIO()
         with redirect_stdout(out):
             main([name, "--help"])
-        own = [one for one in command_named(name).params if getattr(one, "rich_help_panel", "") is None]
+        own = [one for one in program.get_command(None, name).params if getattr(one, "rich_help_panel", "") is None]
         own = [one for one in own if one.param_type_name == "option"]
         return [nodes.literal_block(out.getvalue(), out.getvalue(), language="text"), *described(own, name)]
 

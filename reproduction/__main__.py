@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +15,7 @@ from reproduction import NAMES, load
 from reproduction.experiment import Request, check, partial_file, run
 from reproduction.trials import count_finished
 from spectral_irt.cli.help import Command, place
-from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, quiet_warnings, report
+from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, report, show_warning
 from spectral_irt.errors import OptionError
 from spectral_irt.files import written
 from spectral_irt.text import printable
@@ -116,7 +118,8 @@ def main(args: Sequence[str]) -> int:
     app.command(cls=Command)(reproduce)
     command = typer.main.get_command(app)
     try:
-        with quiet_warnings(), command.make_context(PROGRAM, list(args)) as context:
+        with warnings.catch_warnings(), command.make_context(PROGRAM, list(args)) as context:
+            warnings.showwarning = partial(show_warning, False)
             command.invoke(context)
         return OK
     except typer.Exit as end:

@@ -14,7 +14,8 @@ BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 def run() -> NoReturn:
     """Do what the command line says, and end the process."""
-    _open_closed_streams()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_closed_streams()
     code = 1
     sys.unraisablehook = _again
     try:

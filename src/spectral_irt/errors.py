@@ -41,13 +41,8 @@ _OTHERWISE = {
     "SpectralPartialCredit": "--model pcm",
     "SpectralRatingScale": "--model rsm",
 }
-_RENAMED = {
-    "weighting": "chain-weights",
-    "weights": "survey-weight",
-    "facets": "facet",
-    "format": "layout",
-    "orient": "layout",
-}
+_RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "facets": "facet"}
+_RENAMED |= {"format": "layout", "orient": "layout"}
 _SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
 _BLANKS = ("omitted", "not_reached", "not_presented")  # of --blanks KIND=VALUE
 _QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
@@ -67,7 +62,7 @@ def for_shell(text: str) -> str:
     >>> for_shell("the item '`nu`' is not `nu=1`; `omitted='wrong'`")
     "the item '`nu`' is not --set nu=1; --blanks omitted=wrong"
     """
-    return _OPTION.sub(_flag, text)
+    return _OPTION.sub(_flag, text) if "`" in text else text
 
 
 def _flag(found: re.Match[str]) -> str:

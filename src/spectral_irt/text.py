@@ -38,8 +38,7 @@ def listed(labels: Iterable[object]) -> str:
     ("'q1', 'q2'", '0, 1, 2, 3, 4 and 4 more')
     """
     labels = list(labels)
-    shown = [repr(str(label)) if isinstance(label, str) else str(label) for label in labels[:NAMED]]
-    return first_of(shown, len(labels))
+    return first_of([repr(str(one)) if isinstance(one, str) else str(one) for one in labels[:NAMED]], len(labels))
 
 
 def first_of(texts: Iterable[str], total: int | None = None) -> str:
@@ -47,6 +46,11 @@ def first_of(texts: Iterable[str], total: int | None = None) -> str:
     texts = list(texts)
     more = (len(texts) if total is None else total) - len(texts[:NAMED])
     return ", ".join(texts[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def and_list(names: list[str]) -> str:
+    """'a, b and c'."""
+    return " and ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])
 
 
 def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
@@ -90,10 +94,8 @@ def short(label: object, longest: int = LONGEST) -> str:
 
 def rounded(value: float, digits: int) -> float | int | str | None:
     """A number as JSON has it; what is not finite is null or a word."""
-    if value is None or value != value:
-        return None
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
+    if value is None or not math.isfinite(value):
+        return number(value, none="") or None
     return int(value) if digits == 0 and float(value).is_integer() else round(float(value), digits)
 
 
@@ -105,9 +107,7 @@ def within(record: Mapping[str, Any] | None, *path: str) -> Any:
     """
     found: Any = record
     for name in path:
-        if not isinstance(found, Mapping):
-            return None
-        found = found.get(name)
+        found = found.get(name) if isinstance(found, Mapping) else None
     return found
 
 

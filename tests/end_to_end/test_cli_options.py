@@ -16,7 +16,7 @@ import pytest
 import spectral_irt as si
 from end_to_end.tables import contents, form, record
 from spectral_irt.cli.help import TOPICS
-from spectral_irt.cli.main import COMMANDS, command_named, fit_options
+from spectral_irt.cli.main import COMMANDS, fit_options, program
 from spectral_irt.cli.terminal import Progress
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
@@ -38,7 +38,7 @@ def test_the_record_advises_what_the_terminal_advises(cli):
 
 
 def flags_of(name):
-    return [one for one in command_named(name).params if one.param_type_name == "option"]
+    return [one for one in program.get_command(None, name).params if one.param_type_name == "option"]
 
 
 def test_a_screen_of_help(cli, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from source import MODULES, named, nodes
 from spectral_irt import errors
-from spectral_irt.cli.main import COMMANDS, command_named, program
+from spectral_irt.cli.main import COMMANDS, program
 from spectral_irt.errors import ConvergenceWarning, OutputError, for_shell
 from spectral_irt.text import listed
 
@@ -78,7 +78,7 @@ def messages(path):
 
 @pytest.fixture(scope="module")
 def flags():
-    commands = [program, *map(command_named, COMMANDS)]
+    commands = [program, *(program.get_command(None, name) for name in COMMANDS)]
     return {flag for command in commands for parameter in command.params for flag in parameter.opts}
 
 

@@ -19,10 +19,10 @@ from spectral_irt.bank.linking import told_errors
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
 from spectral_irt.cli.data import save_bank
-from spectral_irt.cli.fit_options import Abilities
-from spectral_irt.cli.help import argument, with_options
+from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
+from spectral_irt.cli.help import argument
 from spectral_irt.cli.models import SHORTLIST, score_models
-from spectral_irt.cli.options import Call, Files, Reading, Recoding, mean_and_sd, output_at, own
+from spectral_irt.cli.options import Call, Files, Reading, mean_and_sd, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
@@ -45,7 +45,7 @@ COMMON = 12  # common items of a link that are shown
 def _input(files: list[str], reading: Reading, responses: Responses) -> dict[str, Any]:
     """What was read, for a record."""
     source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
-    about = {**source, "reading": reading.said(files)}
+    about = {**source, "reading": reading.given(files)}
     return {"input": about, "counts": counts_of(responses), "data_digest": responses.digest()}
 
 
@@ -60,10 +60,8 @@ def _place_of_table(path: Path | None) -> list[Path]:
     return [path]
 
 
-@with_options(Reading, Recoding, Abilities, Mode)
 def score(
     reading: Reading,
-    recoding: Recoding,
     abilities: Abilities,
     mode: Mode,
     call: Call,
@@ -87,17 +85,19 @@ def score(
       spectral-irt fit answers.csv --bank mybank
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
-    how, draws = abilities.draws()
+    how, draws = abilities.ability
+    if abilities.seed is not None and how != "pv":
+        raise OptionError(IDLE_SEED)
     if (bank / SHORTLIST).is_file():
         refused = {"--ability": None if how == "wle" else how, "--population": population}
         refused["--ignore-unknown"] = "" if ignore_unknown else None
         if unfit := [name for name, value in refused.items() if value is not None]:
             raise OptionError(f"{unfit[0]} is for a bank, and {str(bank)!r} is a short list of prompts; leave it out.")
-        score_models(files, reading, call.machine, bank / SHORTLIST, output, mode)
+        score_models(files, reading, call, bank / SHORTLIST, output, mode)
         return
     if population is not None and how not in ("eap", "pv"):
         raise OptionError(f"--population is for --ability eap and pv; --ability {how} needs none. Leave it out.")
-    prior = mean_and_sd("--population", population, "0.5,1.2")
+    prior = None if population is None else mean_and_sd(population, "--population", "0.5,1.2")
     stale: list[Path] = []
     if output is None or (output.suffix.lower() in TABLES and not output.is_dir()):
         targets = _place_of_table(output)
@@ -106,7 +106,7 @@ def score(
     known = Bank.load(bank)
     with all_or_nothing(targets, inputs=[*reading.inputs(files), bank], stale=stale) as drafts:
         with Progress() as progress:
-            responses = reading.read_for_bank(known, files, recoding, progress, call.machine)
+            responses = reading.read_for_bank(known, files, progress, call)
             progress.say("abilities")
             drawn = {"draws": draws or 5, "seed": abilities.seed or 0}
             found = score_with(known, responses, how, population=prior, ignore_unknown=ignore_unknown, **drawn)
@@ -155,12 +155,10 @@ def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, 
     say_written(targets, "add -o FILE for all people.")
 
 
-@with_options(Reading, Recoding, Mode)
 def update(
     bank: Path = argument("DIR", "The bank."),
     *,
     reading: Reading,
-    recoding: Recoding,
     mode: Mode,
     call: Call,
     files: Files,
@@ -185,10 +183,10 @@ def update(
     refuse_inputs([place], reading.inputs(files))
     before = Bank.load(bank)
     with Progress() as progress:
-        responses = reading.read_for_bank(before, files, recoding, progress, call.machine)
+        responses = reading.read_for_bank(before, files, progress, call)
         while True:
             progress.say("updating the bank")
-            after = before.update(responses, repeats=repeats, threads=call.machine.threads)
+            after = before.update(responses, repeats=repeats, threads=call.threads)
             if after is before and output is None:
                 break
             try:
@@ -243,7 +241,6 @@ def _show_update(before: Bank, after: Bank, responses: Responses, findings: list
     say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
 
 
-@with_options(Mode)
 def link(
     mode: Mode,
     a: Path = argument("A", "The bank whose scale is kept."),

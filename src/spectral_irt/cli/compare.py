@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.text import Text
 
-from spectral_irt.cli.help import with_options
-from spectral_irt.cli.options import Call, Files, Reading, Recoding, output_at, own
+from spectral_irt.cli.options import Call, Files, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import DesignError, OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator
@@ -29,10 +28,8 @@ if TYPE_CHECKING:
 OF_ORDERED = tuple(f"{model}-{name}" for model, methods in ORDERED.items() for name in methods)
 
 
-@with_options(Reading, Recoding, Mode)
 def compare(
     reading: Reading,
-    recoding: Recoding,
     mode: Mode,
     call: Call,
     files: Files,
@@ -62,16 +59,15 @@ def compare(
         raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
     for name in names:
         check_option("estimator", name, (*METHODS, *OF_ORDERED))
-    said = bool(set(names) & set(OF_ORDERED)) or recoding.said
+    said = bool(set(names) & set(OF_ORDERED)) or reading.recodes
     if said and set(names) & set(METHODS):
         raise OptionError("estimators of ordered answers cannot be compared with those of right and wrong ones.")
     if output is not None and is_workbook(output):
         refuse_foreign(output)
-    parameters = {} if call.machine.threads is None else {"threads": call.machine.threads}
+    parameters = {} if call.threads is None else {"threads": call.threads}
     with all_or_nothing([] if output is None else [output], inputs=reading.inputs(files)) as drafts:
         with Progress() as progress:
-            how = recoding.options(said if names or said else None)
-            responses = reading.read(files, progress, call.machine, **how)
+            responses = reading.read(files, progress, call, ordered=said if names or said else None)
             chosen = names or (METHODS if responses.thresholds.binary and not said else OF_ORDERED)
             methods = {name: partial(_made, name, parameters) for name in chosen}
             rows = run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)

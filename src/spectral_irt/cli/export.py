@@ -14,7 +14,7 @@ from spectral_irt.analysis.folder import PROGRAM, RECORD
 from spectral_irt.bank import Bank
 from spectral_irt.bank.export import PROGRAMS, WINSTEPS_STYLES, adaptive_text, ifile, pfile, sfile_text, winsteps_text
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.cli.help import argument, with_options
+from spectral_irt.cli.help import argument
 from spectral_irt.cli.options import output_at, own
 from spectral_irt.cli.terminal import Mode, say_written
 from spectral_irt.data.block import Thresholds
@@ -25,7 +25,6 @@ from spectral_irt.tables import unguarded
 LABELS = {"item": pl.String, "person": pl.String, "status": pl.String}
 
 
-@with_options(Mode)
 def export(
     mode: Mode,
     source: Path = argument("DIR", "A bank, or what 'fit -o DIR' wrote."),

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 
 from rich.text import Text
 
 from spectral_irt.analysis.record import counts_of
 from spectral_irt.analysis.summary import show_summary
-from spectral_irt.cli.data import groups_of, in_database
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
-from spectral_irt.cli.help import with_options
-from spectral_irt.cli.options import Call, Categories, Files, Reading, is_database
-from spectral_irt.cli.terminal import Mode, Progress, and_list
+from spectral_irt.cli.options import Answers, Call, Files, is_database
+from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.engine import LocalEngine
 from spectral_irt.estimators.spectral_steps import spectral_fit
 from spectral_irt.inference.groups.hausman import UNTESTABLE, compare_likelihoods
 from spectral_irt.reading.sql import without_password
 from spectral_irt.terminal import console, say, show_findings
-from spectral_irt.text import printable
-
-if TYPE_CHECKING:
-    from spectral_irt.analysis import Analysis, Parts
+from spectral_irt.text import and_list, printable
 
 ROUGH = 1e-6  # enough to measure how well the items are linked; no difficulty is reported
 
 
-@with_options(Reading, Categories, Method, Results, Mode)
-def fit(
-    reading: Reading, categories: Categories, method: Method, results: Results, mode: Mode, call: Call, files: Files
-) -> None:
+def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Call, files: Files) -> None:
     """Estimate item difficulties with standard errors, person abilities, and model fit.
 
     FILE is CSV, Excel, SPSS, Stata, Parquet, Arrow or JSON lines, with a row for each person or a row for each answer.
@@ -46,30 +39,36 @@ def fit(
       spectral-irt fit survey.csv --recode never,sometimes,always --reverse q3
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
-    call.argv = [without_password(word) if "://" in word else word for word in call.argv]
-    tables = [file for file in files if is_database(file) and "#" in file]
-    job = FitJob(files, reading, categories, method, results, call)
-    with in_database(job, tables[0]) if tables else nullcontext(job) as opened:
+    if "://" in " ".join(call.argv):
+        call = replace(call, argv=[without_password(word) if "://" in word else word for word in call.argv])
+    job = FitJob(files, reading, method, results, call)
+    opened: AbstractContextManager[FitJob] = nullcontext(job)
+    for file in files:
+        if "#" in file and is_database(file):
+            from spectral_irt.cli.data import in_database
+
+            opened = in_database(job, file)
+    with opened as job:
         if results.dry_run:
-            _look_at(opened, mode)
+            _look_at(job, mode)
         else:
-            calibrate(opened, mode)
+            calibrate(job, mode)
 
 
 def calibrate(job: FitJob, mode: Mode) -> None:
     """Do the job, and say what came of it."""
-    study, parts = job.run()
-    mode.end(lambda: show(study, parts, job), lambda: job.record(study, parts), study.findings(parts))
+    job.run()
+    mode.end(partial(show, job), job.record, job.study.findings(job.parts))
 
 
-def show(study: Analysis, parts: Parts, job: FitJob) -> None:
+def show(job: FitJob) -> None:
     """The summary of the analysis, and where the results are."""
     out, seconds = console(), job.seconds
     times = "Read in {read:.2f} s, fitted in {fit:.2f} s, analyzed in {analysis:.2f} s.".format(**seconds)
-    show_summary(out, study, parts, method="Paper's" if job.method.estimator == "paper" else None, times=times)
+    show_summary(out, job.study, job.parts, method="Paper's" if job.method.estimator == "paper" else None, times=times)
     say(out)
     results = job.results
-    places = [printable(path) for path in (results.report, results.plots, results.bank) if path is not None]
+    places = list(map(printable, filter(None, (results.report, results.plots, results.bank))))
     if results.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
         return
@@ -87,8 +86,7 @@ def show(study: Analysis, parts: Parts, job: FitJob) -> None:
     say(out, sentence)
 
 
-@with_options(Reading, Categories, Mode)
-def check(reading: Reading, categories: Categories, mode: Mode, call: Call, files: Files) -> None:
+def check(reading: Answers, mode: Mode, call: Call, files: Files) -> None:
     """Check a file before a fit: what was recognized in it, is a common scale possible, and what is odd?
 
     Prints findings (severity, what, remedy), or a line that there are none. Fits nothing and writes nothing;
@@ -99,7 +97,7 @@ def check(reading: Reading, categories: Categories, mode: Mode, call: Call, file
       spectral-irt check answers.csv
       spectral-irt check log/*.parquet --item task --response correct
     """
-    _look_at(FitJob(files, reading, categories, Method(), Results(), call), mode)
+    _look_at(FitJob(files, reading, Method(), Results(), call), mode)
 
 
 def _look_at(job: FitJob, mode: Mode) -> None:
@@ -107,10 +105,10 @@ def _look_at(job: FitJob, mode: Mode) -> None:
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         responses, test = job.look(progress), None
-        method, threads = job.method, job.call.machine.threads
+        method, threads = job.method, job.call.threads
         if threads is not None:
             responses = responses.using(LocalEngine(threads))
-        of = groups_of(responses, (method.clustered_by, method.survey_weight), job.results.group_file is not None)
+        of = {} if responses.people is None else job.groups(responses.people, responses)
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
         found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
         if method.design != "adaptive":  # which would explain what the test finds

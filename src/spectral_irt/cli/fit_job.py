@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +15,28 @@ from spectral_irt.analysis.facets import file_name
 from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, result_paths, write_result
 from spectral_irt.analysis.record import file_digests
 from spectral_irt.analysis.summary import part_lines, people_tables
-from spectral_irt.cli.data import groups_of, save_bank
-from spectral_irt.cli.options import Call, Categories, Reading, changed, with_sheet
+from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
+from spectral_irt.cli.options import Answers, Call, changed
 from spectral_irt.cli.terminal import Progress
-from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.errors import DesignError, OptionError, OutputError
 from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.reading.side_tables import read_people
+from spectral_irt.text import listed
 from spectral_irt.xlsx import is_workbook
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.fit_options import Method, Results
     from spectral_irt.data import Responses
+    from spectral_irt.data.labels import People
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.plots.all import Pictures
     from spectral_irt.tables import Columns
 
 # Options of reading that make answers right or wrong.
 SCORED = ("correct", "threshold")
+MOST_LEVELS = 100  # beyond, the column is more likely an age or a name than a group
 ANCHORED = ("regularization", "assume_equal_means", "se", "max_iter", "threads")  # parameters of anchored calibrations
 
 
@@ -46,13 +49,14 @@ class FitJob:
     """
 
     files: Sequence[str]
-    reading: Reading
-    categories: Categories
+    reading: Answers
     method: Method
     results: Results
     call: Call = field(default_factory=Call)
     source: Callable[[Progress], Responses] | None = None  # of answers that are in no file
     said: dict[str, Any] | None = None  # how they are read, for the record
+    study: Analysis = field(init=False)
+    parts: Parts = field(init=False)
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     tables: dict[str, Columns] = field(default_factory=dict)
@@ -60,20 +64,17 @@ class FitJob:
     left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
 
-    def run(self) -> tuple[Analysis, Parts]:
+    def run(self) -> None:
         """Read, fit, analyse, and write the results where places were named."""
         self.check()
         targets, stale = self._places()
-        bank = self.results.bank
-        keep: list[Callable[[], object]] = []
-        places: dict[str, Any] = {"inputs": self._inputs(), "folders": [] if bank is None else [bank], "stale": stale}
-        with all_or_nothing(targets, **places, last=lambda: [save() for save in keep]) as drafts:
-            study, parts = self._calibrate()
+        more: dict[str, Any] = {"inputs": self._inputs(), "stale": stale}
+        if (bank := self.results.bank) is not None:
+            more |= {"folders": [bank], "last": functools.partial(self._save_bank, bank)}
+        with all_or_nothing(targets, **more) as drafts:
+            self._calibrate()
             for draft, target in zip(drafts, targets, strict=True):
-                self._write(draft, target, study, parts)
-            if bank is not None:
-                keep.append(functools.partial(save_bank, self._bank_of(study, parts), bank))
-        return study, parts
+                self._write(draft, target)
 
     def check(self) -> None:
         """An error when the options do not go together, or when one of them would do nothing."""
@@ -81,7 +82,7 @@ class FitJob:
         for unfit, sentence in self._refusals():
             if unfit:
                 raise OptionError(sentence)
-        if self.categories.said:
+        if self.reading.ordered:
             self._refuse_for_categories([name for name in changed(self.reading) if name in SCORED])
         if self.results.report is not None:
             from spectral_irt.report.page import check_place
@@ -93,16 +94,15 @@ class FitJob:
         """What does not go together, or could only fail after the work, or would do nothing; and what to say then."""
         results, method = self.results, self.method
         output, report, facet = results.output, results.report, method.facet
-        no_persons, no_fit = results.part("persons") is False, results.part("fit") is False
-        (top, by), (sets, _) = results.ranked(), results.simulated()
-        results.mean_and_sd()  # an error where it is not two numbers
+        no_persons, no_fit = results.skip.get("persons") is False, results.skip.get("fit") is False
+        (top, by), (sets, _), (ability, _) = results.rank, results.bootstrap, results.ability
         beside = {
             "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--bootstrap": sets,
             "--clustered-by": method.clustered_by,
             "--design adaptive": method.design == "adaptive", "--item-covariates": results.item_covariates,
             f"--estimator {method.estimator}": method.estimator != "spectral" and method.design != "adaptive",
         }  # fmt: skip
-        unlike = [name for name, said in beside.items() if said]
+        unlike = list(filter(beside.get, beside))
         listing = "say where with --report FILE" if report is None else "leave out --skip persons"
         unwanted = "--skip persons" if no_persons else "--skip fit"
         endings = (".html", ".htm", ".csv", ".json", ".parquet")
@@ -110,14 +110,16 @@ class FitJob:
         untitled = (results.title or results.author) and report is None
         unlisted = results.list_persons and (report is None or no_persons)
         a_file = output is not None and output.suffix.lower() in endings
-        no_errors = by == "lower" and method.settings().get("se") == "none"
-        unscaled = results.scale and not (output or report or results.bank or results.cut)
-        no_ability = results.draws()[0] != "wle" and no_persons and results.scale is None
+        no_errors = by == "lower" and method.set.get("se") == "none"
+        unscaled = results.scale and not (output or report or results.bank or results.cut[0])
+        no_ability = ability != "wle" and no_persons and results.scale is None
+        idle_seed = results.seed is not None and ability != "pv"
         in_workbook = results.parquet and output is not None and is_workbook(output)
         return [
+            (idle_seed, IDLE_SEED),
             (facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
             (facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
-            (results.cuts()[0] and no_persons, "--cut is about people; leave out --skip persons."),
+            (results.cut[0] and no_persons, "--cut is about people; leave out --skip persons."),
             (results.plots and (no_persons or no_fit), f"--plots shows people and item fit; leave out {unwanted}."),
             (unlisted, f"--list-persons lists people in a report; {listing}."),
             (sets and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
@@ -149,11 +151,11 @@ class FitJob:
 
     def _estimator(self, responses: Responses | None = None) -> RaschEstimator:
         """The estimator of these answers, or, before they are known, of those that the options are about."""
-        ordered = self.categories.said if responses is None else not responses.thresholds.binary
+        ordered = self.reading.ordered if responses is None else not responses.thresholds.binary
         if responses is not None and ordered:
             self._refuse_for_categories()
-        model = self.categories.model or ("pcm" if ordered else "rasch")
-        method, parameters = self.method, self.method.parameters(self.call.machine.threads)
+        model = self.reading.model or ("pcm" if ordered else "rasch")
+        method, parameters = self.method, self.method.parameters(self.call.threads)
         if self.results.anchors is None:
             return make_estimator(method.estimator, parameters, model)
         if method.design == "adaptive":
@@ -177,24 +179,25 @@ class FitJob:
 
     def read(self, progress: Progress) -> Responses:
         """The answers, with the columns about people that were asked for."""
-        file, sheet = with_sheet(self.results.group_file)
-        beside = None
-        if file is not None:
+        beside, along = None, self._columns()
+        if self.results.group_file is not None:
+            (file, sheet), along = self.results.group_file, []
             how = {"person": self.reading.person, "sheet": sheet, "encoding": self.reading.encoding}
             beside = read_people(file, self._columns(), **how)
         if self.source is not None:
             responses = self.source(progress)
         else:
-            along = [] if file is not None else self._columns()
-            more = {"people": along, "facets": self.method.facet, **self.categories.how()}
-            responses = self.reading.read(self.files, progress, self.call.machine, **more)
+            more = {"people": along, "facets": self.method.facet, **self.reading.categories()}
+            responses = self.reading.read(self.files, progress, self.call, **more)
         return responses if beside is None else replace(responses, people=beside)
 
     def _columns(self) -> list[str]:
         """The columns about people that are needed: those whose groups are compared, and those of the method."""
-        method = self.method
-        named = [*self.results.group, method.population_by, method.clustered_by, method.survey_weight]
-        return list(dict.fromkeys(column for column in named if column is not None))
+        named = dict.fromkeys(self.results.group)
+        for column in (self.method.population_by, self.method.clustered_by, self.method.survey_weight):
+            if column is not None:
+                named[column] = None
+        return list(named)
 
     def look(self, progress: Progress) -> Responses:
         """The answers, with everything refused that `fit` would refuse before it fits."""
@@ -203,15 +206,39 @@ class FitJob:
         self._estimator(responses)
         return responses
 
-    def _calibrate(self) -> tuple[Analysis, Parts]:
+    def groups(self, people: People, responses: Responses) -> dict[str, list[Any]]:
+        """The group of every person by each column about people, None for those who have none."""
+        source, many = responses.source, (self.method.clustered_by, self.method.survey_weight)
+        found = {column: values.tolist() for column, values in people.items()}
+        if self.results.group_file is not None:
+            source = people.source
+            if all(value is None for values in found.values() for value in values):
+                raise OptionError(
+                    f"none of the people in {source} is in {responses.source} ({listed(responses.persons)}). Check "
+                    "that both name people alike."
+                )
+        for column, values in found.items():
+            levels = sorted({str(value) for value in values if value is not None})
+            if len(levels) < 2:
+                what = f"a single value, {levels[0]!r}" if levels else "no value at all"
+                raise DesignError(
+                    f"{source}: the column {column!r} has {what}; groups are two or more. Check the column."
+                )
+            if len(levels) > MOST_LEVELS and column not in many:
+                raise OptionError(
+                    f"{source}: the column {column!r} has {len(levels):,} different values ({listed(levels)}); at most "
+                    f"{MOST_LEVELS} groups are compared. Merge them into a few, each of some hundred people."
+                )
+        return found
+
+    def _calibrate(self) -> None:
         results, method = self.results, self.method
-        ability, _ = results.draws()
         begun = time.perf_counter()
         with Progress() as progress:
             responses = self.read(progress)
             estimator = self._estimator(responses)
             read = time.perf_counter()
-            of = groups_of(responses, (method.clustered_by, method.survey_weight), results.group_file is not None)
+            of = {} if responses.people is None else self.groups(responses.people, responses)
             design = method.design_given(of)
             if estimator.several and results.anchors is not None:
                 from spectral_irt.bank.anchors import anchored_to
@@ -219,14 +246,13 @@ class FitJob:
                 responses, design["anchors"] = anchored_to(responses, results.anchors)
             with warnings.catch_warnings(record=True) as heard:
                 estimator.fit(responses, progress=progress.say, **design)
-            study = estimator.analyse(responses, ability=ability, trait=results.trait, progress=progress.say)
+            study = estimator.analyse(responses, ability=results.ability[0], trait=results.trait, progress=progress.say)
             if method.clustered_by is not None:
                 progress.say("standard errors")
                 study = study.clustered(method.clustered_by, method.population_by)
             fitted = time.perf_counter()
-            parts = self._parts(study, of)
-            scale = results.mean_and_sd()
-            study = study if scale is None else study.rescale(*scale)
+            self.parts = parts = self._parts(study, of)
+            self.study = study = study if results.scale is None else study.rescale(*results.scale)
             part_lines(study, parts)
             people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is shown or written
             study.findings(parts)
@@ -240,23 +266,25 @@ class FitJob:
             if results.report is not None:
                 from spectral_irt.report.page import page_of
 
-                record, about = self.record(study, parts), {"title": results.title, "author": results.author}
-                self.page = page_of(study, parts, record, list_persons=results.list_persons, **about)
+                about = {"title": results.title, "author": results.author}
+                self.page = page_of(study, parts, self.record(), list_persons=results.list_persons, **about)
         end = time.perf_counter()
-        if not any(finding.code == "not_converged" for finding in study.calibration.findings):  # says the same, once
-            for warning in heard:
+        if heard and not any(finding.code == "not_converged" for finding in study.calibration.findings):
+            for warning in heard:  # else the finding has said the same
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         self.seconds = {"read": read - begun, "fit": fitted - read, "analysis": end - fitted, "total": end - begun}
-        return study, parts
 
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
         results, by = self.results, self.method.population_by
-        persons, fit, (sets, sample) = results.part("persons"), results.part("fit"), results.simulated()
-        (top, rank_by), (cuts, raw) = results.ranked(), results.cuts()
-        # Those of --group are compared, or the only column of --group-file.
-        compared = {name: of[name] for name in of if name in results.group or not self._columns()}
-        described = {name: of[name] for name in of if name in compared or name == by}
+        persons, fit, (sets, sample) = results.skip.get("persons"), results.skip.get("fit"), results.bootstrap
+        (top, rank_by), (cuts, raw) = results.rank, results.cut
+        compared, described = {}, {}
+        for name, values in of.items():
+            if name in results.group or not self._columns():  # or the only column of --group-file
+                compared[name] = values
+            if persons is not False and (name in compared or name == by):
+                described[name] = values
         return study.parts(
             persons=persons,
             fit=True if fit is None and sets else fit,
@@ -267,21 +295,21 @@ class FitJob:
             rank_by=rank_by,
             groups=compared,
             populations=of.get(by or ""),
-            described={} if persons is False else described,
+            described=described,
             cuts=cuts,
             cut_raw=raw,
             covariates=results.item_covariates,
-            draws=results.draws()[1] or 5,
+            draws=results.ability[1] or 5,
             seed=results.seed or 0,
         )
 
     def _inputs(self) -> list[str]:
         """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
         results = self.results
-        others = [with_sheet(results.group_file)[0], results.item_covariates]
+        others = [results.item_covariates, *([] if results.group_file is None else results.group_file[:1])]
         if results.bank is None or results.anchors is None or Path(results.anchors).resolve() != results.bank.resolve():
             others.append(results.anchors)
-        return [*self.reading.inputs(self.files), *(str(path) for path in others if path is not None)]
+        return [*self.reading.inputs(self.files), *filter(None, others)]
 
     def _places(self) -> tuple[list[Path], list[Path]]:
         """Where everything may go but the bank, the record last; and which old files that makes stale."""
@@ -310,18 +338,19 @@ class FitJob:
         """The tables that there may be, of either kind of answers."""
         results, known = self.results, self._columns() or self.results.group_file is not None
         compares = bool(results.group) or (results.group_file is not None and not self._columns())
-        no_persons, no_fit = results.part("persons") is False, results.part("fit") is False
+        no_persons, no_fit = results.skip.get("persons") is False, results.skip.get("fit") is False
         unwanted = {"persons": no_persons, **dict.fromkeys(OF_PEOPLE, no_persons), "item_fit": no_fit, "curves": no_fit}
-        unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank is None}
-        unwanted |= {"cuts": results.cut is None, "groups": not known or no_persons}
+        unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank[0] is None}
+        unwanted |= {"cuts": not results.cut[0], "groups": not known or no_persons}
         unwanted |= {"distractors": self.reading.key is None, "covariates": results.item_covariates is None}
         if not results.every_table:
             unwanted |= dict.fromkeys(MORE, True)
-        facets = [file_name(name) for name in self.method.facet]
-        by = [f"{one}_{file_name(other)}" for one in facets for other in ("interactions", *results.group)]
-        return [*(table for table in TABLES if not unwanted.get(table)), *facets, *by]
+        wanted = list(filterfalse(unwanted.get, TABLES))
+        for facet in map(file_name, self.method.facet):
+            wanted += [facet, *(f"{facet}_{file_name(other)}" for other in ("interactions", *results.group))]
+        return wanted
 
-    def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
+    def _write(self, draft: Path, target: Path) -> None:
         with naming(target):
             if target == self.results.report:
                 draft.write_text(self.page, encoding="utf-8", newline="")
@@ -329,33 +358,30 @@ class FitJob:
                 self.pictures.write(draft, target)
             else:
                 last = target.name == RECORD or is_workbook(target)
-                record = self.record(study, parts) if last else {}
+                record = self.record() if last else {}
                 self.left_out = write_result(draft, target, self.tables, record)
                 if is_workbook(target):
                     self.written = [name for name in self.tables if name not in self.left_out]
                 elif draft.exists():
                     self.written.append(target.name)
 
-    def record(self, study: Analysis, parts: Parts) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """The record of the analysis, and what only the command knows."""
-        record, results, method = study.record(parts), self.results, self.method
+        record, results, method = self.study.record(self.parts), self.results, self.method
         files = [*dict.fromkeys([*self.written, *([] if results.output is None else [RECORD])])]
         if results.output is not None and is_workbook(results.output):
             files = [results.output.name]
-        columns = {"population_by": method.population_by, "clustered_by": method.clustered_by}
-        file, sheet = with_sheet(results.group_file)
-        beside: dict[str, Any] | None = None
-        if file is not None:
-            beside = {"file": file, "sheet": sheet, "person": self.reading.person}
-            beside["columns"] = list(study.responses.people or ())
-        more = {**columns, "weight": method.survey_weight, "people": beside, "anchors": results.anchors}
-        along = {"people": [] if file is not None else self._columns(), "facets": list(method.facet)}
-        said = {**self.reading.said(self.files), **{name: value for name, value in along.items() if value}}
-        said |= {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
+        more: dict[str, Any] = {"population_by": method.population_by, "clustered_by": method.clustered_by}
+        more |= {"weight": method.survey_weight, "anchors": results.anchors}
+        said = {**self.reading.given(self.files), "facets": method.facet, "people": self._columns()}
+        if results.group_file is not None:
+            (file, sheet), _ = results.group_file, said.pop("people")
+            more["people"] = {"file": file, "sheet": sheet, "person": self.reading.person}
+            more["people"]["columns"] = list(self.study.responses.people or ())
         record["input"] |= {
             "files": list(self.files),
             "digests": file_digests(self.files),
-            "reading": said if self.said is None else self.said,
+            "reading": self.said or {name: value for name, value in said.items() if value != []},
             **{name: value for name, value in more.items() if value is not None},
         }
         return {
@@ -366,11 +392,13 @@ class FitJob:
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
         }
 
-    def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
+    def _save_bank(self, folder: Path) -> None:
         from spectral_irt.bank.build import merged, to_bank
+        from spectral_irt.cli.data import save_bank
 
-        bank = to_bank(study.calibration.replace(findings=study.findings(parts)), study.responses)
-        return bank if self._enlarged is None else merged(self._enlarged, bank, study.responses)
+        study = self.study
+        bank = to_bank(study.calibration.replace(findings=study.findings(self.parts)), study.responses)
+        save_bank(bank if self._enlarged is None else merged(self._enlarged, bank, study.responses), folder)
 
     @functools.cached_property
     def _enlarged(self) -> Bank | None:

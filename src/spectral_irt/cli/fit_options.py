@@ -4,37 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from spectral_irt.cli.options import columns, mean_and_sd, method, people, results
+from spectral_irt.cli.options import columns, mean_and_sd, method, people, results, with_sheet
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.by_name import ABILITIES
 
 SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")
 PARTS = ("persons", "fit")
+IDLE_SEED = "--seed is about plausible values; say --ability pv, or leave it out."
+
+
+def _counts(flag: str, example: str, text: str) -> tuple[int, int | None]:
+    """One or two whole numbers above zero."""
+    first, colon, second = text.partition(":")
+    try:
+        numbers = [int(first), *([int(second)] if colon else [])]
+        if min(numbers) < 1:
+            raise ValueError
+    except ValueError:
+        raise OptionError(f"{flag} is {text!r}; it is a number above zero, as in {flag} {example}.") from None
+    return numbers[0], numbers[1] if colon else None
+
+
+def _ability(text: str) -> tuple[str, int | None]:
+    name, colon, draws = text.partition(":")
+    if name not in ABILITIES or (colon and name != "pv"):
+        raise OptionError(f"--ability is {text!r}; it can be wle, ml, eap, pv or, with 10 draws, pv:10.")
+    return name, _counts("--ability pv:", "10", draws)[0] if colon else None
+
+
+def _settings(texts: list[str]) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in SETTINGS or not equals:
+            raise OptionError(f"--set is {text!r}; it is NAME=VALUE, where NAME is one of {', '.join(SETTINGS)}.")
+        said[name] = _value(name, value.strip())
+    return said
+
+
+def _value(name: str, text: str) -> Any:
+    """The value of a setting as the estimator takes it."""
+    if name in ("refine", "assume_equal_means"):
+        if text not in ("true", "false"):
+            raise OptionError(f"--set {name} is {text!r}; it can be true or false.")
+        return text == "true"
+    if name in ("se", "nu_rule") or text == "auto":
+        return text
+    try:
+        return int(text) if name == "max_iter" else float(text)
+    except ValueError:
+        what = "'auto' or a number, 0 or more" if name == "regularization" else "a number"
+        raise OptionError(f"--set {name} is {text!r}; it can be {what}.") from None
+
+
+def _skipped(texts: list[str]) -> dict[str, bool]:
+    """Whether people and fit are wanted; what is not said is left to the size of the data."""
+    said = {one.strip() for text in texts for one in text.split(",")}
+    if said - {*PARTS, "none"} or ("none" in said and len(said) > 1):
+        raise OptionError(f"--skip is {','.join(texts)!r}; it can be persons, fit, both of them, or none.")
+    return dict.fromkeys(PARTS, True) if "none" in said else dict.fromkeys(said, False)
+
+
+def _ranking(text: str) -> tuple[int, str]:
+    top, _, by = text.partition(":")
+    if by not in ("", "lower", "difficulty"):
+        raise OptionError(f"--rank is {text!r}; it is a number, as in 10, or 10:lower.")
+    return _counts("--rank", "10 or 10:lower", top)[0], by or "difficulty"
+
+
+def _cuts(text: str) -> tuple[tuple[float, ...], bool]:
+    try:
+        return tuple(map(float, text.removeprefix("raw:").split(","))), text.startswith("raw:")
+    except ValueError:
+        raise OptionError(f"--cut is {text!r}; it is numbers, as in --cut 450,550 or raw:20,25.") from None
 
 
 @dataclass(frozen=True)
 class Abilities:
     """How abilities are estimated."""
 
-    ability: str = people(
+    ability: tuple[str, int | None] = people(
         "wle|ml|eap|pv[:DRAWS]",
         "How abilities are estimated: by Warm's weighted likelihood (default), maximum likelihood, or the mean under a "
         "prior; pv:10 also draws 10 plausible values (5 by default), for statements about populations.",
-        default="wle",
+        default=("wle", None),
+        parse=_ability,
     )
     seed: int | None = people("NUMBER", "Seed of plausible values; 0.", min=0)
-
-    def draws(self) -> tuple[str, int | None]:
-        """How abilities are estimated, and how many plausible values."""
-        name, colon, number = self.ability.partition(":")
-        if name not in ABILITIES or (colon and name != "pv"):
-            raise OptionError(f"--ability is {self.ability!r}; it can be wle, ml, eap, pv or, with 10 draws, pv:10.")
-        if self.seed is not None and name != "pv":
-            raise OptionError("--seed is about plausible values; say --ability pv, or leave it out.")
-        return name, _counts("--ability pv:", number, "10")[0] if colon else None
 
 
 @dataclass(frozen=True)
@@ -60,7 +121,9 @@ class Method:
     facet: list[str] = columns(
         "COLUMN", "Ratings: who rated, or when; repeatable. Severities are estimated beside difficulties.", default=[]
     )
-    set: list[str] = method("NAME=VALUE", f"A setting of the method: {', '.join(SETTINGS)}; repeatable.", default=[])
+    set: dict[str, Any] = method(
+        "NAME=VALUE", f"A setting of the method: {', '.join(SETTINGS)}; repeatable.", default={}, parse=_settings
+    )
     population_by: str | None = people(
         "COLUMN", "With --design adaptive or --estimator mml: an ability distribution for each value, such as grade."
     )
@@ -89,23 +152,16 @@ class Method:
             raise OptionError(f"--survey-weight goes with the spectral estimator; leave it out, or {how}.")
         return found
 
-    def settings(self) -> dict[str, Any]:
-        """What --set says."""
-        said: dict[str, Any] = {}
-        for text in self.set:
-            name, equals, value = text.partition("=")
-            name = name.strip().replace("-", "_")
-            if name not in SETTINGS or not equals:
-                raise OptionError(f"--set is {text!r}; it is NAME=VALUE, where NAME is one of {', '.join(SETTINGS)}.")
-            said[name] = _value(name, value.strip())
-        return said
-
     def parameters(self, threads: int | None) -> dict[str, Any]:
         """The estimator's parameters that were said."""
-        said = {**self.settings(), "weighting": self.chain_weights, "threads": threads}
+        said = dict(self.set)
         if "nu_rule" in said and not (said.get("nu") or ("nu" not in said and self.estimator == "paper")):
             raise OptionError("`nu_rule` says which pairs `nu` is added to; say how much with `nu=1`, or leave it out.")
-        return {name: value for name, value in said.items() if value is not None}
+        if self.chain_weights is not None:
+            said["weighting"] = self.chain_weights
+        if threads is not None:
+            said["threads"] = threads
+        return said
 
     def design_given(self, groups: Mapping[str, list[Any]]) -> dict[str, Any]:
         """What an estimator is told about the design; the groups are those of the columns."""
@@ -115,21 +171,6 @@ class Method:
             return {}
         by = self.population_by
         return {"design": self.design, **({} if by is None else {"groups": groups[by]})}
-
-
-def _value(name: str, text: str) -> Any:
-    """The value of a setting as the estimator takes it."""
-    if name in ("refine", "assume_equal_means"):
-        if text not in ("true", "false"):
-            raise OptionError(f"--set {name} is {text!r}; it can be true or false.")
-        return text == "true"
-    if name in ("se", "nu_rule") or text == "auto":
-        return text
-    try:
-        return int(text) if name == "max_iter" else float(text)
-    except ValueError:
-        what = "'auto' or a number, 0 or more" if name == "regularization" else "a number"
-        raise OptionError(f"--set {name} is {text!r}; it can be {what}.") from None
 
 
 def _numbers(values: list[Any], column: str) -> list[float]:
@@ -160,30 +201,40 @@ class Results(Abilities):
     report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
     plots: Path | None = results("DIR", "Write the standard figures as SVG and PNG.")
     bank: Path | None = results("DIR", "Keep the calibration for score, update, link and --anchors.")
-    scale: str | None = results(
-        "MEAN,SD", "Report also on a scale, such as 500,100. These people have this mean and sd."
+    scale: tuple[float, float] | None = results(
+        "MEAN,SD",
+        "Report also on a scale, such as 500,100. These people have this mean and sd.",
+        parse=partial(mean_and_sd, flag="--scale", example="500,100"),
     )
-    rank: str | None = results(
-        "K[:lower]", "Rank the items, with the chance to be among the K hardest; 10. K:lower sorts by the lower bound."
+    rank: tuple[int | None, str] = results(
+        "K[:lower]",
+        "Rank the items, with the chance to be among the K hardest; 10. K:lower sorts by the lower bound.",
+        default=(None, "difficulty"),
+        parse=_ranking,
     )
     list_persons: bool = results("", "With --report: list single people in it; by default nobody is.", default=False)
     title: str | None = results("TITLE", "With --report: its title.")
     author: str | None = results("NAME", "With --report: whose report it is.")
     parquet: bool = results("", "With -o: every table as Parquet as well.", default=False)
-    skip: list[str] = results(
-        "persons,fit|none", "Leave out people or the fit of items; none: compute them however long.", default=[]
+    skip: dict[str, bool] = results(
+        "persons,fit|none",
+        "Leave out people or the fit of items; none: compute them however long.",
+        default={},
+        parse=_skipped,
     )
     dry_run: bool = results("", "Read and check everything as for this fit, but fit and write nothing.", default=False)
     group: list[str] = people(
         "COLUMN", "Compare groups of people (DIF); repeatable. Tables: dif.csv, groups.csv.", default=[]
     )
-    group_file: str | None = people(
-        "FILE[#SHEET]", "A table of people with these columns, where the answers do not have them."
+    group_file: tuple[str, str | None] | None = people(
+        "FILE[#SHEET]", "A table of people with these columns, where the answers do not have them.", parse=with_sheet
     )
-    cut: str | None = people(
+    cut: tuple[tuple[float, ...], bool] = people(
         "[raw:]NUMBER,...",
         "Classify people at these points of the --scale (without one, of the logits), such as 450,550, or of the raw "
         "score on the whole test, raw:20,25: cuts.csv, with accuracy and consistency.",
+        default=((), False),
+        parse=_cuts,
     )
     trait: str | None = people(
         "WORD",
@@ -197,51 +248,9 @@ class Results(Abilities):
     item_covariates: str | None = results(
         "FILE", "Properties of items, a column each: their effects on difficulty (LLTM), covariates.csv."
     )
-    bootstrap: str | None = method(
-        "SETS[:PEOPLE]", "Critical values of item fit from so many simulated data sets, such as 200 or 200:5000."
+    bootstrap: tuple[int | None, int | None] = method(
+        "SETS[:PEOPLE]",
+        "Critical values of item fit from so many simulated data sets, such as 200 or 200:5000.",
+        default=(None, None),
+        parse=partial(_counts, "--bootstrap", "200 or 200:5000"),
     )
-
-    def part(self, name: str) -> bool | None:
-        """Whether people or fit are wanted; None leaves that to the size of the data."""
-        said = {one.strip() for text in self.skip for one in text.split(",")}
-        if said - {*PARTS, "none"} or ("none" in said and len(said) > 1):
-            raise OptionError(f"--skip is {','.join(self.skip)!r}; it can be persons, fit, both of them, or none.")
-        return False if name in said else True if "none" in said else None
-
-    def simulated(self) -> tuple[int | None, int | None]:
-        """Data sets of --bootstrap, and people for them."""
-        return (None, None) if self.bootstrap is None else _counts("--bootstrap", self.bootstrap, "200 or 200:5000")
-
-    def ranked(self) -> tuple[int | None, str]:
-        """Among how many hardest items --rank looks, and the order."""
-        if self.rank is None:
-            return None, "difficulty"
-        top, _, by = self.rank.partition(":")
-        if by not in ("", "lower", "difficulty"):
-            raise OptionError(f"--rank is {self.rank!r}; it is a number, as in 10, or 10:lower.")
-        return _counts("--rank", top, "10 or 10:lower")[0], by or "difficulty"
-
-    def cuts(self) -> tuple[tuple[float, ...], bool]:
-        """What --cut says, and whether that are raw scores."""
-        if self.cut is None:
-            return (), False
-        try:
-            return tuple(map(float, self.cut.removeprefix("raw:").split(","))), self.cut.startswith("raw:")
-        except ValueError:
-            raise OptionError(f"--cut is {self.cut!r}; it is numbers, as in --cut 450,550 or raw:20,25.") from None
-
-    def mean_and_sd(self) -> tuple[float, float] | None:
-        """What --scale says."""
-        return mean_and_sd("--scale", self.scale, "500,100")
-
-
-def _counts(flag: str, text: str, example: str) -> tuple[int, int | None]:
-    """One or two whole numbers above zero."""
-    first, colon, second = text.partition(":")
-    try:
-        numbers = [int(first), *([int(second)] if colon else [])]
-        if min(numbers) < 1:
-            raise ValueError
-    except ValueError:
-        raise OptionError(f"{flag} is {text!r}; it is a number above zero, as in {flag} {example}.") from None
-    return numbers[0], numbers[1] if colon else None

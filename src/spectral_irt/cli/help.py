@@ -1,4 +1,4 @@
-"""How options are declared, and what `--help` prints: short for a newcomer, by topic, or everything.
+"""How an option is declared, and what `--help` prints: short for a newcomer, by topic, or everything.
 
 A docstring has paragraphs, which are folded, and after a line with `\\b` a block of examples, which is kept as it is.
 The short help has a command's own options and a few that a newcomer needs (`FIRST`), each with its first sentence.
@@ -6,14 +6,13 @@ The short help has a command's own options and a few that a newcomer needs (`FIR
 
 from __future__ import annotations
 
-import functools
 import inspect
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
@@ -94,21 +93,31 @@ TOPICS = {
 
 
 def option(
-    topic: str | None, metavar: str, help: str, *flags: str, default: Any = None, required: bool = False, **more: Any
+    topic: str | None,
+    metavar: str,
+    help: str,
+    *flags: str,
+    default: Any = None,
+    required: bool = False,
+    parse: Callable[[Any], Any] | None = None,
+    **more: Any,
 ) -> Any:
     """An option that `help TOPIC` describes; without a topic, one of the command's own.
 
-    It is the default of a parameter of a command, or of a field in a group of options, which has the type.
+    It is the default of a parameter of a command, or of a field in a group of options, which has the type. `parse`
+    makes the value of the field from the text, or from the texts of an option that is repeatable.
     """
     info = typer.Option(*flags, metavar=metavar or None, help=help, rich_help_panel=topic, show_default=False, **more)
-    if isinstance(default, list):
-        return field(default_factory=list, metadata={"option": info})
-    return field(default=MISSING if required else default, metadata={"option": info})
+    about = {"option": info, "parse": parse}
+    if isinstance(default, list | dict):
+        return field(default_factory=type(default), metadata=about)
+    return field(default=MISSING if required else default, metadata=about)
 
 
 def argument(metavar: str, help: str) -> Any:
     """A required argument of a command, beside its options."""
-    return field(metadata={"option": typer.Argument(metavar=metavar, show_default=False, help=help)})
+    info = typer.Argument(metavar=metavar, show_default=False, help=help)
+    return field(metadata={"option": info, "parse": None})
 
 
 def place(text: str | Path) -> Path:
@@ -121,59 +130,6 @@ def place(text: str | Path) -> Path:
     except OSError as error:  # the system cannot even tell
         raise typer.BadParameter(f"{reason_of(error)}.") from error
     return path
-
-
-def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Spread the fields of option groups over a command's signature; the command gets each group as one argument.
-
-    The parameter of a group is named after it in lower case: `def fit(files: Files, reading: Reading)`. A parameter
-    `call` gets what is known of the call.
-    """
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        by_name = {group.__name__.lower(): group for group in groups}
-        hints = get_type_hints(command, include_extras=True)
-        signature = inspect.signature(command).parameters
-        parameters = [_parameter("context", typer.Context, inspect.Parameter.empty)]
-        for name, parameter in signature.items():
-            if name in by_name:
-                types = get_type_hints(by_name[name])
-                parameters += [_parameter(one.name, types[one.name], one) for one in fields(by_name[name])]
-            elif name not in ("call", "context"):
-                parameters.append(_parameter(name, hints[name], parameter.default))
-
-        @functools.wraps(command)
-        def spread(context: typer.Context, **given: Any) -> None:
-            for name, group in by_name.items():
-                given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
-            if "mode" in given:
-                given["mode"].begin()
-            more = {"context": context, "call": context.obj}
-            command(**given, **{name: value for name, value in more.items() if name in signature})
-
-        del spread.__wrapped__
-        spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        spread.__annotations__ = {one.name: one.annotation for one in parameters}
-        return spread
-
-    return decorate
-
-
-def _parameter(name: str, hint: Any, declared: Any) -> inspect.Parameter:
-    """The parameter of a command as typer reads it: flags of a switch, values of a choice, paths with `~`."""
-    default = declared
-    if isinstance(declared, Field):
-        info = declared.metadata["option"]
-        default = [] if declared.default_factory is not MISSING else declared.default
-        default = inspect.Parameter.empty if default is MISSING else default
-        kinds = (hint, *get_args(hint))
-        choices = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
-        info.metavar = info.metavar or "|".join(choices) or None
-        info.parser = place if Path in kinds else None
-        if hint is bool and not info.param_decls:
-            info.param_decls = (f"--{name.replace('_', '-')}",)
-        hint = Annotated[hint, info]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 class Command(TyperCommand):

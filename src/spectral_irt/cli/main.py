@@ -6,18 +6,19 @@ import difflib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from spectral_irt.cli.help import EVERYTHING, TOPICS, Command, folded, heading, section, topic_text, width, with_options
-from spectral_irt.cli.options import Call, Machine, own
-from spectral_irt.cli.terminal import BAD_INPUT, OK, Progress, complain, leave_clusters, quiet_warnings, report
+from spectral_irt.cli.help import EVERYTHING, TOPICS, Command, folded, heading, section, topic_text, width
+from spectral_irt.cli.options import Call, flat, own
+from spectral_irt.cli.terminal import BAD_INPUT, OK, complain, reached, report, show_warning
 from spectral_irt.errors import OptionError
 from spectral_irt.files import written
 from spectral_irt.text import did_you_mean
@@ -61,29 +62,21 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return command_named(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            module, _, function = COMMANDS[cmd_name][0].partition(":")
+            single = typer.Typer(add_completion=False, **PLAIN)
+            made = flat(getattr(import_module(f"spectral_irt.cli.{module}"), function))
+            single.command(cmd_name, cls=Command)(made)
+            self.commands[cmd_name] = typer.main.get_command(single)
+        return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(overview())
 
 
-@cache
-def command_named(name: str) -> Any:
-    """A command as typer makes it."""
-    module, _, function = COMMANDS[name][0].partition(":")
-    single = typer.Typer(add_completion=False, **PLAIN)
-    single.command(name, cls=Command)(getattr(import_module(f"spectral_irt.cli.{module}"), function))
-    return typer.main.get_command(single)
-
-
-app = typer.Typer(name=PROGRAM, cls=Commands, **PLAIN)
-
-
-@app.callback(invoke_without_command=True)
-@with_options(Machine)
 def about(
     context: typer.Context,
-    machine: Machine,
+    said: Call,
     version: bool = own("", "Show the version and exit.", default=False),
     debug: bool = own("", "Show tracebacks; allowed anywhere on the line.", default=False),
 ) -> None:
@@ -93,13 +86,15 @@ def about(
 
         typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit
-    if machine.dask is not None and machine.threads is not None:
+    if said.dask is not None and said.threads is not None:
         raise OptionError("--threads is about this process; with --dask the workers have threads of their own.")
-    context.obj = replace(context.obj, machine=machine)
+    context.obj = replace(said, argv=context.obj)
     if context.invoked_subcommand is None:
         typer.echo(overview(), nl=False)
 
 
+app = typer.Typer(name=PROGRAM, cls=Commands, **PLAIN)
+app.callback(invoke_without_command=True)(flat(about))
 program: Any = typer.main.get_command(app)
 
 
@@ -116,7 +111,6 @@ def overview() -> str:
     return "\n".join([*lines, *folded(more, width())]) + "\n"
 
 
-@with_options()
 def help_on(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help=f"{', '.join(TOPICS)}; or a command.")] = "",
 ) -> None:
@@ -139,7 +133,6 @@ def help_on(
         typer.echo("\n".join(section("Topics: spectral-irt help TOPIC", entries, width())[1:]))
 
 
-@with_options()
 def local_page(
     port: int = own("NUMBER", "Port; a free one by default.", min=0, max=65535, default=0),
     browser: bool = own("", "Open the page in a browser (default).", "--browser/--no-browser", default=True),
@@ -170,23 +163,23 @@ def local_page(
 
 def fit_options() -> list[Any]:
     """The options of `fit`, and those of the program."""
-    every = [*command_named("fit").params, *program.params]
+    every = [*program.get_command(None, "fit").params, *program.params]
     return [one for one in every if one.param_type_name == "option" and one.rich_help_panel is not None]
 
 
 def main(args: Sequence[str]) -> int:
     """Do what the arguments say; returns the exit code. No exception leaves but of a terminal that cannot be used."""
     written.clear()
-    Progress.shown = True
-    debug = "--debug" in args
-    args = [arg for arg in args if arg != "--debug"]
+    if debug := "--debug" in args:
+        args = [arg for arg in args if arg != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a label may hold what the terminal cannot show
     if not os.environ.get("COLUMNS", "1").strip("0 "):
         del os.environ["COLUMNS"]  # 0 means that the width is not known
     try:
-        with quiet_warnings(debug=debug):
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(show_warning, debug)
             return _do(args)
     except BrokenPipeError:
         raise
@@ -198,17 +191,18 @@ def main(args: Sequence[str]) -> int:
         return report(error, debug=debug)
 
 
-def _do(args: list[str]) -> int:
+def _do(args: Sequence[str]) -> int:
     if COMPLETE in os.environ:
-        program(args=args, prog_name=PROGRAM)
+        program(args=list(args), prog_name=PROGRAM)
     try:
         # Not `program(args)`: that takes interrupts and broken pipes into its own hands.
-        with program.make_context(PROGRAM, arranged(args), obj=Call(argv=args)) as context:
+        with program.make_context(PROGRAM, arranged(args), obj=args) as context:
             code = program.invoke(context)
     except typer.Exit as end:
         code = end.exit_code
     finally:
-        leave_clusters()
+        while reached:  # close connections, and end the processes that were started
+            reached.popitem()[1].close()
     sys.stdout.flush()
     return int(code or OK)
 

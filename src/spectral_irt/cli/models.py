@@ -11,8 +11,7 @@ import polars as pl
 import typer
 from rich.text import Text
 
-from spectral_irt.cli.help import with_options
-from spectral_irt.cli.options import Machine, Reading, output_at, own
+from spectral_irt.cli.options import Call, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import OptionError
 from spectral_irt.eval_logs.collect import find_logs
@@ -62,7 +61,6 @@ class Logs:
         return {name: value for name, value in asdict(self).items() if name != "subject"}
 
 
-@with_options(Logs, Mode)
 def leaderboard(
     files: Files,
     logs: Logs,
@@ -140,7 +138,6 @@ def _show_models(columns: Columns, cells: dict[str, list[Any]]) -> None:
         say(out, Text(f"... and {len(names) - SHOWN:,} more."))
 
 
-@with_options(Logs, Mode)
 def shortlist(
     files: Files,
     logs: Logs,
@@ -188,7 +185,7 @@ def shortlist(
 
 
 def score_models(
-    files: Sequence[str], reading: Reading, machine: Machine, path: Path, output: Path | None, mode: Mode
+    files: Sequence[str], reading: Reading, call: Call, path: Path, output: Path | None, mode: Mode
 ) -> None:
     """`score` with a short list: the predicted score of each model on the whole benchmark, with an interval."""
     if output is not None and output.suffix.lower() != ".csv":
@@ -200,7 +197,7 @@ def score_models(
                 metric = [] if reading.response is None else [reading.response]
                 answers = read_source(files, metric=metric, threshold=reading.given().get("threshold")).answers
             else:
-                answers = reading.read_any(files, progress, machine, ordered=False)
+                answers = reading.read(files, progress, call, known=True, ordered=False)
         columns = listed.score_columns(answers)
         for draft in drafts:
             with naming(draft):

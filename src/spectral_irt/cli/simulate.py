@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,8 +19,7 @@ from spectral_irt.analysis.record import counts_of
 from spectral_irt.cli.fit import calibrate
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
-from spectral_irt.cli.help import with_options
-from spectral_irt.cli.options import Call, Categories, Reading, output_at, own
+from spectral_irt.cli.options import Answers, Call, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.data import Responses
 from spectral_irt.datasets import OMITTED, log_texts
@@ -60,7 +59,6 @@ class Details:
         return {name: value for name, value in given.items() if value is not None}
 
 
-@with_options(Details, Mode)
 def simulate(
     mode: Mode,
     output: Path = output_at("FILE", "Where to write: .csv or .parquet.", required=True),
@@ -145,7 +143,6 @@ def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
         yield pl.DataFrame({"person": persons[person], "item": items[item], "response": answer.astype("int8")})
 
 
-@with_options(Mode)
 def demo(
     mode: Mode,
     call: Call,
@@ -167,17 +164,17 @@ def demo(
         return
     here = Path.cwd()
     answers, key = (str(p.relative_to(here) if p.is_relative_to(here) else p) for p in datasets.quiz_files())
-    call.argv = ["fit", answers, "--key", key, "--missing", OMITTED, "--group", "region", "-o", str(output)]
+    argv = ["fit", answers, "--key", key, "--missing", OMITTED, "--group", "region", "-o", str(output)]
     shown = not (mode.quiet or mode.as_json)
     if shown:
         out = console()
         say(out, Text(ABOUT, style="dim"))
         say(out)
-        command = shlex.join(["spectral-irt", *call.argv])
+        command = shlex.join(["spectral-irt", *argv])
         say(out, Text(f"  {command}", style="bold", no_wrap=True, overflow="ignore"))
         say(out)
-    reading, results = Reading(key=key, missing=[OMITTED]), Results(group=["region"], output=output)
-    calibrate(FitJob([answers], reading, Categories(), Method(), results, call), mode)
+    reading, results = Answers(key=(key, None), missing=[OMITTED]), Results(group=["region"], output=output)
+    calibrate(FitJob([answers], reading, Method(), results, replace(call, argv=argv)), mode)
     if shown:
         typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
 

@@ -13,9 +13,8 @@ import sys
 import threading
 import time
 import traceback
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,7 +24,7 @@ import typer
 from spectral_irt.cli.help import option
 from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, for_shell
 from spectral_irt.files import reason_of, written
-from spectral_irt.text import count_are, listed, printable
+from spectral_irt.text import and_list, count_are, listed, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Display
@@ -47,17 +46,16 @@ class Progress:
 
     shown: ClassVar[bool] = True  # False under --quiet
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._text = "working"
-        self._share: float | None = None
-        self._display: Display | None = None
-        self._task: Any = None
-        self._timer: threading.Timer | None = None
-        self._to_program = os.environ.get("SPECTRAL_IRT_PROGRESS") == "json"
-        self._told = ("", float("-inf"))
+    _text = "working"
+    _share: float | None = None
+    _display: Display | None = None
+    _task: Any = None
+    _timer: threading.Timer | None = None
+    _told = ("", float("-inf"))
 
     def __enter__(self) -> Progress:
+        self._lock = threading.Lock()
+        self._to_program = os.environ.get("SPECTRAL_IRT_PROGRESS") == "json"
         if self.shown and sys.stderr.isatty():
             try:
                 delay = float(os.environ.get("SPECTRAL_IRT_PROGRESS_DELAY", DELAY))
@@ -84,7 +82,8 @@ class Progress:
         """What is being done now, and the share of it that is done, if known."""
         with self._lock:
             self._text, self._share = printable(text), share
-            self._update()
+            if self._display is not None:
+                self._update(self._display)
             now, (last, at) = time.monotonic(), self._told
             if self._to_program and (self._text != last or now > at + PAUSE):
                 self._told = (self._text, now)
@@ -108,14 +107,13 @@ class Progress:
                 *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
             )
             self._task = self._display.add_task(self._text, total=None)
-            self._update()
+            self._update(self._display)
             self._display.start()
 
-    def _update(self) -> None:
-        if self._display is not None:
-            total = None if self._share is None else 1.0  # None: a bar that only shows life
-            self._display.tasks[0].total = total  # `update` takes None for "as before"
-            self._display.update(self._task, description=self._text, completed=min(self._share or 0.0, ALMOST))
+    def _update(self, display: Display) -> None:
+        total = None if self._share is None else 1.0  # None: a bar that only shows life
+        display.tasks[0].total = total  # `update` takes None for "as before"
+        display.update(self._task, description=self._text, completed=min(self._share or 0.0, ALMOST))
 
 
 def complain(kind: str, sentence: str, color: int = 31) -> None:
@@ -154,18 +152,11 @@ def report(error: BaseException, *, debug: bool = False) -> int:
     return INTERNAL
 
 
-@contextmanager
-def quiet_warnings(*, debug: bool = False) -> Iterator[None]:
-    """Warnings that are meant for users become one line; the others are for developers, and shown with `debug`."""
-
-    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, UserWarning) or debug:
-            ours = isinstance(message, ConvergenceWarning | ReadWarning)
-            complain("warning", for_shell(str(message)) if ours else str(message), 33)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
+def show_warning(debug: bool, message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+    """A warning that is meant for users is one line; the others are for developers, and shown with `debug`."""
+    if issubclass(category, UserWarning) or debug:
+        ours = isinstance(message, ConvergenceWarning | ReadWarning)
+        complain("warning", for_shell(str(message)) if ours else str(message), 33)
 
 
 @dataclass(frozen=True)
@@ -180,10 +171,6 @@ class Mode:
         "results", "", "Exit with code 3 if a finding is a warning or an error; results are kept.", default=False
     )
 
-    def begin(self) -> None:
-        """Before the work: whether progress is shown."""
-        Progress.shown = not self.quiet
-
     def end(
         self, show: Callable[[], object], record: Callable[[], dict[str, Any]], findings: Iterable[Finding] = ()
     ) -> None:
@@ -195,8 +182,8 @@ class Mode:
             typer.echo(json_text(whole_record(record(), findings)))
         elif not self.quiet:
             show()
-        serious = [finding for finding in findings if finding.severity != "note"]
-        if not self.strict or not serious:
+        serious = [finding for finding in findings if finding.severity != "note"] if self.strict else []
+        if not serious:
             return
         if self.quiet or self.as_json:
             for finding in serious:
@@ -226,28 +213,17 @@ def say_written(paths: Iterable[Path | str | None], nothing: str = "") -> None:
         say(console(), Text(f"Nothing was saved; {nothing}"))
 
 
-def and_list(names: list[str]) -> str:
-    """'a, b and c'."""
-    return " and ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])
-
-
-_reached: dict[str, DaskEngine] = {}
+reached: dict[str, DaskEngine] = {}  # clusters, until the command ends
 
 
 def cluster(address: str, progress: Progress) -> DaskEngine:
     """The cluster at this address, or in processes of this machine, reached when it is first needed."""
-    if address not in _reached:
+    if address not in reached:
         from spectral_irt.engine.dask import connect
 
         progress.say("connecting to the cluster")
-        _reached[address] = connect(address)
+        reached[address] = connect(address)
         for name in list(logging.root.manager.loggerDict):  # what they say in pages is said here in a sentence
             if name.split(".")[0] in ("distributed", "tornado", "asyncio"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)
-    return _reached[address]
-
-
-def leave_clusters() -> None:
-    """Close connections, and end the processes that were started."""
-    while _reached:
-        _reached.popitem()[1].close()
+    return reached[address]

@@ -77,8 +77,8 @@ def show_lines(out: Console, lines: Iterable[tuple[str, str]]) -> None:
     say(out, grid)
 
 
-def show_findings(out: Console, findings: Iterable[Finding]) -> int:
-    """Severity, sentence and remedy of each; returns how many."""
+def show_findings(out: Console, findings: Iterable[Finding]) -> None:
+    """Severity, sentence and remedy of each."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")  # or the last sign beside a wide character is cut
@@ -89,4 +89,3 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> int:
         grid.add_row(Text(finding.severity, style=COLORS[finding.severity]), text)
     if grid.row_count:
         say(out, grid)
-    return grid.row_count

@@ -64,9 +64,7 @@ def in_its_place(text: str) -> str:
     >>> in_its_place("abc"), in_its_place("שלום") == "שלום" + MARK
     ('abc', True)
     """
-    if text.isascii():
-        return text
-    backward = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
+    backward = not text.isascii() and any(unicodedata.bidirectional(one) in ("R", "AL") for one in text)
     return text + MARK if backward else text
 
 

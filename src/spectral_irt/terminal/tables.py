@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -72,24 +72,22 @@ def labelled(
     whole_width = max(heads, min(max(map(cell_len, map(printable, labels)), default=0), MOST))
 
     def fits(kept: Sequence[Column], spare: int) -> bool:
-        """Whether labels have what they need beside these columns: their width, or enough to be told apart."""
         room = width - sum(map(_wide, kept))
         enough = room >= max(heads, min(max(LEAST, spare), whole_width))
-        return enough and (room >= whole_width or room >= room_for(labels))
+        return enough and (room >= whole_width or room >= room_for(labels))  # in which they can be told apart
 
     kept = list(columns)
-    for name in spared:
-        for column in columns:
-            if column.head == name and not fits(kept, column.spare):
-                kept.remove(column)
+    for name, column in product(spared, columns):
+        if column.head == name and not fits(kept, column.spare):
+            kept.remove(column)
     for one in reversed(columns):  # a small one, where a large one went
         if one not in kept and fits([*kept, one], one.spare):
             kept = [column for column in columns if column in kept or column is one]
     others = sum(map(_wide, kept))
     texts = map(in_its_place, shortened(labels, whole_width if whole else max(width - others, LEAST)))
 
-    table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
-    table.width = whole_width + others if whole else None
+    table_width = whole_width + others if whole else None
+    table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False, width=table_width)
     table.add_column(head, no_wrap=True)
     cells: list[Iterable[str]] = [texts]
     for column in kept:
@@ -184,8 +182,7 @@ def item_table(
     misfit = np.full(len(columns["item"]), "") if fit is None or "misfit" not in fit else fit["misfit"]
     marks = [str(misfit[row] if columns["status"][row] == "ok" else columns["status"][row]) for row in rows]
     table += [Column("", marks, left=True, style="yellow")] if any(marks) else []
-    same_n = len(set(shown["n"].tolist())) == 1
-    spared = [bar_head, *(["n", INTERVAL] if same_n else [INTERVAL, "n"])]
+    spared = [bar_head, *(["n", INTERVAL] if len(set(shown["n"].tolist())) == 1 else [INTERVAL, "n"])]
     spared += ["right", "mean", MEASURE, "outfit", "infit", "thresholds", "se"]
     return labelled(name, shown["item"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
 
