@@ -82,8 +82,8 @@ class Marginal(RaschEstimator):
         kept, made = self._kept(responses)
         rest, with_sigma = kept.responses, self.sigma is None
         each = None if weights is None else person_weights(responses, weights)
-        people = people_by_group(rest, groups, each)
-        parts, start = people.parts, start_thresholds(rest)
+        split, parts, findings = people_by_group(rest, groups, each)
+        start = start_thresholds(rest)
         how = {"design": made and made.matrix, "max_iter": self.max_iter}
         fit = marginal_fit.marginal_difficulty(parts, start=start, sigma=self.sigma, tol=self.tol, **how)
         if design == ADAPTIVE and groups is None and with_sigma:
@@ -92,13 +92,17 @@ class Marginal(RaschEstimator):
         there = (parts, fit.difficulty, fit.populations)
         found = marginal_fit.marginal_information(*there, with_sigma=with_sigma, design=how["design"])
         middle = None
-        if each is not None and found.dense:
-            middle = marginal_fit.score_covariance(*there, found)
+        if each is not None and found.single is None:  # weights count twice: a sandwich
+            of_people = zip(parts, fit.populations, found.places(fit.populations), strict=True)
+            middle = sum(
+                part.sum(marginal_fit.score_squares, fit.difficulty, population, rest.thresholds, others)
+                for part, population, others in of_people
+            )
         variance, covariance, of_mean, of_log_sd = marginal_fit.marginal_errors(found, fit.populations, middle)
         mean = np.array([one.mean for one in fit.populations])
         sd = np.array([one.sd if self.sigma is None else self.sigma for one in fit.populations])
         table: Columns = {
-            "group": np.array(people.split.names, dtype=object),
+            "group": np.array(split.names, dtype=object),
             "n": np.array([int(np.sum(part.responses.counts > 0)) for part in parts]),
             "mean": mean,
             "mean_se": np.sqrt(of_mean),
@@ -108,9 +112,10 @@ class Marginal(RaschEstimator):
         share = np.array([part.size for part in parts]) / sum(part.size for part in parts)
         mu = float(share @ mean)
         # Of a free population one parameter is its origin.
-        n_parameters = len(found.items) + len(found.own) - int(found.there[0])
+        free = len(start) if made is None else made.matrix.shape[1]
+        n_parameters = free + int(found.there.sum()) - int(found.there[0])
         n_persons = int(np.sum(rest.counts > 0))
-        findings = [*people.findings, *([] if each is None else [weights_finding(each)])]
+        findings += [] if each is None else [weights_finding(each)]
         findings += _fit_findings(fit, sd, with_sigma, rest, self.tol)
         findings += _population_findings(table, with_sigma) if groups is not None else []
         findings += [_adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
@@ -260,7 +265,7 @@ def _keep_mixed(responses: Responses) -> Kept:
 
 
 def _fit_findings(fit: MarginalFit, sd: Floats, estimated: bool, responses: Responses, tol: float) -> list[Finding]:
-    asked = tol if fit.populations[0].basis is None else FREE_STEP
+    asked = FREE_STEP if fit.populations[0].free else tol
     longest = int(responses.counts.max(initial=1)) * responses.thresholds.widest**2
     wanted = enough_nodes(max(float(sd.max()), NO_SPREAD), longest)
     found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)

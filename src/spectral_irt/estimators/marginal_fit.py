@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,11 +20,13 @@ from spectral_irt.estimators.population import (
     MOST,
     Members,
     Population,
+    distribution,
     enough_nodes,
+    expected_counts,
     expected_passes,
     marginal_scores,
     normal_population,
-    normalized,
+    passed_last,
     passing,
     posteriors,
 )
@@ -66,59 +68,57 @@ def marginal_difficulty(
     Every threshold must be passed by one and failed by another person, and groups need items in common, directly or
     through other groups. Thresholds may be A eta with a known matrix A, the sparse `design`.
     """
-    m, layout = len(start), groups[0].responses.thresholds
-    longest = max(int(group.responses.counts.max(initial=1)) for group in groups)
+    n, m, layout, longest, score = len(groups), len(start), groups[0].responses.thresholds, 1, np.zeros(len(start))
+    for group in groups:
+        longest = max(longest, int(group.responses.counts.max(initial=1)))
+        score += layout.at_or_above(group.sum(passed_last, m))
     longest *= layout.widest**2  # an answer tells at most K^2 / 4
     begin = start if design is None else design @ parameters(design, start)
-    spread = np.full(len(groups), np.log(1.0 if sigma is None else sigma))
-    x = np.concatenate([begin, np.zeros(len(groups) - 1), spread])
-    x, _, passes, _ = _accelerated_em(groups, x, sigma is None, design, ROUGH_NODES, ROUGH_STEP, 50)
-    nodes = enough_nodes(float(np.exp(x[-len(groups) :].max())), longest)
-    x, loglik, more, step = _accelerated_em(groups, x, sigma is None, design, nodes, tol, max_iter)
-    return _centered(layout, x[:m], _populations(x, len(groups), nodes), loglik, passes + more, step)
-
-
-def _centered(layout: Thresholds, beta: Floats, populations: Sequence[Population], *how: Any) -> MarginalFit:
-    centre = float(beta.mean() if layout.binary else layout.averaging() @ beta)
-    return MarginalFit(beta - centre, tuple(replace(one, nodes=one.nodes - centre) for one in populations), *how)
-
-
-def _populations(x: Floats, n_groups: int, n_nodes: int) -> list[Population]:
-    """The normal populations that end x: means of all groups but the first, which is at zero, then log sigmas."""
-    means = np.append(0.0, x[len(x) - 2 * n_groups + 1 : len(x) - n_groups])
-    sigmas = np.exp(x[len(x) - n_groups :])
-    pairs = zip(sigmas.tolist(), means.tolist(), strict=True)
-    return [normal_population(sigma, n_nodes, mean) for sigma, mean in pairs]
+    x = np.concatenate([begin, np.zeros(n - 1), np.full(n, np.log(1.0 if sigma is None else sigma))])
+    how = (groups, score, sigma is None, design)
+    x, _, passes, _ = _accelerated_em(*how, x, ROUGH_NODES, ROUGH_STEP, 50)
+    nodes = enough_nodes(float(np.exp(x[-n:].max())), longest)
+    x, loglik, more, step = _accelerated_em(*how, x, nodes, tol, max_iter)
+    centre = float(layout.averaging() @ x[:m])
+    means = np.append(0.0, x[m:-n]) - centre
+    populations = tuple(map(normal_population, np.exp(x[-n:]), [nodes] * n, means))
+    return MarginalFit(x[:m] - centre, populations, loglik, passes + more, step)
 
 
 def _accelerated_em(
-    groups: Sequence[Members], x: Floats, estimate_sigma: bool, design: Any, n_nodes: int, tol: float, max_iter: int
+    groups: Sequence[Members],
+    score: Floats,
+    estimate_sigma: bool,
+    design: Any,
+    x: Floats,
+    n_nodes: int,
+    tol: float,
+    max_iter: int,
 ) -> tuple[Floats, float, int, float]:
-    """EM on x = (difficulties, means, log sigmas); returns the point, its log-likelihood, the passes, the last step.
+    """EM on x = (difficulties, means of all groups but the first, which is at zero, log sigmas); returns the point, its
+    log-likelihood, the passes, the last step. `score` is how many passed each threshold.
 
     Anderson's acceleration proposes; a proposal that lowers the likelihood gives way to the plain EM step.
     """
-    n_groups = len(groups)
-    m = len(x) - 2 * n_groups + 1
-    spread = slice(len(x) - n_groups, len(x))
-    layout, score = groups[0].responses.thresholds, np.sum([group.passed() for group in groups], axis=0)
+    n, m, layout = len(groups), len(score), groups[0].responses.thresholds
     low, high = np.log(NO_SPREAD), np.log(WIDE_SPREAD)
 
     def step(x: Floats) -> tuple[Floats, float]:
-        populations = _populations(x, n_groups, n_nodes)
-        sums = [group.counts(x[:m], population) for group, population in zip(groups, populations, strict=True)]
-        nodes = np.concatenate([population.nodes for population in populations])
-        counts = np.concatenate([each for each, _, _ in sums], axis=1)
-        beta = _item_step(x[:m], counts, score, nodes, layout, design)
-        means, log_sigmas = np.zeros(n_groups), x[spread].copy()
-        for g, (_, people, _) in enumerate(sums):
+        means, log_sigmas, loglik = np.append(0.0, x[m:-n]), x[-n:].copy(), 0.0
+        counts, nodes = [], []
+        for g, group in enumerate(groups):
+            there = normal_population(np.exp(log_sigmas[g]), n_nodes, means[g])
+            each, people, more = group.sum(expected_counts, x[:m], there, layout)
             share = people / people.sum()
-            means[g] = share @ populations[g].nodes
+            means[g] = share @ there.nodes
             if estimate_sigma:
-                log_sigmas[g] = np.clip(np.log(share @ (populations[g].nodes - means[g]) ** 2) / 2, low, high)
+                log_sigmas[g] = np.clip(np.log(share @ (there.nodes - means[g]) ** 2) / 2, low, high)
+            counts.append(each)
+            nodes.append(there.nodes)
+            loglik += float(more)
+        beta = _item_step(x[:m], np.concatenate(counts, axis=1), score, np.concatenate(nodes), layout, design)
         # A first mean other than zero is the same model with everything shifted: parameter-expanded EM.
-        image = np.concatenate([beta - means[0], means[1:] - means[0], log_sigmas])
-        return image, float(sum(loglik for _, _, loglik in sums))
+        return np.concatenate([beta - means[0], means[1:] - means[0], log_sigmas]), loglik
 
     accelerate = Anderson()
     best, safe, good = -np.inf, x, x
@@ -138,7 +138,7 @@ def _accelerated_em(
             break
         bold = accelerate.next(x, image) - image
         x = image + bold / max(1.0, float(np.abs(bold).max()) / 2)  # stays of the form A eta
-        x[spread] = np.clip(x[spread], low, high)
+        x[-n:] = np.clip(x[-n:], low, high)
     return good, best, passes, change
 
 
@@ -165,13 +165,13 @@ def free_population(
         if better > gain:
             around = marginal_information([people], fit.difficulty, fit.populations, design=design)
             with suppress(np.linalg.LinAlgError):  # it has errors where the likelihood falls on all sides
-                np.linalg.cholesky(around.whole() if around.dense else around.own)
+                np.linalg.cholesky(around.whole)
                 best, gain = fit, better
     return replace(best, n_iter=passes, better=gain)
 
 
 def _polynomial_weights(
-    people: Members, beta: Floats, population: Population, degree: int, design: Any, max_iter: int
+    people: Members, beta: Floats, start: Population, degree: int, design: Any, max_iter: int
 ) -> MarginalFit:
     """Thresholds and the polynomial together, by a limited-memory quasi-Newton method.
 
@@ -179,27 +179,24 @@ def _polynomial_weights(
     """
     from scipy.optimize import minimize
 
-    nodes, begun, layout = population.nodes, population.log_weights, people.responses.thresholds
+    nodes, begun, layout = start.nodes, start.log_weights, people.responses.thresholds
     a = sparse.eye_array(len(beta), format="csr") if design is None else design
     eta, m = (beta if design is None else parameters(a, beta)), a.shape[1]
     root = np.exp(np.maximum(begun, -100.0) / 2)[:, None]
-    z = (nodes - population.mean) / population.sd
+    z = (nodes - start.mean) / start.sd
     basis = np.linalg.qr(np.vander(z, degree + 1, increasing=True) * root)[0][:, 1:] / root
-    score, size = people.passed(), people.size
-
-    def at(x: Floats) -> Population:
-        return Population(nodes, normalized(begun + basis @ x[m:]), basis)
+    score, size = layout.at_or_above(people.sum(passed_last, len(beta))), people.size
 
     def objective(scaled: Floats) -> tuple[float, Floats]:
         x = scaled * scale
-        here, there = a @ x[:m], at(x)
-        counts, persons, loglik = people.counts(here, there)
+        here, there = a @ x[:m], distribution(nodes, begun + basis @ x[m:], basis)
+        counts, persons, loglik = people.sum(expected_counts, here, there, layout)
         of_beta = (counts[layout.item] * passing(here, nodes, layout)).sum(axis=1) - score
         of_shape = basis.T @ (persons - size * np.exp(there.log_weights))
         return -float(loglik), -np.concatenate([a.T @ of_beta, of_shape]) * scale
 
     p = passing(beta, nodes, layout)
-    counts = people.counts(beta, population)[0][layout.item]
+    counts = people.sum(expected_counts, beta, start, layout)[0][layout.item]
     own = np.concatenate([(a * a).T @ (counts * p * (1 - p)).sum(axis=1), np.full(degree, 0.1 * size)])
     scale = 1 / np.sqrt(np.maximum(own, 1e-6))
     found = minimize(
@@ -210,8 +207,11 @@ def _polynomial_weights(
         options={"maxiter": max_iter, "maxfun": max_iter, "maxcor": 20, "ftol": 1e-15, "gtol": FREE_STEP},
     )
     x = found.x * scale
+    beta = a @ x[:m]
+    centre = float(layout.averaging() @ beta)
+    shape = distribution(nodes - centre, begun + basis @ x[m:], basis)
     residual = float(np.abs(found.jac).max())
-    return _centered(layout, a @ x[:m], [at(x)], -float(found.fun), int(found.nfev) + 1, residual)
+    return MarginalFit(beta - centre, (shape,), -float(found.fun), int(found.nfev) + 1, residual)
 
 
 def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats, layout: Thresholds, design: Any) -> Floats:
@@ -271,22 +271,19 @@ def information(
     counts, at_node = np.zeros((layout.n_items, p.shape[1])), np.zeros(p.shape[1])
     lost = np.zeros((size, size)) if dense else np.zeros(size)
     cross, own = np.zeros((size, scores.shape[1])), np.zeros((scores.shape[1],) * 2)
-    for some in posteriors(block, beta, population, layout):
-        each = (some.rows.counts > 0) * (1.0 if weight is None else weight[some.start : some.stop])
-        post = some.p
-        projected = _polynomials(post, population.nodes, order)
-        post *= each[:, None]
-        counts += some.answered.T @ post
-        at_node += post.sum(axis=0)
-        for q in projected:
+    for rows, answered, post, _, each in posteriors(block, weight, beta, population, layout):
+        for q in _polynomials(post, population.nodes, order):
             q *= np.sqrt(each)[:, None]
-            c = expected_passes(some.rows, p, q, layout)
+            c = expected_passes(rows, p, q, layout)
             t = q @ scores
             lost += gram(c) if dense else np.bincount(c.indices, weights=c.data**2, minlength=size)
             cross -= c.T @ t
             own -= t.T @ t
+        post *= each[:, None]
+        counts += answered.T @ post
+        at_node += post.sum(axis=0)
     n = float(at_node.sum())
-    if population.basis is None:  # mean and log sigma are no natural parameters: away from the maximum they bend
+    if not population.free:  # mean and log sigma are no natural parameters: away from the maximum they bend
         first, second = at_node @ scores
         own += np.array([[n / population.sd**2, 2 * first], [2 * first, 2 * (n + second)]])
     else:
@@ -297,7 +294,7 @@ def information(
     return blocks[layout.item, layout.level - 1, layout.level - 1] - lost, cross, own
 
 
-def _polynomials(post: Floats, nodes: Floats, order: int) -> list[Floats]:
+def _polynomials(post: Floats, nodes: Floats, order: int) -> Iterator[Floats]:
     """post times the orthonormal polynomials of degree 1 to `order` under each row of post (degree 0 is constant)."""
     basis = [np.ones_like(post)]
     for _ in range(order):
@@ -306,7 +303,7 @@ def _polynomials(post: Floats, nodes: Floats, order: int) -> list[Floats]:
             new -= (post * old * new).sum(axis=1, keepdims=True) * old
         size = np.sqrt((post * new**2).sum(axis=1, keepdims=True))
         basis.append(np.divide(new, size, out=np.zeros_like(new), where=size > 1e-8))
-    return [post * q for q in basis[1:]]
+        yield post * basis[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,34 +314,24 @@ class MarginalInformation:
     mean, which gives the scale its origin, and without sigmas that were given or of which the data say nothing.
     """
 
-    items: Floats  # thresholds x thresholds, or its diagonal, with more than 5,000; of beta = A eta, that of eta
-    cross: Floats  # thresholds x others
-    own: Floats
+    whole: Floats  # of both; where both can be shifted, the mean threshold is held; of beta = A eta, that of eta
+    single: Floats | None  # with more than 5,000 thresholds: that of each by itself, and `whole` has the others only
     there: NDArray[np.bool_]  # which of the others there are
     weights: Floats  # of the thresholds in the mean that is zero
     design: Any = None
 
-    @property
-    def dense(self) -> bool:
-        return self.items.ndim == 2
-
-    def whole(self) -> Floats:
-        """Of thresholds and others together; where both can be shifted, the mean threshold is held."""
-        found = np.block([[self.items, self.cross], [self.cross.T, self.own]])
-        if not self.there[0]:
-            return found
-        weights = self.weights if self.design is None else self.design.T @ self.weights
-        found[: len(self.items), : len(self.items)] += np.trace(self.items) * np.outer(weights, weights)
-        return found
-
     def inverse(self, ridge: float = 0.0) -> Floats:
         """Of the whole, for thresholds and populations."""
-        whole = self.whole()
-        found = np.linalg.inv(whole + ridge * np.trace(whole) / len(whole) * np.eye(len(whole)))
+        found = np.linalg.inv(self.whole + ridge * np.trace(self.whole) / len(self.whole) * np.eye(len(self.whole)))
         if self.design is None:
             return found
-        to = sparse.block_diag([self.design, np.eye(len(self.own))], format="csr")
+        to = sparse.block_diag([self.design, np.eye(int(self.there.sum()))], format="csr")
         return to @ found @ to.T
+
+    def places(self, populations: Sequence[Population]) -> list[Floats]:
+        """For each population, its parameters x the others: where they stand among them."""
+        ends = np.cumsum([one.statistics.shape[1] for one in populations])
+        return np.split(np.eye(len(self.there))[:, self.there], ends[:-1])
 
 
 def marginal_information(
@@ -356,47 +343,42 @@ def marginal_information(
     design: Any = None,
 ) -> MarginalInformation:
     """The information of all groups; an entry of the populations of which the data say nothing is left out."""
-    m, layout = len(beta), groups[0].responses.thresholds
-    answers = sum(group.responses.n_responses for group in groups)
-    people = sum(int(np.sum(group.responses.counts > 0)) for group in groups)
+    m, layout, answers, people = len(beta), groups[0].responses.thresholds, 0, 0
+    for group in groups:
+        answers += group.responses.n_responses
+        people += int(np.sum(group.responses.counts > 0))
     order = 3 if answers / max(people, 1) < 50 else 1  # with many answers posteriors are so narrow that all is straight
-    if populations[0].basis is not None:
-        order = max(order, populations[0].basis.shape[1])  # statistics of this degree are projected without a rest
-    dense = m <= DENSE_ITEMS
-    sums = [
-        group.sum(information, beta, population, order, dense, layout)
-        for group, population in zip(groups, populations, strict=True)
-    ]
-    items, cross = sum(each[0] for each in sums), np.concatenate([each[1] for each in sums], axis=1)
-    own = sparse.block_diag([each[2] for each in sums]).toarray()
+    if populations[0].free:
+        order = max(order, populations[0].statistics.shape[1])  # statistics of this degree are projected without a rest
+    items: Any = 0.0
+    crosses, owns, dense = [], [], m <= DENSE_ITEMS
+    for group, population in zip(groups, populations, strict=True):
+        more, cross, own = group.sum(information, beta, population, order, dense, layout)
+        items = items + more
+        crosses.append(cross)
+        owns.append(own)
+    cross, own, weights = np.concatenate(crosses, axis=1), sparse.block_diag(owns).toarray(), layout.averaging()
     there = np.diag(own) > 0
-    if populations[0].basis is None:
+    if not populations[0].free:
         there[0] = False
         there[1::2] &= with_sigma
+    own = own[np.ix_(there, there)]
+    if not dense:
+        return MarginalInformation(own, items, there, weights, design)
+    to_mean = weights
     if design is not None:
-        items, cross = design.T @ items @ design, design.T @ cross
-    return MarginalInformation(items, cross[:, there], own[np.ix_(there, there)], there, layout.averaging(), design)
+        items, cross, to_mean = design.T @ items @ design, design.T @ cross, design.T @ weights
+    if there[0]:
+        items = items + np.trace(items) * np.outer(to_mean, to_mean)
+    whole = np.block([[items, cross[:, there]], [cross[:, there].T, own]])
+    return MarginalInformation(whole, None, there, weights, design)
 
 
-def score_covariance(
-    groups: Sequence[Members], beta: Floats, populations: Sequence[Population], found: MarginalInformation
+def score_squares(
+    block: Block, weight: Floats, beta: Floats, population: Population, layout: Thresholds, others: Floats
 ) -> Floats:
-    """Of the gradient where people have weights, which count twice in it: the middle of a sandwich."""
-    m, before = len(beta), 0
-    total = np.zeros((m + len(found.there),) * 2)
-    for group, population in zip(groups, populations, strict=True):
-        squares = group.sum(score_squares, beta, population, group.responses.thresholds)
-        mine = np.append(np.arange(m), m + before + np.arange(len(squares) - m))
-        total[np.ix_(mine, mine)] += squares
-        before += len(squares) - m
-    there = np.append(np.full(m, True), found.there)
-    return total[np.ix_(there, there)]
-
-
-def score_squares(block: Block, weight: Floats, beta: Floats, population: Population, layout: Thresholds) -> Floats:
-    """The sum over people of the squared weight times s s', with s the scores of thresholds and population."""
-    scores, own = marginal_scores(block, beta, population, layout)
-    return gram(sparse.csr_array(sparse.diags_array(weight) @ sparse.hstack([scores, sparse.csr_array(own)])))
+    """The sum over people of the squared weight times s s', with s the scores of thresholds and populations."""
+    return gram(sparse.csr_array(sparse.diags_array(weight) @ marginal_scores(block, beta, population, layout, others)))
 
 
 def marginal_errors(
@@ -404,8 +386,7 @@ def marginal_errors(
 ) -> tuple[Floats, Floats | None, Floats, Floats]:
     """Variances of thresholds, with mean-zero difficulties, their covariance, and variances of mean and log sigma of
     each group, NaN without: from the information, or from the sandwich around `middle`."""
-    m = len(found.weights) if found.dense else 0
-    cov = found.inverse() if found.dense else np.linalg.inv(found.own)
+    m, cov = len(found.weights) if found.single is None else 0, found.inverse()
     cov = cov if middle is None else cov @ middle @ cov
     weights = found.weights[:m]
     to_mean = cov[:m, :m] @ weights  # covariance of the thresholds with the mean one
@@ -423,6 +404,6 @@ def marginal_errors(
             if not np.any(np.abs(slope[~known]) > 1e-6):
                 slopes = np.append(level * weights, slope[found.there])
                 others[row, g] = slopes @ cov @ slopes
-    if found.dense:
+    if found.single is None:
         return np.diag(covariance).copy(), covariance, others[0], others[1]
-    return 1 / np.maximum(found.items, 1e-300), None, np.full(len(populations), np.nan), others[1]
+    return 1 / np.maximum(found.single, 1e-300), None, np.full(len(populations), np.nan), others[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,45 +31,37 @@ MOST_GROUPS = 100  # beyond, the labels are more likely names than groups, and a
 class Population:
     """A distribution of abilities on nodes, one of a family: log weight = constant + a' statistics.
 
-    `basis`, nodes x parameters, has the statistics where the shape was estimated, too.
+    `statistics`, nodes x parameters, are less their mean: the score of each parameter at every node, given the ability.
+    Of a normal population z / sigma and z^2 - 1, which are the scores of its mean and of log sigma as well; else the
+    shape is `free`.
     """
 
     nodes: Floats
     log_weights: Floats
-    basis: Floats | None = None
-
-    @property
-    def mean(self) -> float:
-        return float(np.exp(self.log_weights) @ self.nodes)
-
-    @property
-    def sd(self) -> float:
-        weights = np.exp(self.log_weights)
-        return float(np.sqrt(weights @ (self.nodes - weights @ self.nodes) ** 2))
-
-    @property
-    def statistics(self) -> Floats:
-        """What the parameters go with, less its mean: the score of each parameter at every node, given the ability.
-
-        Of a normal population z / sigma and z^2 - 1, which are the scores of its mean and of log sigma as well.
-        """
-        if self.basis is None:
-            z = (self.nodes - self.mean) / self.sd
-            return np.stack([z / self.sd, z**2 - 1], axis=1)
-        return self.basis - np.exp(self.log_weights) @ self.basis
+    mean: float
+    sd: float
+    statistics: Floats
+    free: bool
 
 
-def normalized(log_weights: Floats) -> Floats:
-    """Logarithms of weights that add to one."""
+def distribution(nodes: Floats, log_weights: Floats, basis: Floats | None = None) -> Population:
+    """With these weights, up to a factor; `basis`, nodes x parameters, has the statistics of a free shape."""
     top = log_weights.max()
-    return log_weights - (top + np.log(np.sum(np.exp(log_weights - top))))
+    log_weights = log_weights - (top + np.log(np.sum(np.exp(log_weights - top))))
+    weights = np.exp(log_weights)
+    mean = float(weights @ nodes)
+    sd = float(np.sqrt(weights @ (nodes - mean) ** 2))
+    if basis is not None:
+        return Population(nodes, log_weights, mean, sd, basis - weights @ basis, True)
+    z = (nodes - mean) / sd
+    return Population(nodes, log_weights, mean, sd, np.stack([z / sd, z**2 - 1], axis=1), False)
 
 
 def normal_population(sigma: float, n_nodes: int, mu: float = 0.0) -> Population:
     """N(mu, sigma^2) on even nodes (trapezoidal rule): closer together than those of Gauss and Hermite, and a person
     with n answers has a posterior only about 2 / sqrt(n) wide."""
     z = np.linspace(-REACH, REACH, n_nodes)
-    return Population(mu + sigma * z, normalized(-(z**2) / 2))
+    return distribution(mu + sigma * z, -(z**2) / 2)
 
 
 def enough_nodes(sigma: float, longest: int) -> int:
@@ -79,21 +71,11 @@ def enough_nodes(sigma: float, longest: int) -> int:
     return int(np.clip(wanted + 1 - wanted % 2, FEWEST, MOST))
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """People `start` to `stop` of a block: their rows, people x items with 1 where there is an answer, P(node |
-    answers), people x nodes, and log-likelihoods."""
-
-    start: int
-    stop: int
-    rows: Rows
-    answered: sparse.csr_array
-    p: Floats
-    loglik: Floats
-
-
-def posteriors(block: Block, beta: Floats, population: Population, layout: Thresholds) -> Iterator[Posterior]:
-    """The posteriors of all people of a block, some at a time.
+def posteriors(
+    block: Block, weight: Floats | None, beta: Floats, population: Population, layout: Thresholds
+) -> Iterator[tuple[Rows, sparse.csr_array, Floats, Floats, Floats]]:
+    """Of some people of a block at a time: their rows, people x items with 1 where there is an answer, P(node |
+    answers), people x nodes, log-likelihoods, and how much each counts: not at all without answers.
 
     log P(answers | theta) = s theta - sum of beta over thresholds passed - sum over all items answered of
     log(1 + exp(theta - beta_1) + ...).
@@ -103,8 +85,8 @@ def posteriors(block: Block, beta: Floats, population: Population, layout: Thres
     up_to = beta if layout.binary else layout.cumulated(beta)[layout.item, layout.level]
     passed = (block.pattern(len(beta)) @ up_to)[::2]
     for start in range(0, block.n_persons, size):
-        stop = min(start + size, block.n_persons)
-        some = rows.part(start, stop)
+        some = rows.part(start, min(start + size, block.n_persons))
+        mine = slice(start, start + size)
         answered = csr(some.indptr.astype(np.int32), some.items, np.ones(len(some.items)), len(table))
         log_p = some.scores[:, None] * population.nodes + population.log_weights
         log_p -= answered @ table
@@ -112,7 +94,8 @@ def posteriors(block: Block, beta: Floats, population: Population, layout: Thres
         np.exp(log_p - top[:, None], out=log_p)
         total = log_p.sum(axis=1)
         log_p /= total[:, None]
-        yield Posterior(start, stop, some, answered, log_p, top + np.log(total) - passed[start:stop])
+        each: Floats = np.where(some.counts > 0, 1.0 if weight is None else weight[mine], 0.0)
+        yield some, answered, log_p, top + np.log(total) - passed[mine], each
 
 
 def log_denominators(beta: Floats, population: Population, layout: Thresholds) -> Floats:
@@ -137,14 +120,10 @@ def expected_counts(
 ) -> tuple[Floats, Floats, Floats]:
     """The E step: expected answers to each item from each node, expected people at each node, log-likelihood."""
     counts, persons, loglik = np.zeros((layout.n_items, len(population.nodes))), np.zeros(len(population.nodes)), 0.0
-    for some in posteriors(block, beta, population, layout):
-        present = (some.rows.counts > 0).astype(float)  # who has no answers says nothing about the population
-        if weight is not None:
-            present *= weight[some.start : some.stop]
-            some.p[:] *= weight[some.start : some.stop, None]
-        counts += some.answered.T @ some.p
-        persons += (present > 0) @ some.p
-        loglik += float(some.loglik @ present)
+    for _, answered, p, fits, each in posteriors(block, weight, beta, population, layout):
+        counts += answered.T @ (p if weight is None else p * each[:, None])
+        persons += each @ p
+        loglik += float(fits @ each)
     return counts, persons, np.array(loglik)
 
 
@@ -163,22 +142,23 @@ def expected_passes(rows: Rows, p: Floats, q: Floats, layout: Thresholds) -> spa
     return csr(indptr.astype(np.int32), index, out, len(p))
 
 
-def marginal_scores(block: Block, beta: Floats, population: Population, layout: Thresholds) -> tuple[Any, Floats]:
+def marginal_scores(
+    block: Block, beta: Floats, population: Population, layout: Thresholds, others: Floats
+) -> sparse.csr_array:
     """What each person adds to the gradient of the marginal likelihood: E[P(X_li >= k) | answers of l] - 1{X_li >= k},
-    people x thresholds, and the expected statistics of the population."""
-    p, scores = passing(beta, population.nodes, layout), population.statistics
-    found, of_population = [], np.zeros((block.n_persons, scores.shape[1]))
-    for some in posteriors(block, beta, population, layout):
-        found.append(expected_passes(some.rows, p, some.p, layout))
-        of_population[some.start : some.stop] = some.p @ scores
-    of_population[block.counts == 0] = 0
+    people x thresholds; then the expected statistics of the population, times `others`: where these stand among the
+    parameters of all populations."""
+    p, scores, found, own = passing(beta, population.nodes, layout), population.statistics @ others, [], []
+    for rows, _, chance, _, each in posteriors(block, None, beta, population, layout):
+        found.append(expected_passes(rows, p, chance, layout))
+        own.append(each[:, None] * (chance @ scores))
     expected = found[0] if len(found) == 1 else sparse.vstack(found, format="csr")
     if layout.binary:
         expected.data -= block.right()
     else:
         _, items, category = answered_items(block, layout)
         expected.data -= layout.level[expected.indices] <= np.repeat(category, layout.max_score[items])
-    return expected, of_population
+    return sparse.csr_array(sparse.hstack([expected, sparse.csr_array(np.concatenate(own))]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,39 +174,24 @@ class Members:
         there = self.responses.counts > 0
         return float(there.sum() if self.weights is None else there @ self.weights)
 
-    def counts(self, beta: Floats, population: Population) -> tuple[Floats, Floats, Floats]:
-        """`expected_counts` over all of them."""
-        found: tuple[Floats, Floats, Floats] = self.sum(expected_counts, beta, population, self.responses.thresholds)
-        return found
-
-    def passed(self) -> Floats:
-        """How many passed each threshold: are in its category or above."""
-        layout = self.responses.thresholds
-        return layout.at_or_above(self.sum(_passed_last, layout.n_entries))
-
     def sum(self, kernel: Any, *args: Any) -> Any:
         """A kernel over all blocks, which is given the weights, or None."""
         return self.responses.entries.sum(kernel, *args, persons=(self.weights,))
 
 
-def _passed_last(block: Block, weight: Floats | None, n: int) -> Floats:
+def passed_last(block: Block, weight: Floats | None, n: int) -> Floats:
     """How many passed each threshold and not the next."""
     return block.halves(n)[0].T @ (np.ones(block.n_persons) if weight is None else weight)
 
 
-class People(NamedTuple):
-    """Who is in which population, over the same items."""
-
-    split: Split
-    parts: tuple[Members, ...]
-    findings: tuple[Finding, ...] = ()
-
-
-def people_by_group(responses: Responses, labels: Any, weights: Floats | None = None) -> People:
-    """The people of every group that answered anything; those without a label are a group of their own."""
+def people_by_group(
+    responses: Responses, labels: Any, weights: Floats | None = None
+) -> tuple[Split, tuple[Members, ...], list[Finding]]:
+    """Who is in which group, the people of each that answered anything, and a note: those without a label are a group
+    of their own."""
     if labels is None:
         everyone = Split((EVERYBODY,), np.zeros(responses.n_persons, dtype=np.int64))
-        return People(everyone, (Members(responses, weights),))
+        return everyone, (Members(responses, weights),), []
     split = by_label(responses, labels)
     without = split.group < 0
     if without.any():
@@ -248,7 +213,7 @@ def people_by_group(responses: Responses, labels: Any, weights: Floats | None = 
         n = int(np.sum(without & (responses.counts > 0)))
         sentence = f"{n:,} {'person is' if n == 1 else 'people are'} in none of the groups, and taken as one together."
         findings.append(Finding("people_without_group", "note", sentence))
-    return People(split, parts, tuple(findings))
+    return split, parts, findings
 
 
 def _check_linked(parts: tuple[Members, ...], names: tuple[str, ...]) -> None:

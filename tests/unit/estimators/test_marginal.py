@@ -10,7 +10,7 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
 from spectral_irt.estimators.marginal import MarginalPartialCredit, MarginalRasch, MarginalRatingScale
 from spectral_irt.estimators.marginal_fit import information, marginal_difficulty
-from spectral_irt.estimators.population import Members, Population, expected_counts, normal_population, passing
+from spectral_irt.estimators.population import Members, distribution, expected_counts, normal_population, passing
 from spectral_irt.simulate import rasch
 
 BETA = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
@@ -97,7 +97,7 @@ def test_nodes_are_a_normal_distribution():
     assert np.exp(population.log_weights).sum() == pytest.approx(1)
     assert population.mean == pytest.approx(0.3)
     assert population.sd == pytest.approx(1.7, rel=1e-6)
-    three = Population(np.array([-1.0, 0.0, 3.0]), np.log([0.25, 0.5, 0.25]))
+    three = distribution(np.array([-1.0, 0.0, 3.0]), np.log([0.25, 0.5, 0.25]))
     assert (three.mean, three.sd) == pytest.approx((0.5, 1.5))
 
 
@@ -221,16 +221,16 @@ def test_information_of_a_free_shape_equals_second_differences():
     data = simulate.partial_credit(150, 4, categories=[2, 3, 4, 3], design="sampled", p=0.7, seed=3).responses
     layout = data.thresholds
     size, nodes = layout.n_entries, np.linspace(-7, 7, 61)
+    passed = layout.at_or_above(data.entries.item_scores.astype(float))
     basis = np.stack([nodes, nodes**2, nodes**3 / 10, nodes**4 / 50], axis=1)
 
     def at(x):
-        log_weights = basis @ x[size:] - nodes**2 / 2
-        return Population(nodes, log_weights - np.logaddexp.reduce(log_weights), basis)
+        return distribution(nodes, basis @ x[size:] - nodes**2 / 2, basis)
 
     def gradient(x):
         population = at(x)
-        counts, persons, loglik = Members(data).counts(x[:size], population)
-        of_beta = (counts[layout.item] * passing(x[:size], nodes, layout)).sum(axis=1) - Members(data).passed()
+        counts, persons, loglik = Members(data).sum(expected_counts, x[:size], population, layout)
+        of_beta = (counts[layout.item] * passing(x[:size], nodes, layout)).sum(axis=1) - passed
         return np.append(of_beta, basis.T @ (persons - persons.sum() * np.exp(population.log_weights))), float(loglik)
 
     x = np.append(0.5 * np.random.default_rng(1).normal(size=size), [0.1, -0.1, 0.05, -0.1])

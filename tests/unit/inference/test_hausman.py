@@ -19,14 +19,16 @@ def test_marginal_scores_are_derivatives_of_each_persons_likelihood(categories):
     mu, sigma = 0.3, 1.2
 
     def loglik(x):
-        (found,) = posteriors(block, x[:-2], normal_population(np.exp(x[-1]), 121, mu=x[-2]), layout)
-        return found.loglik
+        ((_, _, _, found, _),) = posteriors(
+            block, None, x[:-2], normal_population(np.exp(x[-1]), 121, mu=x[-2]), layout
+        )
+        return found
 
     x, h = np.concatenate([beta, [mu, np.log(sigma)]]), 1e-5
     slopes = np.array([(loglik(x + h * e) - loglik(x - h * e)) / (2 * h) for e in np.eye(len(x))]).T
-    of_answers, of_population = marginal_scores(block, beta, normal_population(sigma, 121, mu=mu), layout)
-    np.testing.assert_allclose(of_answers.toarray(), slopes[:, :-2], atol=1e-8)
-    np.testing.assert_allclose(of_population, slopes[:, -2:], atol=1e-6)  # nodes end at six standard deviations
+    scores = marginal_scores(block, beta, normal_population(sigma, 121, mu=mu), layout, np.eye(2)).toarray()
+    np.testing.assert_allclose(scores[:, :-2], slopes[:, :-2], atol=1e-8)
+    np.testing.assert_allclose(scores[:, -2:], slopes[:, -2:], atol=1e-6)  # nodes end at six standard deviations
 
 
 def test_the_information_of_the_conditional_likelihood_is_exact():

@@ -30,7 +30,7 @@ from spectral_irt.data.labels import by_label
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.marginal_fit import free_population, marginal_difficulty, marginal_information
-from spectral_irt.estimators.population import Population, marginal_scores, people_by_group
+from spectral_irt.estimators.population import marginal_scores, people_by_group
 from spectral_irt.inference.groups.calibrations import model_like
 from spectral_irt.numerics import conjugate_gradients, csr, gram
 
@@ -204,24 +204,23 @@ def _without_a_matrix(responses: Responses, beta: Floats, scores: Iterator[spars
 def _marginal(
     responses: Responses, beta: Floats, code: Ints, groups: Any, adaptive: bool, design: Floats | None
 ) -> _Errors:
-    people, layout = people_by_group(responses, groups), responses.thresholds
-    parts = people.parts
+    (split, parts, _), layout = people_by_group(responses, groups), responses.thresholds
     a = None if design is None else sparse.csr_array(design)
     fit = marginal_difficulty(parts, start=beta, design=a, tol=1e-4, max_iter=100)
     if adaptive and groups is None:  # the search begins at the estimate itself
         fit = free_population(parts[0], fit, 2 * beta, design=a)
     found = marginal_information(parts, fit.difficulty, fit.populations, design=a)
-    if not found.dense:
+    if found.single is not None:
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "
             f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
-    scored, others = [], np.eye(len(found.there))[:, found.there]  # where parameters stand among those of all
-    for g, (part, population) in enumerate(zip(parts, fit.populations, strict=True)):
-        mine = others[: population.statistics.shape[1]]
-        others = others[len(mine) :]
-        args = (layout, fit.difficulty, population, mine)
-        scored.append(_People(part.responses, code[people.split.group == g], _marginal_scores, args))
+    scored = []
+    for g, (part, population, others) in enumerate(
+        zip(parts, fit.populations, found.places(fit.populations), strict=True)
+    ):
+        args = (fit.difficulty, population, layout, others)
+        scored.append(_People(part.responses, code[split.group == g], marginal_scores, args))
     return _sandwich(layout, found.inverse(RIDGE)[: len(beta)], _scores_by_cluster(scored))
 
 
@@ -244,10 +243,3 @@ def _conditional_scores(block: Block, layout: Thresholds, beta: Floats) -> spars
         return residuals(block, layout, beta)
     values = block.right() - conditional_probabilities(block, beta, series_from=SERIES_FROM)  # much faster
     return csr(block.indptr.astype(np.int32), np.asarray(block.items), values, len(beta))
-
-
-def _marginal_scores(
-    block: Block, layout: Thresholds, beta: Floats, population: Population, others: Floats
-) -> sparse.csr_array:
-    values, of_population = marginal_scores(block, beta, population, layout)
-    return sparse.csr_array(sparse.hstack([values, sparse.csr_array(of_population @ others)]))

@@ -113,7 +113,7 @@ def _sample(
     """Items with somebody in every category, and people who answered them, all together and population by population;
     a start for these items; and the share of all answers that was taken: a sample of very many."""
     rng, layout = np.random.default_rng(seed), responses.thresholds
-    group = people_by_group(responses, groups).split.group
+    group = people_by_group(responses, groups)[0].group
     chosen = np.flatnonzero(np.isfinite(layout.mean(start)))
     thresholds = int(layout.max_score[chosen].sum())
     if thresholds > MOST_THRESHOLDS:
