@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -91,12 +92,17 @@ class Calibration:
         One number for every threshold, item after item, in logits; larger = harder, NaN without an estimate.
     layout : Thresholds, optional
         Which thresholds belong to which item; by default each item has one: it is right or wrong.
+    difficulty, se : float arrays
+        The location of every item, the mean of its thresholds, and its standard error.
     location_se : float array
-        Standard error of every difficulty; needed where items have several thresholds.
+        That standard error; needed where items have several thresholds.
     category_n, codes : float arrays, items x categories
         How many people gave each answer, and what stood in the data for each category; NaN where an item has fewer.
     status : array of str
         "ok", "anchored", "all right", "all wrong", "no information", "no responses" or "unlinked".
+    known, measured, anchored : bool arrays
+        Items that have a difficulty; those whose difficulty rests on their own answers, or is anchored; and those whose
+        difficulty was given, not estimated.
     n, score, item_information : arrays
         How many people answered each item, the sum of their answers, and what these tell about it.
     covariance : float array, optional
@@ -137,18 +143,35 @@ class Calibration:
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     frame_kind: str | None = None
     facets: FacetMeasures | None = None
+    n_items: int = field(init=False)
+    difficulty: Floats = field(init=False)
+    se: Floats = field(init=False)
+    known: NDArray[np.bool_] = field(init=False)
+    measured: NDArray[np.bool_] = field(init=False)
+    anchored: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
+        own = vars(self)  # written here only: for everybody else it is frozen
+        m = own["n_items"] = len(self.labels)
         if self.layout is None:
-            object.__setattr__(self, "layout", Thresholds.ones(len(self.labels)))
-        if self.layout.binary and self.category_n is None:
-            object.__setattr__(self, "category_n", np.stack([self.n - self.score, self.score], axis=1).astype(float))
-        if self.layout.binary and self.codes is None:
-            object.__setattr__(self, "codes", np.broadcast_to([0.0, 1.0], (self.n_items, 2)))
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, fixed(value))
-        object.__setattr__(self, "further", {name: fixed(values) for name, values in self.further.items()})
+            own["layout"] = Thresholds.ones(m)
+        if self.layout.binary:
+            own["difficulty"], own["se"] = self.thresholds, self.threshold_se
+            if self.category_n is None:
+                own["category_n"] = np.stack([self.n - self.score, self.score], axis=1).astype(float)
+            if self.codes is None:
+                own["codes"] = np.broadcast_to([0.0, 1.0], (m, 2))
+        else:
+            own["difficulty"] = self.layout.mean(self.thresholds)
+            own["se"] = np.full(m, np.nan) if self.location_se is None else self.location_se
+        own["known"] = np.isfinite(self.difficulty)
+        own["measured"] = self.known & np.isin(self.status, MEASURED)
+        own["anchored"] = np.asarray(self.further.get("anchored", np.zeros(m, dtype=bool)))
+        own["further"] = dict(self.further)
+        for arrays in (own, own["further"]):
+            for name, value in arrays.items():
+                if isinstance(value, np.ndarray):
+                    arrays[name] = fixed(value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -162,37 +185,6 @@ class Calibration:
         return f"<{type(self).__name__}: {self.n_items:,} items{spread}{median}>"
 
     @property
-    def n_items(self) -> int:
-        return len(self.labels)
-
-    @property
-    def difficulty(self) -> Floats:
-        """The location of every item: the mean of its thresholds."""
-        return self.thresholds if self.layout.binary else self.layout.mean(self.thresholds)
-
-    @property
-    def se(self) -> Floats:
-        """Standard error of every difficulty."""
-        if self.layout.binary:
-            return self.threshold_se
-        return np.full(self.n_items, np.nan) if self.location_se is None else self.location_se
-
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Items that have a difficulty."""
-        return np.isfinite(self.difficulty)
-
-    @property
-    def measured(self) -> NDArray[np.bool_]:
-        """Items whose difficulty rests on their own answers, or is anchored."""
-        return self.known & np.isin(self.status, MEASURED)
-
-    @property
-    def anchored(self) -> NDArray[np.bool_]:
-        """Items whose difficulty was given, not estimated."""
-        return np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool)))
-
-    @property
     def own_items(self) -> Calibration:
         """Of ratings, the items themselves, whoever rated; else the calibration as it is."""
         return self if self.facets is None else cast("Calibration", self.facets.items)
@@ -200,7 +192,7 @@ class Calibration:
     @property
     def adaptive(self) -> bool:
         """Whether it was told that items were chosen by the answers."""
-        return ADAPTIVE_DESIGN in [finding.code for finding in self.findings]
+        return ADAPTIVE_DESIGN in map(attrgetter("code"), self.findings)
 
     def positions(self, items: Sequence[Any] | None) -> Ints:
         """Positions of these items, by label; by default of every item that has a difficulty."""
@@ -243,7 +235,7 @@ class Calibration:
         difficulty, se = self.difficulty, self.se
         mean = np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
         several = {"score": self.score, "max_score": self.layout.max_score, "mean_score": mean}
-        return {
+        columns = {
             "item": self.labels,
             "difficulty": difficulty,
             "se": se,
@@ -252,8 +244,10 @@ class Calibration:
             "n": self.n,
             **({"n_correct": self.score, "p_correct": mean} if self.layout.binary else several),
             "status": self.status,
-            **{name: values for name, values in self.further.items() if name != "anchor_se"},
+            **self.further,
         }
+        columns.pop("anchor_se", None)
+        return columns
 
     def threshold_table(self) -> Table:
         """The thresholds as a table; see `threshold_columns`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def generator(*seed: Any) -> np.random.Generator:
         raise OptionError(f"`seed` is {wrong!r}; it must be a whole number, zero or more.") from None
 
 
+@dataclass(eq=False)
 class Anderson:
     """Anderson's acceleration of a fixed-point iteration x <- F(x): the next point from the last few points and images.
 
@@ -46,14 +48,14 @@ class Anderson:
     each coordinate times this, and gamma comes from the few products of the differences, which is cheap for long
     vectors."""
 
-    def __init__(self, window: int = WINDOW, scale: Floats | None = None) -> None:
-        self.window, self.scale = window, scale
-        self.forget()
+    window: int = WINDOW
+    scale: Floats | None = None
+    steps: list[Floats] = field(default_factory=list)  # differences of successive points ...
+    changes: list[Floats] = field(default_factory=list)  # ... and of their errors
+    _last: tuple[Floats, Floats] | None = None
 
     def forget(self) -> None:
-        self.steps: list[Floats] = []  # differences of successive points ...
-        self.changes: list[Floats] = []  # ... and of their errors
-        self._last: tuple[Floats, Floats] | None = None
+        self.steps, self.changes, self._last = [], [], None
 
     def next(self, x: Floats, image: Floats) -> Floats:
         error = image - x
@@ -65,15 +67,18 @@ class Anderson:
         if not self.changes:
             return image
         gamma: Any
-        moves = [step + change for step, change in zip(self.steps, self.changes, strict=True)]
         if self.scale is None:
-            gamma = np.linalg.lstsq(np.stack(self.changes, axis=1), error, rcond=1e-10)[0]
-            return image - np.stack(moves, axis=1) @ gamma
+            changes = np.stack(self.changes, axis=1)
+            gamma = np.linalg.lstsq(changes, error, rcond=1e-10)[0]
+            return image - (np.stack(self.steps, axis=1) + changes) @ gamma
         rows = np.stack(self.changes) * self.scale
         norms = np.sqrt(np.sum(rows**2, axis=1))
         rows /= norms[:, None]
         gamma = np.linalg.lstsq(inner(rows, rows), inner(rows, error * self.scale), rcond=1e-14)[0] / norms
-        return image - sum(g * move for g, move in zip(gamma, moves, strict=True))
+        total = np.zeros_like(image)
+        for g, step, change in zip(gamma, self.steps, self.changes, strict=True):
+            total += g * (step + change)
+        return image - total
 
 
 def chosen_positions(chosen: Any, size: int, who: str) -> NDArray[np.int64]:
@@ -118,23 +123,21 @@ def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> 
     if parts is not None and parts.any():
         same = (parts[:, None] == parts) & (parts >= 0)
         shift = np.where(same, 1 / np.bincount(parts + 1)[parts + 1], 0.0)
-    return _inverse(matrix + c * shift) - shift / c
+    full: Any = matrix + c * shift
+    large = m > LEAF and np.array_equal(full, full.T)
+    return (_by_cholesky(full) if large else np.linalg.inv(full)) - shift / c
 
 
-def _inverse(matrix: Floats) -> Floats:
-    """The inverse; of a large positive definite matrix by its Cholesky factor, in three quarters of the time."""
-    if len(matrix) > LEAF and np.array_equal(matrix, matrix.T):
-        try:
-            lower = _inverse_of_lower(np.linalg.cholesky(matrix))
-        except np.linalg.LinAlgError:  # not positive definite
-            pass
-        else:
-            k = len(matrix) // 2
-            product = lower[k:].T @ lower[k:]
-            product[:k, :k] += lower[:k, :k].T @ lower[:k, :k]  # the rest of these rows is 0
-            return product
-    inverse: Any = np.linalg.inv(matrix)
-    return inverse
+def _by_cholesky(matrix: Floats) -> Any:
+    """The inverse of a large matrix; of a positive definite one in three quarters of the time."""
+    try:
+        lower = _inverse_of_lower(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:  # not positive definite
+        return np.linalg.inv(matrix)
+    k = len(matrix) // 2
+    product = lower[k:].T @ lower[k:]
+    product[:k, :k] += lower[:k, :k].T @ lower[:k, :k]  # the rest of these rows is 0
+    return product
 
 
 def _inverse_of_lower(matrix: Any) -> Any:
@@ -218,24 +221,21 @@ def conjugate_gradients(
     steps = 0
     while steps < most and np.any(energy > goal):
         image = apply(direction)
-        length = _over(energy, (direction * image).sum(axis=0))
+        curved = (direction * image).sum(axis=0)
+        length = np.divide(energy, curved, out=np.zeros_like(energy), where=curved != 0)
         x = x + length * direction
         r = r - length * image
         z = condition(r)
         last, energy = energy, (r * z).sum(axis=0)
-        direction = z + _over(energy, last) * direction
+        direction = z + np.divide(energy, last, out=np.zeros_like(energy), where=last != 0) * direction
         steps += 1
     return (x - x.mean(axis=0) if centered else x), steps
-
-
-def _over(u: Floats, v: Floats) -> Floats:
-    return np.divide(u, v, out=np.zeros_like(u), where=v != 0)
 
 
 _ones: dict[Any, Any] = {}  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
 _bare = sparse.csr_array((1, 1), dtype=np.float64)
 _loops: Any = getattr(sparse, "_sparsetools", None)
-if not all(hasattr(_loops, name) for name in LOOPS) or not hasattr(_bare, "_shape"):
+if not {*LOOPS} <= {*dir(_loops)} or not hasattr(_bare, "_shape"):
     _loops = None  # this scipy has them no more, or its matrices cannot be made of bare arrays
 
 
