@@ -34,16 +34,11 @@ class Run(NamedTuple):
     beta: Floats
 
 
-def cached_answers(layout: Thresholds) -> int:
-    """How many answers fit a core's cache together, with a number for each category where there are several."""
-    return max(1, CACHED // (1 if layout.binary else layout.widest + 1))
-
-
 def cached_runs(rows: Rows, layout: Thresholds, beta: Floats) -> Iterator[tuple[Ints, Run]]:
     """People with answers, in runs whose numbers fit a core's cache, each with their positions.
 
     Where items are more than the answers of a run, as combinations with raters are, it has the items they met."""
-    for start, stop in person_chunks(rows.indptr, cached_answers(layout)):
+    for start, stop in person_chunks(rows.indptr, CACHED // layout.widest):
         run = rows.part(start, stop)
         some = np.flatnonzero(run.counts)
         if not len(some):
@@ -166,8 +161,8 @@ def solve(run: Run, *, warm: bool = False, mean: float | Floats = 0.0, precision
         reach = run.rows.max_scores / precision
         low, high = np.minimum(low, mean) - reach, np.maximum(high, mean) + reach
     theta, information = _climb(run, theta, low, high, warm, mean, precision)
-    if warm:
-        _take_higher(run, theta, information, low, high)
+    if warm and len(beside := beside_a_gap(run)):
+        _take_higher(run, beside, theta, information, low, high)
     return theta, information
 
 
@@ -234,11 +229,8 @@ SCAN = 0.2  # logits between the points at which the equation is looked at
 EQUAL = 1e-9  # of two maxima this close in log-likelihood the lower ability is taken, whatever rounding says
 
 
-def _take_higher(run: Run, theta: Floats, information: Floats, low: Floats, high: Floats) -> None:
-    """Write the higher maximum of the weighted likelihood to `theta`, where there may be more than one."""
-    persons = beside_a_gap(run)
-    if not len(persons):
-        return
+def _take_higher(run: Run, persons: Ints, theta: Floats, information: Floats, low: Floats, high: Floats) -> None:
+    """Write the higher maximum of the weighted likelihood to `theta`, for those who may have more than one."""
     mine, low, high = run.rows.take(persons), low[persons], high[persons]
     moments = score_cumulants(run._replace(rows=mine))
     points = int(np.ceil(np.max(high - low) / SCAN))
@@ -329,7 +321,7 @@ def form_information(beta: Floats, theta: Floats, layout: Thresholds) -> Floats:
 def complete_runs(layout: Thresholds, beta: Floats, scores: Ints) -> Iterator[tuple[slice, Run]]:
     """People with these total scores on all of these items, in runs, each with their positions."""
     m = layout.n_items
-    size = max(1, 4 * cached_answers(layout) // max(m, 1))  # larger: each has the thresholds of all items
+    size = max(1, 4 * CACHED // layout.widest // max(m, 1))  # larger: each has the thresholds of all items
     for start in range(0, len(scores), size):
         own = scores[start : start + size]
         n, items = len(own), np.tile(np.arange(m, dtype=np.int32), len(own))

@@ -70,7 +70,7 @@ def test_forms_and_what_their_scores_say():
     answers = table()
     answers[3:40, :8], answers[3:40, 8:] = np.nan_to_num(answers[3:40, :8]), np.nan
     one, other = (find_forms(*given) for given in both(answers))
-    assert len(one) == 1
+    assert len(one.items) == 1
     assert np.array_equal(one.form, other.form)
     assert one.n_sets == other.n_sets
     assert all(np.array_equal(*pair) for pair in zip(one.items, other.items, strict=True))

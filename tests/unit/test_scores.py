@@ -42,7 +42,7 @@ def test_forms_are_the_sets_that_many_share(booklets):
     assert [tuple(items) for items in found.items] == shared
     assert found.form.tolist() == [shared.index(one) if one in shared else -1 for one in sets]
     assert (found.n_people, found.n_sets) == (302, 4)
-    assert found.sizes.tolist() == [100, 100, 100]
+    assert np.bincount(found.form + 1).tolist() == [3, 100, 100, 100]
     columns = form_columns(found, booklets.items, difficulty)
     assert columns["item"].tolist() == [f"q{j}" for items in shared for j in items]
 
@@ -73,7 +73,7 @@ def test_many_sets_make_no_form_and_a_sentence_says_why():
 def test_forms_too_long_for_a_table_are_left_out(booklets, monkeypatch):
     monkeypatch.setattr(forms_module, "CELLS", 8 * 9)
     found = find_forms(booklets, np.zeros(14))
-    assert (len(found), found.n_long) == (1, 2)
+    assert (len(found.items), found.n_long) == (1, 2)
     assert "too long for a table" in found.findings[0].sentence
     monkeypatch.setattr(forms_module, "CELLS", 10)
     assert "There is no table" in find_forms(booklets, np.zeros(14)).findings[0].sentence

@@ -361,7 +361,7 @@ class AnalysisOfPeople:
             tables["scores"] = columns_of(self.scores)
         if parts.scores and not rated and every:
             forms = self.forms()
-            if not (len(forms) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
+            if not (len(forms.items) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
         if parts.scores and every:
             tables["unexpected"] = columns_of(self.unexpected_answers)

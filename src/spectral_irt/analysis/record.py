@@ -93,7 +93,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "reliability": study.reliability().to_dict() if parts.persons else None,
         "forms": None
         if forms is None
-        else {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets},
+        else {"forms": len(forms.items), "people_on_forms": forms.n_on_forms, "sets_of_items": forms.n_sets},
         "cuts": rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)) if parts.cuts else None,
         "item_fit": fitted if parts.fit else None,
         "model_test": None

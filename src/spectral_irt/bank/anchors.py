@@ -21,7 +21,7 @@ from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
-from spectral_irt.persons.align import Coded, in_categories_of
+from spectral_irt.persons.align import in_categories_of
 from spectral_irt.tables import unguarded
 from spectral_irt.text import listed
 from spectral_irt.xlsx import WORKBOOK
@@ -42,7 +42,7 @@ def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anc
         codes = np.where(number <= counts[:, None], number, np.nan)
     else:
         codes = bank.calibration.codes[positions(anchors.items, bank.items)]
-    return in_categories_of(Coded(anchors.items, counts, codes), responses), anchors
+    return in_categories_of(anchors.items, counts, codes, responses), anchors
 
 
 def as_anchors(anchors: Any) -> Anchors:

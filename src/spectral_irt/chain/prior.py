@@ -32,7 +32,7 @@ from scipy import sparse
 from spectral_irt.chain.operator import COUNTED, Neighbors, weighting_named
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask
-from spectral_irt.errors import OptionError, unknown_option
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
 
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
@@ -217,10 +217,10 @@ def check_strength(name: str, value: float, other: str = "") -> None:
 
 def check_regularization(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
     if rule not in NU_RULES:
-        raise unknown_option("nu_rule", rule, NU_RULES)
+        check_option("nu_rule", rule, NU_RULES)
     if regularization != "auto":
         if isinstance(regularization, str):
-            raise unknown_option("regularization", regularization, ("auto",))
+            check_option("regularization", regularization, ("auto",))
         check_strength("regularization", regularization, "'auto', ")
     if nu == 0:
         return

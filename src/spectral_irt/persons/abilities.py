@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.ability import Run, cached_answers, cached_runs, log_likelihood, solve
+from spectral_irt.ability import Run, cached_runs, log_likelihood, solve
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints, Rows, Thresholds, person_chunks, rows_of
+from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.same_items import same_rows
 from spectral_irt.errors import OptionError, check_option
@@ -158,12 +158,12 @@ def _solved(
     block: Block, beta: Floats, layout: Thresholds, warm: bool, prior: tuple[float, float] | None = None
 ) -> tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]:
     """Ability and se of everybody, by likelihood or under a prior, whose score is extreme, answers, and score."""
-    rows = known_rows(block, beta, layout)
+    rows, (mean, sd) = known_rows(block, beta, layout), prior or (np.nan, np.nan)
     some, who = _distinct(rows, beta, layout)
-    ability, se = (np.full(some.n_persons, float(value)) for value in prior or (np.nan, np.nan))
+    ability, se = np.full(some.n_persons, mean, dtype=float), np.full(some.n_persons, sd, dtype=float)
     for persons, run in cached_runs(some, layout, beta):
         if prior is not None:
-            ability[persons], se[persons] = posterior_moments(run, *prior)
+            ability[persons], se[persons] = posterior_moments(run, mean, sd)
             continue
         ability[persons], information = solve(run, warm=warm)
         with np.errstate(divide="ignore"):
@@ -216,7 +216,7 @@ def _from_parameters(
 ) -> Floats:
     rows, more = rows_of(block, layout), np.zeros(block.n_persons)
     cumulated, category = layout.cumulated(beta), np.arange(layout.widest + 1.0)
-    for start, stop in person_chunks(rows.indptr, cached_answers(layout)):
+    for start, stop in person_chunks(rows.indptr, CACHED // layout.widest):
         some, known = rows.part(start, stop), np.isfinite(theta[start:stop])
         person = np.repeat(np.arange(some.n_persons), some.counts)
         items = some.items.astype(np.int64)
@@ -277,16 +277,13 @@ def posterior_density(
     The steps go on until it has fallen so far for everybody, and then to so many nodes beyond."""
     mode, information = solve(run, mean=mean, precision=sd**-2)
     width = np.minimum(step / np.sqrt(information + sd**-2), WIDEST / run.layout.widest)
-    likelihood = log_likelihood(run)
-
-    def log_density(theta: Floats) -> Floats:
-        return likelihood(theta) - ((theta - mean) / sd) ** 2 / 2
-
-    top, heights = log_density(mode), {}
+    likelihood, heights = log_likelihood(run), {}
+    top = likelihood(mode) - ((mode - mean) / sd) ** 2 / 2
     for side in (-1, 1):
         after = 0
         for k in range(side, side * MOST_NODES, side):
-            heights[k] = log_density(mode + k * width) - top
+            theta = mode + k * width
+            heights[k] = likelihood(theta) - ((theta - mean) / sd) ** 2 / 2 - top
             after += bool(np.all(heights[k] < -fall))
             if after > beyond:
                 break

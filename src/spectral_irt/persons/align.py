@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,6 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, ResponseValueError
 from spectral_irt.text import listed
-
-
-class Coded(NamedTuple):
-    """Items, how many thresholds each has, and what stands for their categories in data."""
-
-    labels: NDArray[Any]
-    counts: Ints
-    codes: Floats
 
 
 def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
@@ -46,11 +38,12 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
 
 def align_categories(calibration: Calibration, responses: Responses, ignore_unknown: bool = False) -> Responses:
     """The responses with the items and categories of a calibration; both are matched by what they are called."""
-    known = Coded(calibration.labels, calibration.layout.max_score, calibration.codes)
-    same = np.array_equal(responses.category_codes(), known.codes, equal_nan=True)
-    if same and responses.items.tolist() == known.labels.tolist():
+    labels, codes = calibration.labels, calibration.codes
+    same = np.array_equal(responses.category_codes(), codes, equal_nan=True)
+    if same and responses.items.tolist() == labels.tolist():
         return responses
-    return _matched(responses, known, _places(known.labels, responses, ignore_unknown))
+    place = _places(labels, responses, ignore_unknown)
+    return _matched(responses, labels, calibration.layout.max_score, codes, place)
 
 
 def _places(labels: NDArray[Any], responses: Responses, ignore_unknown: bool) -> Ints:
@@ -87,9 +80,10 @@ def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
     return Block(kept.indptr, kept.split, (slot & 0xFFFFFFFF).astype(np.int32))
 
 
-def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:
-    """The answers in known categories; `place` is that of each item of the data, or -1 to leave it out."""
-    mine, theirs = responses.category_codes(), known.codes
+def _matched(responses: Responses, labels: NDArray[Any], counts: Ints, theirs: Floats, place: Ints) -> Responses:
+    """The answers in the categories of known items, by the codes `theirs` that stand for these in data; `place` is that
+    of each item of the data, or -1 to leave it out."""
+    mine = responses.category_codes()
     # For every item and category of the data, the category of the calibration with the same code.
     there = np.where(place >= 0, place, 0)
     same = mine[:, :, None] == theirs[there][:, None, :]
@@ -112,9 +106,9 @@ def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:
         person,
         place[item],
         category,
-        thresholds=Thresholds(known.counts),
+        thresholds=Thresholds(counts),
         persons=responses.persons,
-        items=known.labels,
+        items=labels,
         source=responses.source,
         frame_kind=responses.frame_kind,
         people=responses.people,
@@ -122,16 +116,14 @@ def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:
     ).using(responses.engine)
 
 
-def in_categories_of(known: Coded, responses: Responses) -> Responses:
-    """The responses with the categories that known items have there; other items keep their own."""
-    mine, theirs = responses.category_codes(), known.codes
-    place = positions(responses.items, known.labels)
+def in_categories_of(labels: NDArray[Any], counts: Ints, theirs: Floats, responses: Responses) -> Responses:
+    """The responses with the categories of known items, so many and with these codes; other items keep theirs."""
+    mine, place = responses.category_codes(), positions(responses.items, labels)
     shared = np.flatnonzero(place >= 0)
-    counts = responses.thresholds.max_score.copy()
-    counts[shared] = known.counts[place[shared]]
+    counts, known = responses.thresholds.max_score.copy(), counts
+    counts[shared] = known[place[shared]]
     codes = np.full((len(place), int(counts.max(initial=1)) + 1), np.nan)
     own = np.flatnonzero(place < 0)
     codes[own, : mine.shape[1]] = mine[own][:, : codes.shape[1]]
     codes[shared, : theirs.shape[1]] = theirs[place[shared]][:, : codes.shape[1]]
-    wanted = Coded(responses.items, counts, codes)
-    return _matched(responses, wanted, np.arange(len(place)))
+    return _matched(responses, responses.items, counts, codes, np.arange(len(place)))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import answer_moments, cached_answers
+from spectral_irt.ability import answer_moments
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import CACHED, Floats, Ints, Thresholds, answered_items, person_chunks, rows_of
 from spectral_irt.data.labels import positions
@@ -130,7 +130,7 @@ def answers_at(
     used = np.isfinite(theta) & (everybody | rows.informative)
     person = np.repeat(np.arange(block.n_persons), rows.counts)
     kept = np.arange(len(person)) if used.all() else np.flatnonzero(used[person])
-    size = cached_answers(layout)
+    size = CACHED // layout.widest
     for start in range(0, len(kept), size):
         some = kept[start : start + size]
         own = theta[person[some]]

@@ -8,6 +8,7 @@ answered. On a form the total score is all that an ability depends on, so its pe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,45 +123,37 @@ class Forms:
     items: tuple[Ints, ...]  # positions of the items of each form
     form: Ints  # of each person, -1 for a person on none
     n_people: int  # with answers
+    n_on_forms: int
     n_sets: int  # different sets of items that they answered
     n_long: int = 0  # forms with too many items for a table
-
-    def __len__(self) -> int:
-        return len(self.items)
 
     @property
     def names(self) -> list[str]:
         """What the forms are called: `form 1`, `form 2`, ..."""
-        return [f"form {k + 1}" for k in range(len(self.items))]
+        return list(map("form {}".format, range(1, len(self.items) + 1)))
 
     def position(self, name: str) -> int:
         """Which form is called so."""
         if name not in self.names:
-            had = listed(self.names) if len(self) else "no forms"
+            had = listed(self.names) if self.items else "no forms"
             raise OptionError(f"there is no {name!r}; these responses have {had}.")
         return self.names.index(name)
 
     @property
-    def sizes(self) -> Ints:
-        """People on each form."""
-        return np.bincount(self.form[self.form >= 0], minlength=len(self.items))
-
-    @property
     def findings(self) -> tuple[Finding, ...]:
         """Why there is no table of scores, or not for many."""
-        on_forms = int(self.sizes.sum())
-        if not self.n_people or on_forms >= FEW * self.n_people:
+        if not self.n_people or self.n_on_forms >= FEW * self.n_people:
             return ()
         if self.n_long:
             what = f"{count_are(self.n_long, 'shared set')} too long for a table."
         else:
-            shared = f"only {count_are(len(self), 'set')}" if len(self) else "no set is"
+            shared = f"only {count_are(len(self.items), 'set')}" if self.items else "no set is"
             what = f"{self.n_people:,} people answered {self.n_sets:,} different sets of items, and {shared} shared by "
             what += f"{FEWEST} or more."
         code, sentence = "no_forms", f"There is no table from raw score to ability: {what}"
-        if len(self):
-            code = "few_on_forms"
-            sentence = f"The tables from raw score to ability are for {on_forms:,} of {self.n_people:,} people: {what}"
+        if self.items:
+            code, few = "few_on_forms", f"{self.n_on_forms:,} of {self.n_people:,} people"
+            sentence = f"The tables from raw score to ability are for {few}: {what}"
         return (Finding(code, "note", sentence, "persons.csv has everybody's ability."),)
 
 
@@ -187,12 +180,17 @@ def find_forms(
     shared = shared[np.lexsort((first[shared], -sizes[shared]))]
     affordable = np.cumsum((long[shared] + 1.0) * long[shared]) <= CELLS
     kept, known = shared[affordable][:most], np.isfinite(layout.mean(beta))
-    items = [one[known[one]] for one in items_of_people(responses, first[kept])]
-    # What begins the test comes first, and of those the longer.
-    rank = sorted(range(len(items)), key=lambda k: (*items[k].tolist(), responses.n_items))
+    found = []
+    for place, items in zip(kept, items_of_people(responses, first[kept]), strict=True):
+        own = items[known[items]]
+        found.append(((*own.tolist(), responses.n_items), place, own))
+    found.sort(key=itemgetter(0))  # what begins the test comes first, and of those the longer
     code = np.full(len(first), -1, dtype=np.int64)
-    code[kept[rank]] = np.arange(len(kept))
-    return Forms(tuple(items[k] for k in rank), code[which], answered, n_sets, int(np.sum(~affordable)))
+    for k, (_, place, _) in enumerate(found):
+        code[place] = k
+    form = code[which]
+    on_forms = int(np.count_nonzero(form >= 0))
+    return Forms(tuple(map(itemgetter(2), found)), form, answered, on_forms, n_sets, int(np.sum(~affordable)))
 
 
 def _keys_of_known(
@@ -218,19 +216,19 @@ def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
     The mid-percentile of a score is 100 times the share of the people on the form with a lower score, and half of the
     share with the same.
     """
-    tables = [test.take(items).abilities(found.method, found.prior) for items in forms.items]
-    sizes = np.array([len(ability) for ability, _ in tables], dtype=np.int64)
-    n = [np.bincount(found.score[forms.form == k], minlength=size) for k, size in enumerate(sizes)]
-    nothing = np.zeros(0, dtype=np.int64)  # where there is no form
-    ability, se = np.concatenate([np.zeros((2, 0)), *tables], axis=1)
+    tables, n = [np.zeros((2, 0))], [np.zeros(0, dtype=np.int64)]  # also where there is no form
+    for k, items in enumerate(forms.items):
+        tables.append(np.stack(test.take(items).abilities(found.method, found.prior)))
+        n.append(np.bincount(found.score[forms.form == k], minlength=tables[-1].shape[1]))
+    sizes, (ability, se) = list(map(len, n)), np.concatenate(tables, axis=1)
     return {
-        "form": np.repeat(np.array(forms.names, dtype=object), sizes),
-        "n_items": np.repeat(np.array([len(items) for items in forms.items], dtype=np.int64), sizes),
-        "score": np.concatenate([nothing, *map(np.arange, sizes)]),
+        "form": np.repeat(np.array(["", *forms.names], dtype=object), sizes),
+        "n_items": np.repeat([0, *map(len, forms.items)], sizes),
+        "score": np.concatenate(list(map(np.arange, sizes))),
         "ability": ability,
         "se": se,
-        "n": np.concatenate([nothing, *n]),
-        "percentile": np.concatenate([np.zeros(0), *map(percentiles, n)]),
+        "n": np.concatenate(n),
+        "percentile": np.concatenate(list(map(percentiles, n))),
     }
 
 

@@ -50,7 +50,7 @@ def test_people_without_a_form_are_judged_alike():
     beta, prior = np.linspace(-2, 2, 25), (0.0, 1.0)
     rng = np.random.default_rng(4)
     answers = Responses.from_wide(drawn(rng, rng.normal(*prior, (3000, 1)) - beta))
-    cuts, nobody = np.array([-0.5, 0.8]), Forms((), np.full(3000, -1), 3000, 3000)
+    cuts, nobody = np.array([-0.5, 0.8]), Forms((), np.full(3000, -1), 3000, 0, 3000)
     for method in ("wle", "ml", "eap"):
         given = {"prior_mean": 0.0, "prior_sd": 1.0} if method == "eap" else {}
         found = abilities(answers, beta, method, **given)
