@@ -20,7 +20,7 @@ import numpy as np
 import harness
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.conditional.exact import Contour, tilt
-from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.conditional.exact_likelihood import conditional_probabilities
 from spectral_irt.conditional.series_binary import fill_given_score
 from spectral_irt.data.block import Block
 from spectral_irt.model import prox, sigmoid

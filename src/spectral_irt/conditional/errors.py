@@ -7,8 +7,7 @@ prior, and the classical robust covariance where there is none. With a design be
 blocks of its items and a common shift, right where the chain mixes fast; "multiplier" corrects that by random solves.
 
 The displacement of an anchored item is how far it is from where the data would put it if it alone were set free, with
-slope and noise of its equation at that place: off by three logits, those at the anchor are many times wrong.
-"""
+slope and noise of its equation at that place: off by three logits, those at the anchor are many times wrong."""
 
 from __future__ import annotations
 
@@ -94,8 +93,7 @@ def steadied(told: Floats, squares: Floats, people: Floats, group: Ints) -> Floa
     """By what to multiply each parameter's scores, where few people show how they spread.
 
     M / H is known to about sqrt(2 / people), too badly for a rater who met a dozen: so these ratios are drawn towards
-    their mean over a group, the more the less they differ beyond chance.
-    """
+    their mean over a group, the more the less they differ beyond chance."""
     factor = np.ones(len(told))
     good = (told > 0) & (squares > 0) & (people > 1)
     for g in np.unique(group[good & (group >= 0)]):
@@ -129,8 +127,7 @@ def parameter_variance(
 ) -> Floats:
     """Its diagonal where there are many parameters, after `contrasts` (a linear map of columns), by random solves.
 
-    `squares` is the diagonal of M.
-    """
+    `squares` is the diagonal of M."""
     assert found.design is not None
     told, rough = found.diagonal > 0, np.zeros(len(found.eta))
     rough[told] = 1 / found.diagonal[told]
@@ -150,8 +147,7 @@ def too_regular(found: Newton, omega: Floats) -> Floats:
     """The share of each threshold's information by which its people's answers are too regular to judge by.
 
     With few answers, all alike, its sum of squared scores `omega` is far below its expectation, the information (times
-    the `noise` of weights). What is missing is made up for as far as the prior counts.
-    """
+    the `noise` of weights). What is missing is made up for as far as the prior counts."""
     assert found.prior is not None
     told = found.information * found.noise
     lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
@@ -217,8 +213,7 @@ def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: 
 def _common_shift(found: Newton) -> tuple[Floats, Floats]:
     """`shift` of the rough inverse delta = R b + (shift' b) u, each item by itself, then all free ones together; and u.
 
-    It takes the mean location away; or, beside fixed ones, b - H (R b + c u) adds to zero over the free ones.
-    """
+    It takes the mean location away; or, beside fixed ones, b - H (R b + c u) adds to zero over the free ones."""
     layout, inverse = found.layout, found.inverse
     free = (from_levels(layout, np.einsum("ikk->ik", inverse)) > 0).astype(float)
     if found.fixed is None:
@@ -302,8 +297,7 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
 def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, slope: Floats) -> tuple[Floats, Floats]:
     """The share of each fixed item's slope that comes back by way of the free items; what they add to its noise.
 
-    With T = H_AF H_FF^-1, fixed item a set free has the slope H_aa - T_a H_Fa and the noise g_a - T_a g_F.
-    """
+    With T = H_AF H_FF^-1, fixed item a set free has the slope H_aa - T_a H_Fa and the noise g_a - T_a g_F."""
     back, extra = np.zeros(layout.n_items), np.zeros(layout.n_items)
     bread, meat = (
         one[fixed] if layout.binary else np.add.reduceat(one, layout.first, axis=0)[fixed]
@@ -328,8 +322,7 @@ class _Answers:
     def of(cls, rows: PeopleRows, tables: Any) -> _Answers:
         """From people's scores P(X >= k | s) - 1{X >= k}, below zero where a threshold was passed.
 
-        Where the score is zero the threshold was passed, or failed, for sure: passed if a higher one is open.
-        """
+        Where the score is zero the threshold was passed, or failed, for sure: passed if a higher one is open."""
         scores = rows.scores(tables)
         values, weight = scores.values, 1.0 if rows.weight is None else np.repeat(rows.weight, np.diff(scores.indptr))
         values = values / np.where(weight == 0, 1.0, weight)
@@ -342,8 +335,7 @@ class _Answers:
     def equation(self, delta: Floats) -> tuple[Floats, ...]:
         """For every item at its delta: what sum_l (E_la(delta) - X_la) = 0 lacks, its slope, its squared noise.
 
-        Moving item a by delta multiplies every person's odds of category c, given the score, by exp(-c delta).
-        """
+        Moving item a by delta multiplies every person's odds of category c, given the score, by exp(-c delta)."""
         category = np.arange(len(self.p))
         p = self.p * np.exp(-category[:, None] * delta)[:, self.items]
         p /= p.sum(axis=0)

@@ -1,4 +1,4 @@
-"""Answers given the score, exactly: a sum over points of the unit circle, a recursion, a tree.
+"""Answers given the score, exactly: a sum over points of the unit circle, a recursion, a tree; and who takes which.
 
 Given the score s, P(x | s) = exp(-sum_i sum_{v <= x_i} beta_iv) / gamma_s does not depend on ability. gamma_s has up to
 10^400 terms, so it is tilted: with p_ic = P(X_i = c) at an ability where the score S has about the mean s, gamma_s is
@@ -21,25 +21,25 @@ P(X_i = c | s) = p_ic f_i(s - c) / f(s) with f_i the distribution of the score o
 In both all terms are positive, and nothing cancels.
 
 Arrays are categories x items x people (or patterns). `cumulated` has the sums of thresholds up to the categories 1, 2,
-...; +inf where an item has fewer, and for padding.
+...; +inf where an item has fewer, and for padding. People who agree in items and score have one pattern and share one
+computation. Patterns of like length and score are laid out in tiles that fit the cache of a core, by the patterns
+alone: results do not depend on the number of threads.
 
 References
 ----------
-Fischer & Molenaar (1995), Rasch Models, ch. 3 and 8; Hong (2013), CSDA 59 (the Fourier form).
-"""
+Fischer & Molenaar (1995), Rasch Models, ch. 3 and 8; Hong (2013), CSDA 59 (the Fourier form)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.conditional.information import matched_factors
-from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.same_items import SharedSet
+from spectral_irt.data.block import Floats, Ints, Rows, Thresholds
+from spectral_irt.data.same_items import row_keys
 from spectral_irt.model import prox
 
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
@@ -47,6 +47,14 @@ CLOSE = 0.05  # of a standard deviation, to which the mean of the tilted score m
 FARTHEST = 700.0  # logits: exp of more overflows
 LEAST_FACTOR = 1e-30  # of a factor that vanishes
 LEAST = 1e-290  # a chance below this has lost digits; the contour sum, with an ability for each score, has them
+FEW_PEOPLE = 0.25  # people per item below which the contour sum is cheaper: the recursion's steps are the items
+TILE_CELLS = 131_072  # numbers of a table: a megabyte, which the second cache of a core holds
+MANY = 64  # people in a tile where there are so many of their kind
+ALIKE = 1.3  # lengths within this factor share a tile
+SHORT_ORDER = 16  # steps up or down, per threshold of the widest item, up to which the recursion is cheapest
+MOST_SCORES = 0.25  # of all scores of a set, from which on the tree is cheapest: it gives them all
+SEVERAL = 8  # patterns of a set that are a tile of their own, with so many of its scores
+TREE_CELLS = 2_000_000  # thresholds x scores of such a set, at most
 
 
 def chances(theta: Floats, cumulated: Floats) -> Floats:
@@ -69,15 +77,6 @@ def chances(theta: Floats, cumulated: Floats) -> Floats:
     return p
 
 
-def score_moments(p: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of the score of each column."""
-    if len(p) == 2:
-        return p[1].sum(axis=0), (p[0] * p[1]).sum(axis=0)
-    c = np.arange(len(p), dtype=float)
-    mean = np.tensordot(c, p, 1)
-    return mean.sum(axis=0), (np.tensordot(c**2, p, 1) - mean**2).sum(axis=0)
-
-
 def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
     """An ability near the one where the score has the mean s, and bounds of that one by binomial answers."""
     with np.errstate(invalid="ignore"):
@@ -95,13 +94,13 @@ def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Flo
 def tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
     """An ability for each column at which its score has about the mean s; the chances and the score's variance there.
 
-    Any ability is right for the contour sum; a rough one only spends some of its safety margin.
-    """
-    theta, low, high = rough_tilt(cumulated, scores, most)
+    Any ability is right for the contour sum; a rough one only spends some of its safety margin."""
+    c, (theta, low, high) = np.arange(len(cumulated) + 1.0), rough_tilt(cumulated, scores, most)
     for _ in range(100):
         p = chances(theta, cumulated)
-        mean, variance = score_moments(p)
-        missing = scores - mean
+        mean = np.tensordot(c, p, 1)
+        variance = (np.tensordot(c**2, p, 1) - mean**2 if len(p) > 2 else p[0] * p[1]).sum(axis=0)
+        missing = scores - mean.sum(axis=0)
         if np.all(np.abs(missing) <= CLOSE * np.sqrt(np.maximum(variance, 0.04))):
             break
         low, high = np.where(missing > 0, theta, low), np.where(missing > 0, high, theta)
@@ -127,8 +126,7 @@ def n_points(variance: Floats, widest: int, scores: Ints, most: Ints) -> tuple[I
 class Given:
     """What the score says about the answers of some columns: `p` is P(X_i = c | s) for c = 1, 2, ...
 
-    `probability` is P(S = s) at the abilities `theta`, `lowest` P(X_i = 0) there, items x people.
-    """
+    `probability` is P(S = s) at the abilities `theta`, `lowest` P(X_i = 0) there, items x people."""
 
     p: Floats
     probability: Floats
@@ -146,18 +144,12 @@ class Given:
         """P(X_i >= c | s) for c = 1, 2, ..."""
         return self.p if len(self.p) == 1 else np.cumsum(self.p[::-1], axis=0)[::-1]
 
-    def take(self, which: Ints) -> Given:
-        """These columns."""
-        columns = (self.p[:, :, which], self.probability[which], self.lowest[:, which], self.scores[which])
-        return Given(*columns, self.theta[which])
-
 
 @dataclass(frozen=True, eq=False)
 class Contour:
     """The contour sum of some columns: chances `p` and P(S = s) at the tilting ability `theta`.
 
-    `angle` and `weight` are u_k, and the weight of the point in a mean given the score, points x people.
-    """
+    `angle` and `weight` are u_k, and the weight of the point in a mean given the score, points x people."""
 
     p: Floats
     angle: Floats
@@ -185,61 +177,36 @@ class Contour:
 
     @cached_property
     def given(self) -> Given:
-        p = self._right_given()[None] if len(self.p) == 2 else self._categories_given()
-        return Given(p, self.probability, self.p[0], self.scores, self.theta)
-
-    def _categories_given(self) -> Floats:
-        """P(X_i = c | s) for c = 1, 2, ..."""
-        total = np.zeros_like(self.p)
         real, imaginary, size = np.empty((3, *self.p.shape[1:]))
-        categories = np.arange(len(self.p))
+        if len(self.p) == 2:  # |g(z)|^2 = 1 + 2 p q (cos u - 1), and P(X_i = 1 | s) takes no complex numbers
+            v, square = self.p[0] * self.p[1], self.p[1] * self.p[1]
+            along, total = (self.weight * np.exp(1j * self.angle)).real, np.zeros((1, *v.shape))
+            twice = 2 * v
+            for cos, a, w in zip(np.cos(self.angle), along, np.ascontiguousarray(self.weight.real), strict=True):
+                np.multiply(twice, cos - 1, out=size)
+                size += 1
+                np.multiply(square, w, out=real)
+                np.multiply(v, a, out=imaginary)
+                real += imaginary
+                real /= size
+                total += real
+            np.clip(total, 0.0, 1.0, out=total)
+            return Given(total, self.probability, self.p[0], self.scores, self.theta)
+        total = np.zeros_like(self.p)
         for u, w in zip(self.angle, self.weight, strict=True):
             factor_at(self.p, u, real, imaginary)
             np.multiply(real, real, out=size)
             size += imaginary * imaginary
             real /= size
             imaginary /= size
-            for c in categories:
+            for c, each in enumerate(total):
                 turned = w * np.exp(1j * c * u)
-                total[c] += turned.real * real
-                total[c] += turned.imag * imaginary
+                each += turned.real * real
+                each += turned.imag * imaginary
         total *= self.p
         np.maximum(total, 0.0, out=total)
         total /= total.sum(axis=0)
-        return total[1:]
-
-    def _right_given(self) -> Floats:
-        """The same for right and wrong answers, where |g(z)|^2 = 1 + 2 p q (cos u - 1)."""
-        wrong, right = self.p
-        v, square = wrong * right, right * right
-        twice = 2 * v
-        along = (self.weight * np.exp(1j * self.angle)).real
-        total = np.zeros_like(v)
-        one, other, size = (np.empty_like(total) for _ in range(3))
-        for cos, a, w in zip(np.cos(self.angle), along, np.ascontiguousarray(self.weight.real), strict=True):
-            np.multiply(twice, cos - 1, out=size)
-            size += 1
-            np.multiply(square, w, out=one)
-            np.multiply(v, a, out=other)
-            one += other
-            one /= size
-            total += one
-        return np.clip(total, 0.0, 1.0, out=total)
-
-    def pair_factors(self) -> tuple[Floats, Floats]:
-        """B and C with P(X_i >= c, X_j >= c' | s) = sum_k B_ick B_jc'k - C_ick C_jc'k; people x items x c x points."""
-        categories, items, people = self.p.shape
-        factors = np.empty((len(self.angle), categories - 1, items, people), dtype=np.complex128)
-        real, imaginary = np.empty((2, items, people))
-        for k, (u, root) in enumerate(zip(self.angle, np.sqrt(self.weight), strict=True)):
-            factor_at(self.p, u, real, imaginary)
-            over = root / (real + 1j * imaginary)
-            tail = np.zeros((items, people), dtype=np.complex128)
-            for c in range(categories - 1, 0, -1):
-                tail += self.p[c] * np.exp(1j * c * u)
-                np.multiply(tail, over, out=factors[k, c - 1])
-        real, imaginary = (np.ascontiguousarray(part.transpose(3, 2, 1, 0)) for part in (factors.real, factors.imag))
-        return real, imaginary
+        return Given(total[1:], self.probability, self.p[0], self.scores, self.theta)
 
 
 def factor_at(p: Floats, u: Floats, real: Floats, imaginary: Floats) -> None:
@@ -304,97 +271,167 @@ def _turned(values: Floats, down: Ints) -> Floats:
     return np.where(down >= 0, np.take_along_axis(values, np.maximum(down, 0), 0), 0.0)
 
 
-def given_every_score(cumulated: Floats) -> Given:
-    """What each score from 1 to the highest but one says about the answers, a column each; of categories x items."""
-    tops = (cumulated < np.inf).sum(axis=0)
+def given_every_score(cumulated: Floats, scores: Ints | None = None) -> Given:
+    """What each score from 1 to the highest but one (or these) says about the answers; of categories x items."""
+    (width, n), tops = cumulated.shape, (cumulated < np.inf).sum(axis=0)
     most = int(tops.sum())
-    theta = np.full(most - 1, cumulated[tops - 1, np.arange(len(tops))].sum() / most)  # the mean of all thresholds
-    scores = np.arange(1, most)
+    scores = np.arange(1, most) if scores is None else scores
+    theta = np.full(len(scores), cumulated[tops - 1, np.arange(n)].sum() / most)  # the mean of all thresholds
     p = chances(theta[:1], cumulated[:, :, None])[:, :, 0]
-    one_threshold = len(cumulated) == 1
-    tree = _tree(list(p.T) if one_threshold else [p[: top + 1, i] for i, top in enumerate(tops)])
-    total = tree[0][1:most]
+    whole, outside = _tree(list(p.T) if width == 1 else [p[: top + 1, i] for i, top in enumerate(tops)])
+    total = whole[scores]
     if not total.min(initial=1.0) > LEAST:
-        return Contour.of(np.repeat(cumulated[:, :, None], most - 1, axis=2), scores, np.full(most - 1, most)).given
-    outside: list[Floats] = []
-    _descend(tree, np.ones(1), outside)
-    if one_threshold:  # the others' highest score is the same for all
-        given = p[1, None, :, None] * np.array(outside)[None, :, : most - 1]
-    else:
-        given = np.zeros((*cumulated.shape, most - 1))
-        for i, (top, others) in enumerate(zip(tops, outside, strict=True)):
-            for c in range(1, top + 1):  # scores from c to c + the highest of the others
-                stop = min(c + len(others), most)
-                np.multiply(others[: stop - c], p[c, i], out=given[c - 1, i, c - 1 : stop - 1])
+        columns = np.broadcast_to(cumulated[:, :, None], (width, n, len(scores)))
+        return Contour.of(columns, scores, np.full(len(scores), most)).given
+    others = np.zeros((n, width + most))  # the chance of a score of j at width + j: nothing below 0
+    for row, values in zip(others, outside, strict=True):
+        row[width : width + len(values)] = values
+    place = scores + width - np.arange(1, width + 1)[:, None]
+    given = p[1:, :, None] * others[:, place].swapaxes(0, 1)
     given /= total
     return Given(given, total, np.broadcast_to(p[0][:, None], given.shape[1:]), scores, theta)
 
 
-def _tree(single: list[Floats]) -> tuple[Any, ...]:
-    """The distribution of the score on these items, and the trees of their two halves."""
-    if len(single) == 1:
-        return (single[0],)
-    half = len(single) // 2
-    left, right = _tree(single[:half]), _tree(single[half:])
-    return np.convolve(left[0], right[0]), left, right
-
-
-def _descend(tree: tuple[Any, ...], outside: Floats, others: list[Floats]) -> None:
-    """Append the distribution of all answers but each; `outside` is that of those not in this tree."""
-    if len(tree) == 1:
-        others.append(outside)
-        return
-    _, left, right = tree
-    _descend(left, np.convolve(outside, right[0]), others)
-    _descend(right, np.convolve(outside, left[0]), others)
+def _tree(items: list[Floats]) -> tuple[Floats, list[Floats]]:
+    """The distribution of the score on these items, from pairs, pairs of pairs ...; and that on all but each."""
+    levels = [items]
+    while len(levels[-1]) > 1:
+        last = levels[-1]
+        levels.append(list(map(np.convolve, last[::2], last[1::2])) + last[len(last) & ~1 :])
+    others = [np.ones(1)]
+    for level in levels[-2::-1]:
+        below = []
+        for k in range(len(level)):
+            beside = k ^ 1  # the other of the pair, unless there is none
+            below.append(np.convolve(others[k // 2], level[beside]) if beside < len(level) else others[k // 2])
+        others = below
+    return levels[-1][0], others
 
 
 @dataclass(frozen=True, eq=False)
-class SharedRows:
-    """People who share their set of items, right and wrong answers: what a `Point` asks of its rows, set by set.
+class PatternPart:
+    """Patterns of like length and score, or many scores of one set: `which` of all patterns they are.
 
-    `p` and `c` hold P(X = 1 | s) and the c of the matched information, items x scores from 1 to k - 1. With R the right
-    answers of the N people of a score, sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'.
+    Items are padded with one that has no thresholds; `inside`, patterns x items, says where they are not."""
+
+    which: Ints
+    items: NDArray[np.int32]
+    inside: NDArray[np.bool_]
+    counts: Ints
+    scores: Ints
+    max_scores: Ints
+    people: Floats
+    one_set: bool
+
+
+def tiles(counts: Ints, orders: Ints, width: int = 1) -> Iterator[tuple[int, int]]:
+    """Where each begins and ends: as many people as fit the cache, of lengths and orders (fewest steps up or down) near
+    those of the first."""
+    start = 0
+    while start < len(counts):
+        first, short = int(orders[start]), int(orders[start]) <= SHORT_ORDER * width
+        size = int(counts[start]) * (first + 1 if short else 4 * (width + 1))
+        ahead = slice(start, start + max(MANY, TILE_CELLS // size))
+        n, order = counts[ahead], orders[ahead]
+        unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | ((order <= SHORT_ORDER * width) != short)
+        unlike |= order > (first + 2 * width if short else ALIKE * first)
+        stop = start + (int(np.argmax(unlike)) if unlike.any() else len(n))
+        yield start, stop
+        start = stop
+
+
+def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternPart]:
+    """The patterns of people whose total score is neither the lowest nor the highest, in tiles."""
+    who = np.flatnonzero(rows.informative)
+    counts, most, orders = rows.counts, rows.max_scores, np.minimum(rows.scores, rows.max_scores - rows.scores)
+    keys = row_keys(rows, layout, np.zeros_like(rows.scores))[who]
+    _, of_set, size = np.unique(keys, return_inverse=True, return_counts=True)
+    shared = size[of_set] >= np.maximum(MOST_SCORES * (most[who] - 1), SEVERAL)
+    shared &= counts[who] * layout.widest * most[who] <= TREE_CELLS
+    sets = np.flatnonzero(shared)[np.argsort(of_set[shared], kind="stable")]
+    ends = np.flatnonzero(np.diff(of_set[sets])) + 1
+    alike = who[~shared][np.lexsort((counts[who[~shared]], orders[who[~shared]]))]
+    found = np.split(who[sets], ends) if len(sets) else []
+    n_sets, parts = len(found), []
+    for start, stop in tiles(counts[alike], orders[alike], layout.widest):
+        found.append(alike[start:stop])
+    for k, which in enumerate(found):
+        mine = rows.take(which)
+        inside = np.arange(mine.counts.max()) < mine.counts[:, None]
+        items = np.full(inside.shape, layout.n_items, dtype=np.int32)
+        if k < n_sets:  # the same items, in any order
+            items[:] = mine.items[: mine.counts[0]]
+        else:
+            items[inside] = mine.items
+        own = (mine.counts, mine.scores, mine.max_scores, people[which].astype(float))
+        parts.append(PatternPart(which, items, inside, *own, k < n_sets))
+    return parts
+
+
+def padded(layout: Thresholds, thresholds: Floats) -> Floats:
+    """Cumulated thresholds, with a last row for the padding."""
+    return np.vstack([layout.cumulated(thresholds), [0.0] + [np.inf] * layout.widest])
+
+
+def threshold_codes(layout: Thresholds) -> Ints:
+    """Items (and padding) x thresholds: the code of each threshold, or one past the last where there is none."""
+    codes = np.full((layout.n_items + 1, layout.widest), layout.n_entries)
+    codes[layout.item, layout.level - 1] = np.arange(layout.n_entries)
+    return codes
+
+
+def part_given(part: PatternPart, cumulated: Floats) -> Given:
+    """These patterns' answers given the score; `cumulated` is `padded`."""
+    return given_score(cumulated.T[1:, part.items.T], part.scores, part.max_scores, one_set=part.one_set)
+
+
+def given_score(
+    cumulated: Floats, scores: Ints, most: Ints, theta: Floats | None = None, *, one_set: bool = False
+) -> Given:
+    """Answers of one tile of people (or patterns) given the score, by the cheapest method; `most` is the highest score.
+
+    `theta` are abilities of which the scores are not too unlikely; `one_set`: all have the same items, without padding.
     """
+    width, n, people = cumulated.shape
+    if one_set and people >= MOST_SCORES * (most[0] - 1):
+        return given_every_score(cumulated[:, :, 0], scores)
+    order = int(np.minimum(scores, most - scores).max())
+    if order <= SHORT_ORDER * width and people >= FEW_PEOPLE * n:
+        theta = rough_tilt(cumulated, scores, most)[0] if theta is None else theta
+        start = chances(theta, cumulated)
+        p, probability = by_fewer_steps(start, cumulated, scores, most)
+        if probability.min() > LEAST:
+            return Given(p, probability, start[0], scores, theta)
+    return Contour.of(cumulated, scores, most).given
 
-    sets: tuple[SharedSet, ...]
-    n_items: int
-    p: tuple[Floats, ...] = ()
-    c: tuple[Floats, ...] = ()
 
-    def evaluated(self, beta: Floats) -> tuple[SharedRows, tuple[Floats, Floats, Floats]]:
-        """The rows at these difficulties, and sums of P - X, c C 1 and c^2 by item."""
-        made, (score, degree, square) = [], np.zeros((3, self.n_items))
-        for one in self.sets:
-            p, people = given_every_score(beta[None, one.items]).p[0], one.people[1:-1]
-            c = matched_factors(p * (1 - p), np.full(len(people), len(one.items)))
-            score[one.items] += p @ people - one.right[1:-1].sum(axis=0)
-            degree[one.items] += (c * c.sum(axis=0)) @ people
-            square[one.items] += c**2 @ people
-            made.append((p, c))
-        p_of, c_of = zip(*made, strict=True)
-        return replace(self, p=p_of, c=c_of), (score, degree, square)
+def answers_above(limits: Floats, values: Floats, counts: Ints) -> Floats:
+    """Answers of people whose value lies above each of the limits, and below the next."""
+    place = np.searchsorted(limits, values, side="right") - 1
+    counts = np.where(place < 0, 0, counts)
+    return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(limits)).astype(np.float64)
 
-    def factor_gram(self, tables: Any, single: bool, design: Any) -> Floats:
-        assert design is None  # linear designs look at people one by one
-        total = np.zeros((self.n_items, self.n_items))
-        for one, c in zip(self.sets, self.c, strict=True):
-            total[np.ix_(one.items, one.items)] += (c * one.people[1:-1]) @ c.T
-        return total
 
-    def factors_twice(self, tables: Any, v: Floats) -> Floats:
-        total = np.zeros(v.shape)
-        for one, c in zip(self.sets, self.c, strict=True):
-            total[one.items] += (c * one.people[1:-1]) @ (c.T @ v[one.items])
-        return total
+def series_limit(
+    answers: Floats, limits: Floats, error: Floats, item_counts: Ints, allowed: float
+) -> tuple[float, float]:
+    """The limit from which on a series moves no item by more than `allowed` standard errors; the share below it.
 
-    def score_gram(self, tables: Any, single: bool, design: Any) -> Floats:
-        total = np.zeros((self.n_items, self.n_items))
-        for one, p in zip(self.sets, self.p, strict=True):
-            across = (one.right[1:-1].T - one.people[1:-1] * p / 2) @ p.T
-            total[np.ix_(one.items, one.items)] += one.together - across - across.T
-        return total
+    An `error` of an answer, on average with sign, moves an item of n answers of information .18 each by sqrt(n / .18)
+    times as many standard errors; the item with most answers is looked at."""
+    total = max(answers.sum(), 1)
+    off = answers * error * np.sqrt(item_counts.max(initial=0) / 0.18) / total
+    limit = limits[np.argmax(np.cumsum(off[::-1])[::-1] <= allowed)]
+    return float(limit), float(answers[limits < limit].sum() / total)
 
-    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
-        whole = self.score_gram(tables, False, None)
-        return np.diag(whole)[:, None, None].copy(), whole @ v
+
+def matched_factors(variance: Floats, counts: Ints) -> Floats:
+    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, by column; to a per cent or better."""
+    inside = np.arange(len(variance))[:, None] < counts
+    total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
+    c = np.broadcast_to(total / counts, variance.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(5):
+            c = np.where(inside & (variance > 0), variance / (total - c), 0.0)
+            total = np.sqrt((variance + c * c).sum(axis=0))
+    return c

@@ -1,15 +1,18 @@
-"""The information of the conditional likelihood, and what it says about the standard errors.
+"""The information of the conditional likelihood: sums over people, or over patterns of items and score.
 
 A person's information matrix is the covariance of the answers given the score, a graph Laplacian on the items. It is
-exact, from the pair probabilities of the contour sum (`pattern_rows`); or matched: off-diagonal -c_i c_j, with c such
-that the diagonal is the exact P_i (1 - P_i), so that `H y = d y - C' (C y)` costs one light pass over the answers.
-Equal where people answer two items; standard errors differ by less than 0.01% where people answer 30 items or more, and
-by 0.03% (median; at most 2%) where they answer three.
-"""
+exact, from the probabilities of pairs (`exact_likelihood`); or matched: off-diagonal -c_i c_j, with c such that the
+diagonal is the exact P_i (1 - P_i), so that `H y = d y - C' (C y)` costs one light pass over the answers. Equal where
+people answer two items; standard errors differ by less than 0.01% where people answer 30 items or more, and by 0.03%
+(median; at most 2%) where they answer three.
+
+People who share their set of items, or their items and their score, are here; those with much information take a series
+(`series_binary`, `series_tables`)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import methodcaller
@@ -19,8 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
-from spectral_irt.data.responses import Responses
+from spectral_irt.conditional.exact import (
+    PatternPart,
+    given_every_score,
+    matched_factors,
+    padded,
+    part_given,
+    pattern_parts,
+)
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
+from spectral_irt.data.same_items import SharedSet, same_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr, gram_of, onto_items
 
@@ -64,11 +75,10 @@ class Levels:
                 own[:, a, b] = own[:, b, a] = np.bincount(self.items, weights=lower[a] * self.values[b], minlength=n)
         return own
 
-    def less_passed(self, category: NDArray[np.int16] | None, weight: Floats | None) -> Levels:
+    def less_passed(self, category: Any, weight: Any) -> Levels:
         """A less 1 for every threshold that was passed, by people's weights; `category` is that of each answer."""
-        assert category is not None
         values = self.values - (category >= np.arange(1, self.layout.widest + 1)[:, None])
-        if weight is not None:
+        if weight is not None and np.ndim(weight):
             values *= np.repeat(weight, np.diff(self.indptr))
         return replace(self, values=values)
 
@@ -84,8 +94,7 @@ class Levels:
 class PeopleRows(ABC):
     """Some people at some thresholds, as a `Point` sums over them: by two matrices, or better where there is a way.
 
-    `tables` are those of `table_rows`, or None; `weight` says how much each person counts, if not all the same.
-    """
+    `tables` are those of `table_rows`, or None; `weight` says how much each person counts, if not all the same."""
 
     weight: Floats | None
 
@@ -109,6 +118,168 @@ class PeopleRows(ABC):
 
     def factors_twice(self, tables: Any, v: Floats) -> Floats:
         return self.factors(tables).twice(v)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """People who share their set of items, right and wrong answers: what a `Point` asks of its rows, set by set.
+
+    `p` and `c` hold P(X = 1 | s) and the c of the matched information, items x scores from 1 to k - 1. With R the right
+    answers of the N people of a score, sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'."""
+
+    sets: tuple[SharedSet, ...]
+    n_items: int
+    p: tuple[Floats, ...] = ()
+    c: tuple[Floats, ...] = ()
+
+    def evaluated(self, beta: Floats) -> tuple[SharedRows, tuple[Floats, Floats, Floats]]:
+        """The rows at these difficulties, and sums of P - X, c C 1 and c^2 by item."""
+        made, (score, degree, square) = [], np.zeros((3, self.n_items))
+        for one in self.sets:
+            p, people = given_every_score(beta[None, one.items]).p[0], one.people[1:-1]
+            c = matched_factors(p * (1 - p), np.full(len(people), len(one.items)))
+            score[one.items] += p @ people - one.right[1:-1].sum(axis=0)
+            degree[one.items] += (c * c.sum(axis=0)) @ people
+            square[one.items] += c**2 @ people
+            made.append((p, c))
+        p_of, c_of = zip(*made, strict=True)
+        return replace(self, p=p_of, c=c_of), (score, degree, square)
+
+    def factor_gram(self, tables: Any, single: bool, design: Any) -> Floats:
+        assert design is None  # linear designs look at people one by one
+        total = np.zeros((self.n_items, self.n_items))
+        for one, c in zip(self.sets, self.c, strict=True):
+            total[np.ix_(one.items, one.items)] += (c * one.people[1:-1]) @ c.T
+        return total
+
+    def factors_twice(self, tables: Any, v: Floats) -> Floats:
+        total = np.zeros(v.shape)
+        for one, c in zip(self.sets, self.c, strict=True):
+            total[one.items] += (c * one.people[1:-1]) @ (c.T @ v[one.items])
+        return total
+
+    def score_gram(self, tables: Any, single: bool, design: Any) -> Floats:
+        total = np.zeros((self.n_items, self.n_items))
+        for one, p in zip(self.sets, self.p, strict=True):
+            across = (one.right[1:-1].T - one.people[1:-1] * p / 2) @ p.T
+            total[np.ix_(one.items, one.items)] += one.together - across - across.T
+        return total
+
+    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
+        whole = self.score_gram(tables, False, None)
+        return np.diag(whole)[:, None, None].copy(), whole @ v
+
+
+def by_item(rows: Rows) -> tuple[Rows, Ints]:
+    """The same rows with the items of each in increasing order, and where these answers stood."""
+    order = np.argsort((np.repeat(np.arange(rows.n_persons), rows.counts) << 32) + rows.items)
+    category = None if rows.category is None else rows.category[order]
+    return replace(rows, items=rows.items[order], category=category), order
+
+
+@dataclass(frozen=True, eq=False)
+class PatternRows(PeopleRows):
+    """Patterns of items and score, and the people who have them, who count by their weights.
+
+    `people` says how many have each; `expected` is P(X >= k | s), `factor` c, times the root of that number;
+    `of_person` is the pattern of each person, `category` that of each answer, by person and item. People whose answers
+    count as `series_from` equal ones have a series; nobody by default."""
+
+    layout: Thresholds
+    patterns: list[PatternPart]
+    indptr: NDArray[np.int32]
+    items: NDArray[np.int32]
+    people: Floats
+    expected: Levels | None = None
+    factor: Levels | None = None
+    of_person: Ints | None = None
+    category: NDArray[np.int16] | None = None
+    weight: Floats | None = None
+    series_from: float = np.inf
+
+    @classmethod
+    def of_patterns(cls, patterns: list[PatternPart], layout: Thresholds) -> PatternRows:
+        """The patterns alone, by whose numbers of people sums are."""
+        items, counts, people = [np.empty(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)], [np.empty(0)]
+        for part in patterns:
+            items.append(part.items[part.inside])
+            counts.append(part.counts)
+            people.append(part.people)
+        indptr = np.cumsum(np.concatenate(counts)).astype(np.int32)
+        return cls(layout, patterns, indptr, np.concatenate(items), np.concatenate(people))
+
+    @classmethod
+    def of(cls, rows: Rows, weight: Floats | None, layout: Thresholds) -> PatternRows:
+        """People without extreme scores."""
+        rows, _ = by_item(rows)
+        found = same_rows(rows, layout)
+        count = found.count if weight is None else np.bincount(found.of_person, weights=weight)
+        parts = pattern_parts(found.rows, count, layout)
+        rank, place = np.empty(len(count), dtype=np.int64), 0
+        for part in parts:
+            rank[part.which] = np.arange(place, place := place + len(part.which))
+        made = cls.of_patterns(parts, layout)
+        return replace(made, of_person=rank[found.of_person], category=rows.category, weight=weight)
+
+    def evaluated(self, cumulated: Floats) -> tuple[PatternRows, tuple[Any, ...]]:
+        """At other thresholds (`padded`); sums of log gamma, P(X >= k | s), D and c c' of every item, and C' C 1."""
+        layout, log_gamma, place = self.layout, 0.0, 0
+        passed, c = np.empty((2, layout.widest, len(self.items)))
+        for part in self.patterns:
+            own = slice(place, place := place + int(part.counts.sum()))
+            passed[:, own], c[:, own], more = _given(part, cumulated, self.series_from)
+            log_gamma += more
+        each = np.repeat(self.people, np.diff(self.indptr))
+        c *= np.sqrt(each)
+        expected = Levels(self.indptr, self.items, passed, layout)
+        factor = replace(expected, values=c)
+        matrix = factor.once()
+        around = onto_items(matrix, matrix @ np.ones(layout.n_entries))
+        total, square = onto_items(expected.once(), self.people), expected.squares(each * (1 - passed))
+        return replace(self, expected=expected, factor=factor), (log_gamma, total, square, factor.squares(), around)
+
+    def scores(self, tables: Any = None) -> Levels:
+        assert self.expected is not None
+        starts, counts = self.indptr[:-1].astype(np.int64)[self.of_person], np.diff(self.indptr)[self.of_person]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        where = spans(starts, counts)
+        own = Levels(indptr, self.items[where], self.expected.values[:, where], self.layout)
+        return own.less_passed(self.category, self.weight)
+
+    def factors(self, tables: Any = None) -> Levels:
+        assert self.factor is not None
+        return self.factor
+
+
+def people_of(block: Block, weight: Floats | None, layout: Thresholds, series_from: float = np.inf) -> PatternRows:
+    """The people of a block without extreme scores."""
+    rows = rows_of(block, layout)
+    if layout.binary:
+        rows = replace(rows, category=block.right().astype(np.int16))
+    who = np.flatnonzero(rows.informative)
+    made = PatternRows.of(rows.take(who), None if weight is None else weight[who], layout)
+    return replace(made, series_from=series_from)
+
+
+def _given(part: PatternPart, cumulated: Floats, series_from: float) -> tuple[Floats, Floats, float]:
+    """P(X >= k | s) and c of the answers of every pattern, levels x answers; and the sum of log gamma."""
+    passed, log_gamma = None, np.nan
+    if series_from < np.inf and not part.one_set:  # imported here: few people have a series of their own
+        from spectral_irt.conditional.table_sums import passed_by_series
+
+        passed = passed_by_series(cumulated.T[1:, part.items.T], part.scores, part.max_scores, series_from)
+    if passed is None:
+        found = part_given(part, cumulated)
+        passed, log_gamma = found.passed, float(part.people @ found.log_gamma)  # levels x items x patterns
+    n = np.arange(1.0, len(passed) + 1)[:, None, None]
+    # sum over k' of P(X >= max(k, k')) = (k) P(X >= k) + sum over k' > k of P(X >= k')
+    higher = passed.sum(axis=0) - np.cumsum(passed, axis=0)
+    w = n * passed + higher - passed * passed.sum(axis=0)
+    variance = w.sum(axis=0)
+    s = matched_factors(variance, part.counts)
+    rest = s.sum(axis=0) - s
+    c = w * np.divide(1.0, rest, out=np.zeros_like(rest), where=(rest > 0) & (variance > 0))
+    return passed.swapaxes(1, 2)[:, part.inside], c.swapaxes(1, 2)[:, part.inside], log_gamma
 
 
 def _cross(
@@ -140,9 +311,9 @@ class Point:
     Given the score, thresholds of one item have the covariance D_i of the category probabilities, those of two items
     -c_i c_j'. Rows add to zero, so c_i (T - s_i) = D_i 1 with s_i the sum of c_i and T that of all s: the s are the
     `matched_factors` of the variances of the answers. `rows` are `PeopleRows`, whose memory is used again by the next
-    evaluation. `own` are the items' blocks D of the information, items x levels x levels, `inner` is D + sum c c'
-    within items: the information is inner - C' C. `loglik` is NaN unless all sums are exact.
-    """
+    evaluation; where these are patterns, `people` makes rows that know every person's score. `own` are the items'
+    blocks D of the information, items x levels x levels, `inner` is D + sum c c' within items: the information is
+    inner - C' C. `loglik` is NaN unless all sums are exact."""
 
     beta: Floats
     layout: Thresholds
@@ -152,6 +323,7 @@ class Point:
     inner: Floats
     tables: Any = None
     loglik: float = field(default=np.nan, kw_only=True)
+    people: Callable[[], Prepared] | None = field(default=None, kw_only=True)
 
     @cached_property
     def information(self) -> Floats:
@@ -200,10 +372,9 @@ class Point:
         within = (inner @ columns).diagonal()
         return within - square, within - whole, sparse.csr_array(inner @ design - cross)
 
-    @property
+    @cached_property
     def scored(self) -> Prepared:
-        """`PeopleRows` that know every person's score."""
-        return self.rows
+        return self.people() if self.people else self.rows
 
     def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
         """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
@@ -222,9 +393,15 @@ class Point:
         seeds = np.random.SeedSequence(seed).spawn(len(self.scored.parts))
         return self.scored.sum(_signed, self.tables, columns, design, each=[seeds])
 
-    def far_items(self, beta: Floats, step: Floats, prior: Any) -> Floats:
-        """`beta` with items that moved far brought nearer to their place, where that is cheap; see `table_rows`."""
-        return beta
+
+def pattern_point(
+    layout: Thresholds, rows: Prepared, beta: Floats, passed: Floats, people: Callable[[], Prepared] | None = None
+) -> Point:
+    """The likelihood of `PatternRows`; with `people` all sums are exact."""
+    rows, (log_gamma, expected, *blocks) = rows.map_and_sum(PatternRows.evaluated, padded(layout, beta))
+    own, inner = balanced(layout, *blocks)
+    loglik = -float(passed @ beta) - log_gamma if people else np.nan
+    return Point(beta, layout, rows, expected - passed, own, inner, loglik=loglik, people=people)
 
 
 def by_blocks(layout: Thresholds, blocks: Floats, v: Floats) -> Floats:
@@ -239,8 +416,7 @@ def balanced(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> 
     """`own` and `inner` of a `Point`, from sums of D and of c c' within items and from C' C 1.
 
     Rows of the whole must add to zero: what a series or a few rounds have left is spread over the thresholds of an item
-    such that their contrasts, of which the answers may tell little, stay as they are.
-    """
+    such that their contrasts, of which the answers may tell little, stay as they are."""
     left = layout.table(around - by_blocks(layout, own + outer, np.ones(layout.n_entries)), 0.0)
     inside, k = layout.table(np.ones(layout.n_entries), 0.0), layout.max_score[:, None]
     even = inside[:, :, None] * (inside * (left - left.sum(axis=1, keepdims=True) / (2 * k)) / k)[:, None, :]
@@ -269,34 +445,3 @@ def to_levels(layout: Thresholds, v: Floats) -> Floats:
 def from_levels(layout: Thresholds, values: Floats) -> Floats:
     """Items x levels (x columns) -> thresholds (x columns)."""
     return values[:, 0] if layout.binary else values[layout.item, layout.level - 1]
-
-
-def matched_factors(variance: Floats, counts: Ints) -> Floats:
-    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, by column; to a per cent or better."""
-    inside = np.arange(len(variance))[:, None] < counts
-    total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
-    c = np.broadcast_to(total / counts, variance.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(5):
-            c = np.where(inside & (variance > 0), variance / (total - c), 0.0)
-            total = np.sqrt((variance + c * c).sum(axis=0))
-    return c
-
-
-def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
-    """How many people without an extreme score passed each threshold: those at or above its category."""
-    layout = responses.thresholds
-    last = responses.entries.sum(_passed_last, layout, persons=(weights,))
-    if weights is None:
-        last = responses.category_counts[layout.item, layout.level] - last
-    return layout.at_or_above(last)
-
-
-def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
-    """Sums of weights for each threshold that is the last one passed; without weights, of people with extreme scores,
-    who are few."""
-    informative = rows_of(block, layout).informative
-    if weight is not None:
-        return onto_items(block.halves(layout.n_entries)[0], informative * weight)
-    few = block.take(np.flatnonzero(~informative))
-    return np.bincount(few.items[few.right()], minlength=layout.n_entries).astype(np.float64)

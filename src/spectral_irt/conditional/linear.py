@@ -2,8 +2,7 @@
 
 A direction u of the parameters is not identified when A u is constant on every part of the thresholds that people link.
 With items and raters there are two in an ordinary design: all items against all people, and all raters against all
-items. More are what Facets calls disjoint subsets: levels of a facet that such a direction moves apart.
-"""
+items. More are what Facets calls disjoint subsets: levels of a facet that such a direction moves apart."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = Non
     `term` are columns of which every row has a single one, its value 1: the largest facet, beside which all others are
     to be few. A row says a x + b y = 0 of the others, x, and of the levels of the term and the parts, y: two nodes of a
     graph with the row as an edge. So y follows from x by the graph's Laplacian b' b, but for a shift of each tree
-    without a fixed level, and what is left of a x then are equations in x alone.
-    """
+    without a fixed level, and what is left of a x then are equations in x alone."""
     from scipy.sparse.csgraph import connected_components
     from scipy.sparse.linalg import splu
 
@@ -71,8 +69,7 @@ def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = Non
 def subsets(directions: Floats) -> Ints:
     """Which of these parameters can be compared: the same number for those that no direction moves apart.
 
-    Numbered from 0 by falling size. `directions` are the rows of `unidentified` for the levels of one facet.
-    """
+    Numbered from 0 by falling size. `directions` are the rows of `unidentified` for the levels of one facet."""
     return by_size(np.unique(np.round(directions, 8) + 0.0, axis=0, return_inverse=True)[1].ravel())
 
 
@@ -82,8 +79,7 @@ class Ridge:
 
     Parameters of group -1 have none; `tied` are those that the data alone tie to the others; `alpha` is the precision
     of each group, by empirical Bayes where `estimated`, `fade` how much it counts for each parameter, and `weight` that
-    of each in the mean of its group, from the first time that it is `renewed`.
-    """
+    of each in the mean of its group, from the first time that it is `renewed`."""
 
     group: Ints
     tied: Mask

@@ -10,36 +10,30 @@ From the chain's estimate, which exists without a start and at a few passes, the
 
 The matrix is H + P with H the matched information of `information`, known by its products; conjugate gradients take the
 blocks of the items for a conditioner. A is the identity for the Rasch and the partial credit model; some eta may be
-fixed: anchors. With a design (rating scale; items and raters) the matrix is A' H A, formed, but sparse.
-"""
+fixed: anchors. With a design (rating scale; items and raters) the matrix is A' H A, formed, but sparse."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.conditional.binary_rows import Rows
-from spectral_irt.conditional.binary_rows import prepare_people as binary_people
-from spectral_irt.conditional.exact import SharedRows
-from spectral_irt.conditional.given_score import padded
-from spectral_irt.conditional.information import Point, balanced, by_blocks, from_levels, passed_counts
-from spectral_irt.conditional.pattern_rows import ExactLikelihood, PatternRows, people_of
-from spectral_irt.conditional.series_tables import Tables
-from spectral_irt.conditional.table_rows import SERIES_ERROR, TablePoint
-from spectral_irt.conditional.table_rows import prepare_people as table_people
+from spectral_irt.conditional.information import Point, SharedRows, by_blocks, from_levels, pattern_point, people_of
+from spectral_irt.conditional.series_binary import prepare_people
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import SharedSets
-from spectral_irt.numerics import Anderson, add_columns, conjugate_gradients, shared_ones
+from spectral_irt.numerics import Anderson, add_columns, conjugate_gradients, onto_items, shared_ones
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior
+    from spectral_irt.conditional.exact_likelihood import ExactLikelihood
     from spectral_irt.conditional.linear import Ridge
 
 NEWTON = " + newton"  # what the solver's name ends with
@@ -67,8 +61,7 @@ class Likelihood:
     """The conditional likelihood of these responses, for thresholds near `beta`.
 
     `weights` say how much each person counts; `shared` is `responses.shared`, to be used in the place of the answers of
-    people on shared sets of items; `fine`: as accurate as where answers are few, whatever their number.
-    """
+    people on shared sets of items; `fine`: as accurate as where answers are few, whatever their number."""
 
     def __init__(
         self,
@@ -84,27 +77,30 @@ class Likelihood:
         self.few = single is None or single.n_responses <= QUICK_ANSWERS
         self.fine = self.few or fine
         allowed = FINER if self.fine else ALLOWED
-        self.tables: Tables | None = None
+        self.tables: Any = None
         self.point: Point | None = None  # the last one
         sets = None if shared is None else responses.engine.hold([SharedRows(shared.sets, shared.n_items)])
         if single is None:
             assert sets is not None
             self.rows = sets
         elif self.layout.binary:
-            rows = binary_people(single, beta, allowed, weights)
+            rows = prepare_people(single, beta, allowed, weights)
             self.rows = rows if sets is None else sets.with_more(rows)
-        elif self._has_tables(single):
-            self.rows, self.tables = table_people(responses, beta, allowed, weights)
         else:
-            facets = responses.facets
-            n = responses.n_responses / (self.layout.n_items if facets is None else len(facets.items))
-            least = float((np.sqrt(n / 0.18) * SERIES_ERROR / allowed) ** (1 / 3))
-            self.rows = responses.entries.prepare(people_of, self.layout, least, persons=(weights,))
+            self._prepare_ordered(beta, allowed)
 
-    def _has_tables(self, single: Responses) -> bool:
-        """Whether people with much information share tables of the items, or else have a series of their own."""
-        n = self.layout.n_items
-        return self.few or (single.n_responses > FEW_PEOPLE * n and (single.facets is None or n <= MANY_COMBINATIONS))
+    def _prepare_ordered(self, beta: Floats, allowed: float) -> None:
+        """People with much information share tables of the items; where few meet an item they have their own series."""
+        from spectral_irt.conditional import series_tables  # right and wrong answers do without
+
+        responses, n, facets = self.responses, self.layout.n_items, self.responses.facets
+        many = responses.n_responses > FEW_PEOPLE * n and (facets is None or n <= MANY_COMBINATIONS)
+        if self.few or many:
+            self.rows, self.tables = series_tables.prepare_people(responses, beta, allowed, self.weights)
+        else:
+            each = responses.n_responses / (n if facets is None else len(facets.items))
+            least = float((np.sqrt(each / 0.18) * series_tables.SERIES_ERROR / allowed) ** (1 / 3))
+            self.rows = responses.entries.prepare(people_of, self.layout, least, persons=(self.weights,))
 
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
@@ -112,14 +108,14 @@ class Likelihood:
             return self.point
         self.point = None
         if self.layout.binary:
-            rows, (gradient, degree, square) = self.rows.map_and_sum(_evaluated, beta)
+            rows, (gradient, degree, square) = self.rows.map_and_sum(methodcaller("evaluated", beta))
             point = Point(beta, self.layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
         elif self.tables is None:
-            rows, (_, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(self.layout, beta))
-            own, inner = balanced(self.layout, *blocks)
-            point = Point(beta, self.layout, rows, expected - self.passed, own, inner)
+            point = pattern_point(self.layout, self.rows, beta, self.passed)
         else:
-            point = TablePoint.at(self.tables, self.rows, beta, self.passed)
+            from spectral_irt.conditional.series_tables import point_at
+
+            point = point_at(self.tables, self.rows, beta, self.passed)
         self.rows, self.point = point.rows, point
         return point
 
@@ -148,8 +144,23 @@ class Likelihood:
         return np.divide(squares, sums, out=np.ones(len(sums)), where=sums > 0)[self.layout.item]
 
 
-def _evaluated(rows: Rows | SharedRows, beta: Floats) -> tuple[Any, tuple[Floats, Floats, Floats]]:
-    return rows.evaluated(beta)
+def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
+    """How many people without an extreme score passed each threshold: those at or above its category."""
+    layout = responses.thresholds
+    last = responses.entries.sum(_passed_last, layout, persons=(weights,))
+    if weights is None:
+        last = responses.category_counts[layout.item, layout.level] - last
+    return layout.at_or_above(last)
+
+
+def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
+    """Sums of weights for each threshold that is the last one passed; without weights, of people with extreme scores,
+    who are few."""
+    informative = rows_of(block, layout).informative
+    if weight is not None:
+        return onto_items(block.halves(layout.n_entries)[0], informative * weight)
+    few = block.take(np.flatnonzero(~informative))
+    return np.bincount(few.items[few.right()], minlength=layout.n_entries).astype(np.float64)
 
 
 def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, Floats]:
@@ -170,8 +181,7 @@ class Newton:
     linked without a fixed one among them, each part with a mean of its own, or -1. With a design, `levels` are the
     directions, orthonormal, that move all thresholds of a part alike (`unidentified`), and `ridge` is a prior on its
     parameters. `noise` is what squared scores are to the information under the model (`Likelihood.noise`), `move` how
-    far, in standard errors, another step would have moved the parameter that moves most.
-    """
+    far, in standard errors, another step would have moved the parameter that moves most."""
 
     beta: Floats
     eta: Floats
@@ -334,8 +344,7 @@ def newton(
     `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds, `fixed` are
     parameters that keep their value and give the scale, `parts` says which thresholds are linked (default: all), and
     `levels` are the design's `unidentified` directions, where they are known. `tol` is the largest derivative by a
-    parameter at which to stop, instead of the next step in standard errors.
-    """
+    parameter at which to stop, instead of the next step in standard errors."""
     layout = likelihood.layout
     floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
     if design is not None:
@@ -374,8 +383,10 @@ def newton(
         if k >= settled:
             step = np.clip(speed.next(eta, eta + full) - eta, -LONGEST, LONGEST)
         eta, last_move = eta + step, move
-        if k == 1 and fixed is None and design is None and not likelihood.fine:
-            eta = point.far_items(eta, step, prior)
+        if k == 1 and fixed is None and design is None and not likelihood.fine and point.tables is not None:
+            from spectral_irt.conditional.table_sums import far_items  # where there are many answers
+
+            eta = far_items(point, eta, step, prior)
         tell(f"conditional likelihood: Newton step {k}, {move:.2f} SE at most")
         if tol is None and move * share < close:
             break

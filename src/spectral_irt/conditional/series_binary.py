@@ -1,4 +1,5 @@
-"""P(X_i = 1 | score) of people with many answers, at a fixed cost an answer.
+"""P(X_i = 1 | score) of right and wrong answers, person by person: by a series, at a fixed cost an answer, for people
+with much information; exactly for the others. (People who share their items are the `SharedRows` of `information`.)
 
 Given the score s, an answer competes with all the others of its person. With p_i the probability at any ability theta,
 q = 1 - p and f the distribution of how many of the *other* answers are right,
@@ -16,24 +17,34 @@ Error of P by the person's information V = sum p q, the largest and the mean wit
 
 References
 ----------
-Kolassa (2006), Series Approximation Methods in Statistics, ch. 3 (the series and its Hermite polynomials).
-"""
+Kolassa (2006), Series Approximation Methods in Statistics, ch. 3 (the series and its Hermite polynomials)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats, Ints, person_chunks
-from spectral_irt.numerics import fill_scaled
+from spectral_irt.chain.operator import prox_ability
+from spectral_irt.conditional.exact import answers_above, given_score, matched_factors, series_limit, tiles
+from spectral_irt.conditional.information import Levels, PeopleRows
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks, spans
+from spectral_irt.engine import Prepared
+from spectral_irt.numerics import add_columns, fill_scaled, row_sums
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
 NODES = 6  # Chebyshev's points at which the ratio is computed
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 NEAR = 0.3  # standard deviations of the score within which the ability is left as it is
 TRIES = 30  # of bringing an ability there
+SERIES_ERROR = 6e-4  # times V^-4: the error of the series for a person of information V (benchmarks/newton.py)
+LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information below which people may be exact
+IN_PLACE = 0.05  # share of answers without the series up to which computing it for nothing is cheaper than a copy
+PIECE = 131_072  # answers at a time in a sum over what is kept: their doubles fit the cache of a core
 
 _points = np.cos(np.pi * (2 * np.arange(NODES) + 1) / (2 * NODES))  # of 2p - 1
 _TO_POLYNOMIAL = np.linalg.inv(np.vander(_points, increasing=True))  # values at the points -> coefficients
@@ -55,8 +66,7 @@ def fill_given_score(
     """Write P(X = 1 | s) and the c of the matched information (unless `factor` is None) for every answer.
 
     Returns the abilities that were used. Those of `theta` may be rough; NaN for people whom the series is not for: then
-    what is written for them is. Single precision adds about 1e-7 to the error of the series.
-    """
+    what is written for them is. Single precision adds about 1e-7 to the error of the series."""
     pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
     span = SPAN // precision.itemsize
     space = np.empty((2, span), dtype=precision)
@@ -142,8 +152,7 @@ def _series(rows: NDArray[np.int32], distance: Floats, total: Floats, v: Floats,
 def _log_series(l3: Floats, l4: Floats, l5: Floats, l6: Floats) -> tuple[Floats, ...]:
     """Coefficients of z, ..., z^6 in the logarithm of 1 + l3 He3 / 6 + (l4 He4 / 24 + l3^2 He6 / 72) + ...
 
-    To fourth order a polynomial of degree 6 remains. It cannot turn negative, as the Edgeworth series itself can.
-    """
+    To fourth order a polynomial of degree 6 remains. It cannot turn negative, as the Edgeworth series itself can."""
     l33, l34, l35, l44 = l3 * l3, l3 * l4, l3 * l5, l4 * l4
     l333, l334, l3333 = l33 * l3, l33 * l4, l33 * l33
     return (
@@ -163,3 +172,148 @@ def _horner(coefficients: tuple[Floats, ...], z: Floats) -> Floats:
         total += coefficient
         total *= z
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(PeopleRows):
+    """The people of one block, to be evaluated at difficulties.
+
+    `score` and `factor` hold P - X and c of every answer at the last evaluation, times the person's weight and its
+    root. The first `n_long` people take the series, except those whose `theta` is NaN: they have an extreme score and
+    `silent` answers, or are exact: the `short` block (of like order and then length), whose answers stand `where`. So,
+    where nearly all take it, people stay where they are and no answer is copied; elsewhere the exact ones come last."""
+
+    block: Block
+    n_long: int
+    theta: Floats
+    short: Block
+    short_theta: Floats
+    where: NDArray[np.int32]
+    silent: Ints
+    weight: Floats | None
+    n_items: int
+    precision: Precision
+    score: Floats
+    factor: Floats
+
+    @classmethod
+    def of(cls, people: People, exact_below: float, n_items: int, precision: Precision) -> Rows:
+        """People with information below `exact_below` are to be exact."""
+        block, theta, information, weight = people
+        few, counts, informative = information < exact_below, block.counts, block.informative
+        long, short = np.flatnonzero(informative & ~few), np.flatnonzero(informative & few)
+        n, s = counts[short], block.scores[short]
+        short = short[np.lexsort((n, np.minimum(s, n - s)))]
+        end, silent, own_theta = int(counts[long].sum()), np.empty(0, dtype=np.int64), theta[short]
+        where = np.arange(end, end + n.sum())
+        if end < (1 - IN_PLACE) * block.n_responses or not counts.all():
+            order = np.concatenate([long, short])
+            ours, theta, n_long = block.take(order), theta[order], len(long)
+            weight = None if weight is None else weight[order]
+        else:
+            ours, theta, n_long = block, np.where(few, np.nan, theta), block.n_persons
+            mute = np.flatnonzero(~informative)
+            where, silent = (spans(block.indptr[:-1][some], counts[some]) for some in (short, mute))
+        exact = (block.take(short), own_theta, where.astype(np.int32))
+        nothing = np.empty(0, dtype=precision)
+        return cls(ours, n_long, theta, *exact, silent, weight, n_items, precision, nothing, nothing)
+
+    @property
+    def indptr(self) -> Any:
+        return self.block.indptr.astype(np.int32)
+
+    def pieces(self, *values: Floats) -> Iterator[tuple[Any, ...]]:
+        """Some people at a time: (how many, where their answers begin, their items), and their values in double."""
+        indptr, items = self.indptr, np.asarray(self.block.items)
+        for start, stop in person_chunks(self.block.indptr, PIECE):
+            low, high = indptr[start], indptr[stop]
+            doubles = (each[low:high].astype(np.float64, copy=False) for each in values)
+            yield (stop - start, indptr[start : stop + 1] - low, items[low:high]), *doubles
+
+    def evaluated(self, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
+        """The rows at other difficulties (their memory is used again), and sums of P - X, c C 1 and c^2 by item."""
+        block, n, end, right = self.block, self.n_long, int(self.block.indptr[self.n_long]), self.block.right()
+        x, c, theta = self.score, self.factor, self.theta.copy()
+        if not len(x):
+            x, c = np.empty(block.n_responses, self.precision), np.empty(block.n_responses, self.precision)
+        if n:
+            cells = (self.indptr[: n + 1], np.asarray(block.items[:end]), block.scores[:n], theta[:n])
+            theta[:n] = fill_given_score(*cells, beta, x[:end], c[:end], self.precision)
+        self._fill_exact(beta, x, c)
+        x[self.silent], c[self.silent] = right[self.silent], 0.0
+        if self.weight is not None:
+            weight = np.repeat(self.weight, block.counts)
+            x *= weight
+            c *= np.sqrt(weight)
+            x -= right * weight
+        else:
+            x -= right
+        score, degree, square = np.zeros((3, self.n_items))
+        rows = replace(self, theta=theta, score=x, factor=c)
+        for cells, each, own in rows.pieces(x, c):
+            ones = np.ones(cells[0])
+            add_columns(cells, each, ones, score)
+            add_columns(cells, own, row_sums(cells, own, np.ones(self.n_items)), degree)
+            add_columns(cells, own * own, ones, square)
+        return rows, (score, degree, square)
+
+    def _fill_exact(self, beta: Floats, probability: Floats, factor: Floats) -> None:
+        """Write P and c of the answers of people who are exact."""
+        block, padded = self.short, np.append(beta, np.inf)
+        counts, scores = block.counts, block.scores
+        for start, stop in tiles(counts, np.minimum(scores, counts - scores)):
+            span = slice(int(block.indptr[start]), int(block.indptr[stop]))
+            n, there = counts[start:stop], self.where[span]
+            inside = np.arange(n.max()) < n[:, None]
+            items = np.full(inside.shape, len(beta))
+            items[inside] = block.items[span]
+            b = np.ascontiguousarray(padded[items].T)
+            p = given_score(b[None], scores[start:stop], n, self.short_theta[start:stop]).p[0]
+            probability[there] = p.T[inside]
+            factor[there] = matched_factors(p * (1 - p), n).T[inside]
+
+    def scores(self, tables: Any = None) -> Levels:
+        return self._levels(self.score)
+
+    def factors(self, tables: Any = None) -> Levels:
+        return self._levels(self.factor)
+
+    def _levels(self, values: Floats) -> Levels:
+        own = values.astype(np.float64, copy=False)[None]
+        return Levels(self.indptr, np.asarray(self.block.items), own, Thresholds.ones(self.n_items))
+
+    def factors_twice(self, tables: Any, v: Floats) -> Floats:
+        if v.ndim > 1:
+            return super().factors_twice(tables, v)
+        total = np.zeros(self.n_items)
+        for cells, factor in self.pieces(self.factor):
+            add_columns(cells, factor, row_sums(cells, factor, v), total)
+        return total
+
+    def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
+        squares, twice = np.zeros((2, self.n_items))
+        for cells, score in self.pieces(self.score):
+            add_columns(cells, score * score, np.ones(cells[0]), squares)
+            add_columns(cells, score, row_sums(cells, score, v), twice)
+        return squares[:, None, None], twice
+
+
+People = tuple[Block, Floats, Floats, Floats | None]  # of a block: rough abilities, information of the answers, weights
+
+
+def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
+    """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`."""
+    people = responses.prepare(with_abilities, beta, persons=(weights,))
+    answers = people.sum(_by_information)
+    exact_below, _ = series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**4, responses.item_counts, allowed)
+    return people.prepare(Rows.of, exact_below, len(beta), SINGLE if allowed >= ROUGH else DOUBLE)
+
+
+def with_abilities(block: Block, weight: Floats | None, beta: Floats) -> People:
+    """With information 0 for extreme scores."""
+    return block, *prox_ability(block, beta), weight
+
+
+def _by_information(people: People) -> Floats:
+    block, _, information, _ = people
+    return answers_above(LIMITS, information, block.counts)

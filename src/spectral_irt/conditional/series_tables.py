@@ -1,4 +1,4 @@
-"""Answers given the score in any number of categories: the series of people with many answers, and tables for it.
+"""Answers given the score in any number of categories: the series of people with many answers, by tables.
 
 With phi_S the characteristic function of the total score S at any ability theta, and h(theta) the mean of h(X_i) there,
 
@@ -13,26 +13,33 @@ power of N, for people whose answers count as N equal ones (tests/unit/condition
 
 The items' derivatives are tabulated on a grid of abilities; u for an ability beside the grid is that of a shift. A pass
 collects u for every cell, an ability and an item (`cell = ability * n_items + item`); the rest is arithmetic on tables,
-whatever the number of people (`table_rows`).
+whatever the number of people. People with little information are exact, each pattern of items and total score once.
 
 References
 ----------
-Kolassa (2006), Series Approximation Methods in Statistics, ch. 3.
-"""
+Kolassa (2006), Series Approximation Methods in Statistics, ch. 3."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import comb, factorial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.conditional.information import to_levels
-from spectral_irt.data.block import Floats, Ints, Rows, Thresholds
+from spectral_irt.chain.operator import prox_ability
+from spectral_irt.conditional.exact import answers_above, padded, series_limit
+from spectral_irt.conditional.information import Levels, PatternRows, PeopleRows, Point, balanced, by_blocks, to_levels
+from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE
+from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, spans
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.same_items import row_keys
+from spectral_irt.engine import Prepared
+from spectral_irt.numerics import add_columns, row_sums, shared_ones
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
 SHIFTS = 3  # Newton steps for the ability at which the mean is the score
@@ -40,6 +47,18 @@ APART = 0.25  # logits between abilities of the grid; a person lies half of that
 WIDE = 1.5  # standard deviations of an answer from which on abilities are closer: derivatives grow with them
 MARGIN = 1.0  # logits that the grid goes beyond the people
 CACHED = 4096  # cells at a time: their derivatives fit the second cache of a core
+TRIES, AGAIN = 20, 2  # of bringing an ability near a point of the grid; when thresholds have moved a little
+NEAR = 0.7  # of the distance between points: within it the shift does
+# The error of the series for a threshold of a person whose answers count as N equal ones: this times N^-3, or N^-2 with
+# fewer terms, which do where people have many answers.
+SERIES_ERROR, BRIEF_ERROR = 0.05, 0.03
+SEVERAL = 0.02  # share of the answers that fewer terms may make exact sums of
+LIMITS = np.concatenate([np.arange(4.0, 60.0, 2.0), [np.inf]])
+REPEATED = 4  # people with the same items and the same score from whom on exact sums are cheap
+LOOKED_AT = 256  # people of a block by whom it is known whether patterns repeat
+BRIEF = 4  # the order with fewer terms
+AT_ONCE = 7  # rows of sums from which on a loop over all is faster
+SCALING = 5  # rounds in which factors of the tables are fitted to the rows of the information
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +68,7 @@ class Tables:
     `tails` are the derivatives 0, 1, ... by ability of P(X >= k), levels x cells; 0 for levels that the item does not
     have. `moments` are the mean of the answer, its cumulants from the second on, and the square of its variance, as
     precise as what is summed over people. `factor` is dP(X >= k) / dtheta times a number for each threshold: what the c
-    of the information are made of.
-    """
+    of the information are made of."""
 
     layout: Thresholds
     grid: Floats
@@ -76,30 +94,36 @@ class Tables:
             moments[:, span] = derivatives(p, order, tails[:, :, span])
         return cls(layout, grid, order, tails, moments, tails[min(1, order)])
 
-    def scaled(self, by: Floats) -> Tables:
-        """With the factor of each threshold times a number."""
-        own, shape = to_levels(self.layout, by)[:, None], (self.layout.widest, len(self.grid), -1)
-        return replace(self, factor=(self.factor.reshape(shape) * own).reshape(self.factor.shape))
-
     @property
     def apart(self) -> float:
         return float(self.grid[1] - self.grid[0])
 
-    def pairs(self, left: Iterable[Floats], right: Callable[[int], Iterable[Floats]]) -> Floats:
-        """Items x levels x levels: for each k, `levels` of these tables with the cells that `right` has for k."""
-        return np.stack([self.levels(left, right(k)).T for k in range(self.layout.widest)], axis=-1)
+    def pairs(self, left: Floats, right: Floats) -> Floats:
+        """Items x levels x levels: sums over abilities of the products of two tables."""
+        shape = (self.layout.widest, len(self.grid), self.layout.n_items)
+        return np.einsum("kgi,lgi->ikl", left.reshape(shape), right.reshape(shape))
 
-    def levels(self, tables: Iterable[Floats], collected: Any) -> Floats:
-        """Levels x items: sums over abilities and r of tables_r times what was collected, r x cells."""
+    def covariances(self, expected: Floats, collected: Any) -> Floats:
+        """Sums over people of Cov(1{X >= k}, 1{X >= k'}), items x levels x levels; `expected` those of P(X >= k)."""
+        level = np.arange(self.layout.widest)
+        highest = to_levels(self.layout, expected).T[:, np.maximum.outer(level, level)]
+        return highest - self.products(collected, collected[-2])
+
+    def products(self, collected: Any, squared: Floats) -> Floats:
+        """Sums over people of P_k P_k' for the levels of each item, from those of u and of u_1^2, as far as they go."""
+        mixed = self.tails[0] * (collected[0] / 2)
+        for tail, u in zip(self.tails[1:3], collected[1:3], strict=False):
+            mixed += tail * u
+        half = self.pairs(self.tails[0], mixed) + self.pairs(self.tails[1], self.tails[1] * (squared / 2))
+        return half + half.transpose(0, 2, 1)
+
+    def contract(self, tables: Iterable[Floats], collected: Any) -> Floats:
+        """Of each threshold: the sum over abilities and r of tables_r times what was collected, r x cells."""
         shape = (len(self.grid), self.layout.n_items)
         total = np.zeros((self.layout.widest, shape[1]))
         for table, values in zip(tables, collected, strict=False):
             total += np.einsum("kgi,gi->ki", table.reshape(-1, *shape), values.reshape(shape))
-        return total
-
-    def contract(self, tables: Iterable[Floats], collected: Any) -> Floats:
-        """`levels` as a number for each threshold."""
-        return self.levels(tables, collected)[self.layout.level - 1, self.layout.item]
+        return total[self.layout.level - 1, self.layout.item]
 
     def weighted(self, table: Floats, v: Floats) -> Floats:
         """sum over k of v_k table_k in every cell; a first axis for the columns of a matrix v."""
@@ -112,9 +136,7 @@ class Tables:
 
     def cells(self, rows: Rows, at: NDArray[np.int32]) -> NDArray[np.int32]:
         """The cell of every answer."""
-        cells = np.repeat((at * self.layout.n_items).astype(np.int32), rows.counts)
-        cells += rows.items
-        return cells
+        return np.repeat((at * self.layout.n_items).astype(np.int32), rows.counts) + rows.items
 
 
 def derivatives(p: Floats, order: int, tails: Floats) -> Floats:
@@ -139,22 +161,6 @@ def derivatives(p: Floats, order: int, tails: Floats) -> Floats:
     return moments
 
 
-def passed_by_series(p: Floats, scores: Ints) -> Floats:
-    """P(X >= k | s), levels x items x people, from the chances of the categories (from 0 on) near the right ability.
-
-    For people whose items hardly anybody else met, so that tables would be larger than the answers.
-    """
-    categories, n, people = p.shape
-    tails = np.empty((ORDER + 1, categories - 1, n * people))
-    moments = derivatives(p.reshape(categories, -1), ORDER, tails)
-    cumulants = moments.reshape(-1, n, people).sum(axis=1)
-    u = weights(scores - cumulants[0], cumulants[1:-1], APART)
-    total = np.zeros((categories - 1, n, people))
-    for tail, each in zip(tails, u, strict=True):
-        total += tail.reshape(total.shape) * each
-    return total
-
-
 def grid_over(low: float, high: float, layout: Thresholds) -> Floats:
     """Abilities for people from `low` to `high`."""
     apart = APART / max(1.0, layout.widest / 4 / WIDE)  # an answer in K categories spreads by about a quarter of them
@@ -166,8 +172,7 @@ def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
     """u_0, ..., u_order of every person, one below the other.
 
     `missing` is the total score less its mean at the ability of the grid, `cumulants` are those of the total score from
-    the second on, order + 1 of them, and `reach` is the farthest shift that the derivatives stand for.
-    """
+    the second on, order + 1 of them, and `reach` is the farthest shift that the derivatives stand for."""
     order = len(cumulants) - 1
     shift = np.clip(missing / cumulants[0], -reach, reach)
     powers = _powers(shift, order + 1)
@@ -195,8 +200,7 @@ def _edgeworth(order: int) -> tuple[list[tuple[int, int]], Floats, Floats]:
 
     It is exp(sum_k l_k z^(k + 2) / (k + 2)!), z = it, where l_k counts as k orders. For every product: the one that it
     is made of, and the k of the last factor. `above` and `below` have a row for each r = 1, ..., order, with the means
-    of z^r / r! and of 1 over the normal distribution times the series; r derivatives count as r orders.
-    """
+    of z^r / r! and of 1 over the normal distribution times the series; r derivatives count as r orders."""
     made = [(0, 0)]
     found: list[tuple[tuple[int, ...], int, int, float]] = [((), 0, 0, 1.0)]  # factors, orders, power of z, coefficient
     for place, (factors, orders, power, value) in enumerate(found):
@@ -216,12 +220,229 @@ def _edgeworth(order: int) -> tuple[list[tuple[int, int]], Floats, Floats]:
 
 def _powers(shift: Floats, most: int) -> Floats:
     """shift^a / a! for a = 0, ..., most."""
-    powers = np.ones((most + 1, len(shift)))
-    for a in range(1, most + 1):
-        np.multiply(powers[a - 1], shift / a, out=powers[a])
-    return powers
+    return np.cumprod(np.vstack([np.ones(len(shift)), shift / np.arange(1.0, most + 1)[:, None]]), axis=0)
 
 
 def _taylor(derivatives: Floats, powers: Floats) -> Floats:
     """sum over a of derivatives_a shift^a / a!, as far as the derivatives go."""
     return np.einsum("ap,ap->p", derivatives, powers[: len(derivatives)])
+
+
+def sums_of(rows: Rows, columns: NDArray[np.int32], values: Any) -> Floats:
+    """Sums over the answers of each person of these values, rows of one number for each column, as precise as these.
+    One row at a time, which is twice as fast as all at once."""
+    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), values.dtype)
+    return np.stack([row_sums(cells, ones, each) for each in values])
+
+
+def sums_in(rows: Rows, columns: NDArray[np.int32], values: Any, n: int, precision: Any) -> Floats:
+    """Sums of people's values over the answers in each of n columns, for every row of values. Many rows are added at
+    once, in half the time; that loop goes by fours, so that rows of zeros may follow."""
+    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), precision)
+    if len(values) < AT_ONCE:
+        total = np.zeros((len(values), n), dtype=precision)
+        for each, out in zip(values, total, strict=True):
+            add_columns(cells, ones, each.astype(precision, copy=False), out)
+        return total
+    wide = np.zeros((rows.n_persons, -(-len(values) // 4) * 4), dtype=precision)
+    wide[:, : len(values)] = np.transpose(values)
+    total = np.zeros((n, wide.shape[1]), dtype=precision)
+    add_columns(cells, ones, wide, total)
+    return total.T
+
+
+def settled(
+    rows: Rows, at: NDArray[np.int32], cells: NDArray[np.int32], tables: Tables, tries: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+    """People at the point of the grid where the expected total score is nearest: points, cells, mean and variance."""
+    at, who, moments = at.copy(), np.arange(rows.n_persons), sums_of(rows, cells, tables.moments[:2])
+    for k in range(tries):
+        mean, variance = moments[:, who]
+        move = (rows.scores[who] - mean) / np.maximum(variance, 1e-12)
+        there = tables.nearest(tables.grid[at[who]] + np.clip(move, -1, 1))
+        far = (np.abs(move) > NEAR * tables.apart) & (there != at[who])
+        who = who[far]
+        if not len(who):
+            break
+        some, at[who] = rows.take(who), there[far]
+        new = tables.cells(some, at[who])
+        moments[:, who] = sums_of(some, new, tables.moments[:2])
+        cells = cells.copy() if k == 0 else cells  # the engine may keep the old ones in a file
+        cells[spans(rows.indptr[who], some.counts)] = new
+    return at, cells, moments
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows(PeopleRows):
+    """The informative people of one block: those with much information, `rows`, and after them the `exact` ones.
+
+    `at` is the ability of the grid that each is near, `cells` the cell of each answer, `u` is (order + 1) x people, and
+    `factor` is 1 / sqrt(V), times the root of the weight: c is that times the `factor` of the tables."""
+
+    rows: Rows
+    at: NDArray[np.int32]
+    cells: NDArray[np.int32]
+    exact: PatternRows | None
+    layout: Thresholds
+    weight: Floats | None  # of all of them
+    u: Any = None
+    factor: Any = None
+
+    @property
+    def own_weight(self) -> Any:
+        """Of the people with much information."""
+        return 1.0 if self.weight is None else self.weight[: self.rows.n_persons]
+
+    def scores(self, tables: Tables) -> Levels:
+        own = self._levels(tables.tails, self.u).less_passed(self.rows.category, self.own_weight)
+        return own.with_more(self.exact.scores()) if self.exact else own
+
+    def factors(self, tables: Tables) -> Levels:
+        own = self._levels([tables.factor], self.factor[None])
+        return own.with_more(self.exact.factors()) if self.exact else own
+
+    def _levels(self, tables: Iterable[Floats], by: Floats) -> Levels:
+        """sum over r of by_r tables_r, people x thresholds."""
+        total = np.zeros((self.layout.widest, len(self.cells)))
+        for table, each in zip(tables, by, strict=True):
+            total += table.take(self.cells, axis=1) * np.repeat(each, self.rows.counts)
+        return Levels(self.rows.indptr.astype(np.int32), self.rows.items, total, self.layout)
+
+    def evaluated(self, tables: Tables, cumulated: Floats) -> tuple[TableRows, tuple[Any, ...]]:
+        """At other thresholds; and what the long rows collect in every cell, and the sums of the exact ones."""
+        exact, (_, *sums) = self.exact.evaluated(cumulated) if self.exact else (None, (0.0,) * 5)
+        rows, n = self.rows, tables.moments.shape[1]
+        at, cells, (mean, variance) = settled(rows, self.at, self.cells, tables, AGAIN)
+        cumulants = np.concatenate([variance[None], sums_of(rows, cells, tables.moments[2:-1])]).astype(np.float64)
+        u = weights(rows.scores - mean, cumulants, tables.apart)
+        factor = np.sqrt(self.own_weight / cumulants[0])
+        columns = np.vstack([u, u[1] ** 2]) * self.own_weight
+        collected = sums_in(rows, cells, [*columns, factor**2], n, tables.moments.dtype)
+        return replace(self, at=at, cells=cells, exact=exact, u=u, factor=factor), (collected, *sums)
+
+
+def factors_twice(part: TableRows, spread: Floats, v: Floats) -> tuple[Floats, Floats | float]:
+    """C' C v: in cells for the long rows, where `spread` is v in the tables' `factor`; and for the others."""
+    made = []
+    for each in np.atleast_2d(spread):
+        (sums,) = sums_of(part.rows, part.cells, each[None])
+        made.append(sums_in(part.rows, part.cells, [part.factor**2 * sums], len(each), spread.dtype)[0])
+    return np.stack(made).reshape(spread.shape), part.exact.factors_twice(None, v) if part.exact else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class TablePoint(Point):
+    """The likelihood at some thresholds; `collected` is what the long rows add, terms x cells."""
+
+    collected: Floats = field(kw_only=True)
+
+    def factors_twice(self, v: Floats) -> Floats:
+        tables = self.tables
+        cells, direct = self.rows.sum(factors_twice, tables.weighted(tables.factor, v), v)
+        back = [tables.contract([tables.factor], [one]) for one in np.atleast_2d(cells)]
+        return direct + np.stack(back, axis=-1).reshape(v.shape)
+
+    def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
+        from spectral_irt.conditional.table_sums import score_sums  # where thresholds are too many for a matrix
+
+        return score_sums(self, v)
+
+
+def point_at(tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> TablePoint:
+    """The likelihood of `TableRows` at other thresholds than the tables."""
+    layout = tables.layout
+    tables = Tables.at(layout, beta, tables.grid, tables.order, tables.moments.dtype)
+    rows, (collected, expected, own, outer, _) = rows.map_and_sum(TableRows.evaluated, tables, padded(layout, beta))
+    collected = np.ascontiguousarray(collected[: tables.order + 3], dtype=np.float64)
+    ours, ones = tables.contract(tables.tails, collected), np.ones(layout.n_entries)
+    blocks = tables.covariances(ours, collected)
+    pairs = tables.pairs(tables.factor, tables.factor * collected[-1])
+    scale = _scale(tables, collected[0], blocks, pairs)
+    each = layout.table(scale, 0.0)
+    tables = replace(tables, factor=tables.factor * np.tile(each.T, len(tables.grid)))
+    outer = outer + each[:, :, None] * pairs * each[:, None, :]
+    cells, around = rows.sum(factors_twice, tables.weighted(tables.factor, ones), ones)
+    around = around + tables.contract([tables.factor], [cells])
+    own, inner = balanced(layout, own + blocks, outer, around)
+    return TablePoint(beta, layout, rows, expected + ours - passed, own, inner, tables, collected=collected)
+
+
+def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floats:
+    """Numbers for the factors of the thresholds with which C' C 1 = (D + c c') 1, about: (C 1)_l is sqrt(V) times the
+    mean of the numbers over the factors that people of this ability meet."""
+    layout, n = tables.layout, len(tables.grid)
+    scale = ones = np.ones(layout.n_entries)
+    met = np.empty((n, layout.widest * layout.n_items))
+    each = tables.factor.reshape(layout.widest, n, -1).swapaxes(0, 1)
+    np.multiply(each, count.reshape(n, 1, -1), out=met.reshape(each.shape))
+    target, plain = by_blocks(layout, blocks, ones), met.sum(axis=1)
+    for _ in range(SCALING):
+        mean = np.divide(met @ to_levels(layout, scale).ravel(), plain, out=np.ones(n), where=plain > 0)
+        between = (mean @ met).reshape(layout.widest, -1)[layout.level - 1, layout.item]
+        between -= by_blocks(layout, pairs, scale)
+        new = np.divide(target, between, out=ones.copy(), where=between > 1e-9 * target)
+        scale = np.sqrt(scale * np.clip(new, 0.5, 2.0))
+    return scale
+
+
+def prepare_people(
+    responses: Responses, beta: Floats, allowed: float, weights_of_people: Floats | None = None
+) -> tuple[Prepared, Tables]:
+    """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more."""
+    layout = responses.thresholds
+    people = responses.entries.prepare(_with_abilities, layout, beta, persons=(weights_of_people,))
+    theta = np.concatenate([np.zeros(1), *people.map(itemgetter(-1))])
+    precision = SINGLE if allowed >= ROUGH else DOUBLE
+    rough = Tables.at(layout, beta, grid_over(theta.min(), theta.max(), layout), 0, precision)
+    (people, answers), counts = people.map_and_sum(_with_sizes, rough), responses.item_counts
+    order, (least, exact) = BRIEF, series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
+    if exact > SEVERAL:
+        order, (least, _) = ORDER, series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**3, counts, allowed)
+    return people.prepare(_rows_from, least, rough), replace(rough, order=order)
+
+
+People = tuple[Rows, Floats | None, NDArray[np.bool_], Any]  # weights; whose pattern repeats; abilities
+
+
+def _with_abilities(block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> People:
+    theta, _ = prox_ability(block, beta, layout)
+    order = np.argsort(theta)  # neighbors in the table stay in the cache
+    rows, weight = rows_of(block, layout).take(order), None if weight is None else weight[order]
+    return rows, weight, _repeated(rows, layout), theta[order]
+
+
+def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
+    """People whose items and total score many others of the block have; nobody, where a first look finds few."""
+    few = rows.part(0, min(LOOKED_AT, rows.n_persons))
+    if len(np.unique(row_keys(few, layout, 0 * few.scores))) * 2 > few.n_persons:
+        return np.zeros(rows.n_persons, dtype=bool)
+    _, of_person, count = np.unique(row_keys(rows, layout, rows.scores), return_inverse=True, return_counts=True)
+    return count[of_person.ravel()] >= REPEATED
+
+
+def _with_sizes(people: People, tables: Tables) -> tuple[People, Floats]:
+    """With points of the grid, and how many equal answers theirs are worth, in the place of the abilities; and how many
+    people have answers worth so many."""
+    rows, weight, repeated, theta = people
+    at = tables.nearest(theta)
+    at, cells, (mean, variance) = settled(rows, at, tables.cells(rows, at), tables, TRIES)
+    (square,) = sums_of(rows, cells, tables.moments[2:])
+    size = np.minimum(variance, variance**2 / np.maximum(square, 1e-300))
+    beyond = np.abs(rows.scores - mean) > tables.apart * variance
+    size = np.where(beyond | ~rows.informative, 0.0, size)
+    answers = answers_above(LIMITS, size, np.where(repeated, 0, rows.counts))
+    return (rows, weight, repeated, (at, size)), answers
+
+
+def _rows_from(people: People, least: float, tables: Tables) -> TableRows:
+    """With the series for people worth so many equal answers, unless others have their items and score too."""
+    rows, weight, repeated, (at, size) = people
+    exact, patterns = (size < least) | repeated, None
+    who, others = np.flatnonzero(~exact & rows.informative), np.flatnonzero(exact & rows.informative)
+    if len(others):
+        theirs = None if weight is None else weight[others]
+        patterns = PatternRows.of(rows.take(others), theirs, tables.layout)
+    weight = None if weight is None else weight[np.concatenate([who, others])]
+    if len(who) < len(at):
+        rows, at = rows.take(who), at[who]
+    return TableRows(rows, at, tables.cells(rows, at), patterns, tables.layout, weight)

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Newton, newton, parameters
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import ConvergenceWarning, check_option

@@ -17,10 +17,18 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.chain.prior import AMPLE_INFORMATION
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
-from spectral_irt.conditional.information import passed_counts
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.linear import Ridge
-from spectral_irt.conditional.newton import CLOSE, DENSE_PARAMETERS, NEWTON, Likelihood, Newton, newton, parameters
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
+from spectral_irt.conditional.newton import (
+    CLOSE,
+    DENSE_PARAMETERS,
+    NEWTON,
+    Likelihood,
+    Newton,
+    newton,
+    parameters,
+    passed_counts,
+)
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask

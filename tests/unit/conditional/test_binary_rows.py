@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.conditional import binary_rows, newton
-from spectral_irt.conditional.binary_rows import People, Rows
+from spectral_irt.conditional import newton, series_binary
 from spectral_irt.conditional.exact import Contour
-from spectral_irt.conditional.series_binary import DOUBLE, SINGLE
+from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Rows, with_abilities
 from spectral_irt.data.block import Block
 
 M = 40
@@ -51,11 +50,11 @@ LENGTHS = [40, 38, 36] * 40 + [1, 2, 5, 1, 2, 5, 6, 7]
 def test_people_in_place_are_people_sorted(weighted, precision, close, without, monkeypatch) -> None:
     block, beta = block_of(LENGTHS + ([0] if without else []))
     weight = np.random.default_rng(1).uniform(0.5, 2, block.n_persons) if weighted else np.ones(block.n_persons)
-    people = People.of(block, weight if weighted else None, beta)
+    people = with_abilities(block, weight if weighted else None, beta)
     v = np.random.default_rng(2).normal(size=M)
     found = []
     for share in (0.5, -1.0):
-        monkeypatch.setattr(binary_rows, "IN_PLACE", share)
+        monkeypatch.setattr(series_binary, "IN_PLACE", share)
         made = Rows.of(people, 3.0, M, precision)
         assert (made.block is block) == (share > 0 and not without)
         for at in (0 * beta, beta):  # the memory of the first is used again
@@ -77,7 +76,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
 
 def test_all_are_exact_where_all_are_short() -> None:
     block, beta = block_of([4, 5, 6] * 50)
-    made, (score, *_) = Rows.of(People.of(block, None, beta), np.inf, M, DOUBLE).evaluated(beta)
+    made, (score, *_) = Rows.of(with_abilities(block, None, beta), np.inf, M, DOUBLE).evaluated(beta)
     assert made.n_long == 0
     assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[0], atol=1e-9)
 
@@ -87,7 +86,7 @@ def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytes
     responses = si.simulate.rasch(2500, 150, design="sampled", p=0.4, seed=3).responses
     assert responses.n_responses > newton.QUICK_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
-    monkeypatch.setattr(binary_rows, "SINGLE", DOUBLE)
+    monkeypatch.setattr(series_binary, "SINGLE", DOUBLE)
     monkeypatch.setattr("spectral_irt.chain.stationary.MANY", 10**9)
     double = si.SpectralRasch(se=se).fit(responses)
     assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < newton.ALLOWED / 10

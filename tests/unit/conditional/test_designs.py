@@ -8,8 +8,8 @@ from dense_ordered import Enumerated, draw
 from spectral_irt import Responses
 from spectral_irt.conditional import newton as module
 from spectral_irt.conditional.errors import Matrices, parameter_covariance
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Likelihood, newton, parameters
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
 
 MAX_SCORES = (1, 2, 3, 1, 2)
 

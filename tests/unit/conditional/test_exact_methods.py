@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dense_ordered import conditional
-from spectral_irt.conditional import given_score
+from spectral_irt.conditional import exact
 from spectral_irt.conditional.exact import Contour, by_fewer_steps, chances, given_every_score, rough_tilt
+from spectral_irt.conditional.exact_likelihood import pair_factors
 from spectral_irt.data.block import Thresholds
 
 CASES = {
@@ -56,7 +57,7 @@ def test_all_agree_with_enumeration(name):
     start = chances(theta, cumulated)
     recursion, total = by_fewer_steps(start, cumulated, scores, high)
     tree = given_every_score(cumulated[:, :n, 0])
-    real, imaginary = sums.pair_factors()
+    real, imaginary = pair_factors(sums)
     other = ~np.kron(np.eye(n, dtype=bool), np.ones((width, width), dtype=bool))
     for k, score in enumerate(scores):
         each, pairs, log = enumerated(thresholds, score, width)
@@ -84,7 +85,7 @@ def test_right_and_wrong_are_the_case_of_one_threshold(padding):
         short, long = Contour.of(one, scores, most), Contour.of(two, scores, most)
         np.testing.assert_allclose(long.given.p[0], short.given.p[0], rtol=0, atol=1e-13)
         np.testing.assert_allclose(long.given.log_gamma, short.given.log_gamma, rtol=1e-13, atol=1e-12)
-        for a, b in zip(short.pair_factors(), long.pair_factors(), strict=True):
+        for a, b in zip(pair_factors(short), pair_factors(long), strict=True):
             assert a.shape[:3] == (n - 1, n + padding, 1)
             assert b.shape[:3] == (n - 1, n + padding, 2)
         theta = rough_tilt(one, scores, most)[0]
@@ -133,12 +134,12 @@ def test_whoever_takes_which_method_has_the_same_answers(kind, monkeypatch):
     cumulated, most = columns(thresholds, scores, padding=0)
     taken = []
     for name in ("given_every_score", "by_fewer_steps"):
-        way = getattr(given_score, name)
-        monkeypatch.setattr(given_score, name, lambda *each, way=way: (taken.append(way.__name__), way(*each))[1])
-    tree = given_score.given_score(cumulated, scores, most, one_set=True)
-    recursion = given_score.given_score(cumulated, scores, most)
-    monkeypatch.setattr(given_score, "SHORT_ORDER", 0)
-    contour = given_score.given_score(cumulated, scores, most)
+        way = getattr(exact, name)
+        monkeypatch.setattr(exact, name, lambda *each, way=way: (taken.append(way.__name__), way(*each))[1])
+    tree = exact.given_score(cumulated, scores, most, one_set=True)
+    recursion = exact.given_score(cumulated, scores, most)
+    monkeypatch.setattr(exact, "SHORT_ORDER", 0)
+    contour = exact.given_score(cumulated, scores, most)
     assert taken == ["given_every_score", "by_fewer_steps"]
     for found in (recursion, contour):
         np.testing.assert_allclose(found.p, tree.p, rtol=0, atol=1e-13)
@@ -149,9 +150,9 @@ def test_scores_too_unlikely_for_the_recursion_take_the_contour_sum():
     """At an ability where the score has no chance that a number can hold."""
     scores = np.array([1, 2])
     cumulated, most = columns([[600.0], [601.0], [602.0]], scores, padding=0)
-    found = given_score.given_score(cumulated, scores, most, np.full(2, -200.0)).p[0]
-    exact = np.array([enumerated([[0.0], [1.0], [2.0]], s, 1)[0][0] for s in scores]).T
-    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-13)
+    found = exact.given_score(cumulated, scores, most, np.full(2, -200.0)).p[0]
+    slowly = np.array([enumerated([[0.0], [1.0], [2.0]], s, 1)[0][0] for s in scores]).T
+    np.testing.assert_allclose(found, slowly, rtol=0, atol=1e-13)
 
 
 def contour(beta, score):
@@ -196,7 +197,7 @@ def test_pair_probabilities_obey_the_swap_identity():
     n, score = 400, 150
     beta = np.random.default_rng(5).normal(size=n)
     sums = contour(beta, score)
-    b, c = (factor[:, :, 0] for factor in sums.pair_factors())
+    b, c = (factor[:, :, 0] for factor in pair_factors(sums))
     p = sums.given.p[0, :, 0]
     both = (b @ b.transpose(0, 2, 1) - c @ c.transpose(0, 2, 1))[0]
     i, j = np.argmin(beta), np.argmax(beta)

@@ -7,8 +7,8 @@ from dense_ordered import draw
 from spectral_irt import simulate
 from spectral_irt.conditional import newton
 from spectral_irt.conditional.errors import Matrices
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Likelihood, Newton
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Responses
 from spectral_irt.estimators.conditional import ConditionalPartialCredit
 from spectral_irt.estimators.spectral import SpectralPartialCredit

@@ -5,10 +5,9 @@ import pytest
 
 import spectral_irt as si
 from dense_ordered import Enumerated, draw
-from spectral_irt.conditional import given_score, pattern_rows
-from spectral_irt.conditional.given_score import conditional_probabilities, pattern_parts
-from spectral_irt.conditional.information import matched_factors
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
+from spectral_irt.conditional import exact, exact_likelihood
+from spectral_irt.conditional.exact import matched_factors, pattern_parts
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood, conditional_probabilities
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.same_items import distinct_rows
@@ -71,7 +70,7 @@ def test_enumeration(case):
 def test_information_by_tile_and_by_pattern_agree(short, monkeypatch):
     x = drawn(60, 9, 0.6, seed=4)
     beta = np.linspace(-1, 1, 9)
-    monkeypatch.setattr(pattern_rows, "SHORT", short)
+    monkeypatch.setattr(exact_likelihood, "SHORT", short)
     found = ExactLikelihood(in_pieces(x, 2)).information(beta, exact=True)
     np.testing.assert_allclose(found, by_enumeration(x, beta)[2], atol=1e-12)
 
@@ -114,7 +113,7 @@ def test_sandwich():
 def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
     x = drawn(2000, 60, 0.3, seed=6)
     exact = ConditionalRasch(se=se).fit(x)
-    monkeypatch.setattr("spectral_irt.conditional.pattern_rows.EXACT_PAIRS", 0)
+    monkeypatch.setattr("spectral_irt.conditional.exact_likelihood.EXACT_PAIRS", 0)
     matched = ConditionalRasch(se=se).fit(x)
     assert matched.se_method_.startswith("matched information")
     np.testing.assert_allclose(matched.se_, exact.se_, rtol=1e-3)
@@ -132,7 +131,7 @@ def test_small_tiles_and_parts_change_nothing(monkeypatch):
     x = drawn(100, 16, 0.5, seed=8)
     whole = conditional_thresholds(in_pieces(x, 1))
     for name, value in (("TILE_CELLS", 50), ("MANY", 1)):
-        monkeypatch.setattr(given_score, name, value)
+        monkeypatch.setattr(exact, name, value)
     pieces = conditional_thresholds(in_pieces(x, 1))
     np.testing.assert_allclose(pieces.thresholds, whole.thresholds, atol=1e-12)
     np.testing.assert_allclose(pieces.se, whole.se, atol=1e-12)
@@ -224,7 +223,7 @@ def test_without_standard_errors_there_is_no_covariance():
 
 def test_the_conditional_estimate_does_not_depend_on_the_information(monkeypatch):
     exact = conditional_thresholds(small())
-    monkeypatch.setattr("spectral_irt.conditional.pattern_rows.EXACT_WORK", 0)
+    monkeypatch.setattr("spectral_irt.conditional.exact_likelihood.EXACT_WORK", 0)
     matched = conditional_thresholds(small())
     assert matched.se_method == "matched information"
     np.testing.assert_allclose(matched.thresholds, exact.thresholds, atol=1e-8)

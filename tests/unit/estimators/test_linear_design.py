@@ -14,8 +14,8 @@ import spectral_irt as si
 from ratings import ratings, simulated
 from spectral_irt import simulate
 from spectral_irt.chain.stationary import linked_items
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.linear import subsets, unidentified
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.linear_fit import _stretch, design_fit, explain_items

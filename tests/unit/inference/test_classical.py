@@ -10,7 +10,7 @@ import spectral_irt as si
 from dense import AWKWARD
 from drawn import drawn
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
-from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.conditional.exact_likelihood import conditional_probabilities
 from spectral_irt.inference.items import rest_score as restscore
 from spectral_irt.inference.items.classical import cronbach_alpha, item_analysis, item_analysis_columns, rises
 from spectral_irt.inference.items.slopes import _given_the_sum, slopes

@@ -9,7 +9,7 @@ from scipy import stats
 
 import spectral_irt as si
 from ratings import simulated
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions

@@ -25,8 +25,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.conditional.given_score import PatternPart, padded, pattern_parts
-from spectral_irt.conditional.pattern_rows import contours
+from spectral_irt.conditional.exact import PatternPart, padded, pattern_parts
+from spectral_irt.conditional.exact_likelihood import contours, pair_factors
 from spectral_irt.conditional.series_tables import ORDER, Tables, grid_over, weights
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -197,7 +197,7 @@ def _by_series(part: Residuals, tables: Tables, scores: Floats) -> Floats:
 def _by_contour(part: PatternPart, cumulated: Floats, n_items: int) -> Floats:
     total = np.zeros((n_items + 1, n_items + 1))
     for some, sums in contours(part, cumulated):
-        real, imaginary = (factor.sum(axis=2) for factor in sums.pair_factors())  # X is how many thresholds it passed
+        real, imaginary = (factor.sum(axis=2) for factor in pair_factors(sums))  # X is how many thresholds it passed
         mean = sums.given.passed.sum(axis=0).T
         together = real @ real.transpose(0, 2, 1) - imaginary @ imaginary.transpose(0, 2, 1)
         together -= mean[:, :, None] * mean[:, None, :]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.conditional.exact import given_every_score
-from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities
 from spectral_irt.conditional.newton import QUICK_ANSWERS
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision
 from spectral_irt.data import Block, Responses

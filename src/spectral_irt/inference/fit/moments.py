@@ -15,16 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.ability import central_moments
-from spectral_irt.conditional.given_score import (
-    SERIES_FROM,
-    PatternPart,
-    by_item,
-    conditional_probabilities,
-    padded,
-    part_given,
-    pattern_parts,
-    threshold_codes,
-)
+from spectral_irt.conditional.exact import PatternPart, padded, part_given, pattern_parts, threshold_codes
+from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.information import by_item
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.same_items import distinct_rows

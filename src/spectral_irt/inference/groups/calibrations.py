@@ -19,8 +19,8 @@ from scipy import sparse
 from spectral_irt import estimators, inference
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import components, estimable

@@ -21,9 +21,14 @@ from scipy import sparse
 
 from spectral_irt.calibration import SMALL, Calibration
 from spectral_irt.conditional.errors import location_covariance
-from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.exact_likelihood import (
+    SERIES_FROM,
+    ExactLikelihood,
+    conditional_probabilities,
+    exact_work,
+    residuals,
+)
 from spectral_irt.conditional.newton import Likelihood
-from spectral_irt.conditional.pattern_rows import ExactLikelihood, exact_work, residuals
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, n_persons
 from spectral_irt.data.labels import by_label
@@ -176,7 +181,7 @@ def _conditional(responses: Responses, beta: Floats, code: Ints, design: Floats 
     if len(beta) > KEEP_COVARIANCE:
         return _without_a_matrix(responses, beta, scores)
     exact = ExactLikelihood(responses)
-    if exact.parts.sum(exact_work) * layout.widest**2 <= EXACT_PAIRS:
+    if exact.parts.sum(exact_work, layout.widest)[0] * layout.widest**2 <= EXACT_PAIRS:
         information = exact.information(beta, exact=True)
     else:
         del exact

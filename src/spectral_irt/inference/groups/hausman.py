@@ -29,8 +29,8 @@ import scipy
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.errors import location_covariance
-from spectral_irt.conditional.given_score import PatternPart, padded, part_passed, pattern_parts, threshold_codes
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
+from spectral_irt.conditional.exact import PatternPart, padded, part_given, pattern_parts, threshold_codes
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.same_items import Patterns, distinct_rows
@@ -235,7 +235,7 @@ def _contributions(
 
 def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -> tuple[Ints, Floats]:
     """sum over thresholds of P(X >= k | s) times W, of every pattern."""
-    return part.which, np.einsum("kir,rikd->rd", part_passed(part, cumulated)[0], W[codes[part.items]])
+    return part.which, np.einsum("kir,rikd->rd", part_given(part, cumulated).passed, W[codes[part.items]])
 
 
 def _observed(block: Block, layout: Thresholds, passed: Floats) -> Floats:

@@ -20,8 +20,8 @@ import numpy as np
 
 from spectral_irt import inference
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Likelihood
-from spectral_irt.conditional.pattern_rows import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import one_blas_thread

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.conditional.exact_likelihood import conditional_probabilities
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.inference.items.classical import rest_of
