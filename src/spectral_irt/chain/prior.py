@@ -218,10 +218,10 @@ def check_strength(name: str, value: float, other: str = "") -> None:
 def check_regularization(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
     if rule not in NU_RULES:
         check_option("nu_rule", rule, NU_RULES)
-    if regularization != "auto":
-        if isinstance(regularization, str):
-            check_option("regularization", regularization, ("auto",))
+    if not isinstance(regularization, str):
         check_strength("regularization", regularization, "'auto', ")
+    elif regularization != "auto":
+        check_option("regularization", regularization, ("auto",))
     if nu == 0:
         return
     check_strength("nu", nu)

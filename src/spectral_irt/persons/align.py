@@ -27,8 +27,8 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
     """
     labels = np.asarray(labels)
     if responses.codes is not None and np.nan_to_num(responses.codes - [0, 1]).any():  # such as 1 and 2
-        known = Coded(labels, np.ones(len(labels), dtype=np.int64), np.broadcast_to([0.0, 1.0], (len(labels), 2)))
-        return _matched(responses, known, _places(labels, responses, ignore_unknown))
+        ones, codes = np.ones(len(labels), dtype=np.int64), np.broadcast_to([0.0, 1.0], (len(labels), 2))
+        return _matched(responses, labels, ones, codes, _places(labels, responses, ignore_unknown))
     if responses.items.tolist() == labels.tolist():
         return responses
     place = _places(labels, responses, ignore_unknown)
