@@ -51,7 +51,7 @@ def find_logs(paths: Iterable[Any]) -> list[File] | None:
         else:
             found = [each.path for each in expand(one)]
         # Logs of different models are often named alike, in folders that name the model.
-        files += [replace(recognize(path), called=str(path)) for path in found]
+        files += [replace(recognize(path), name=str(path)) for path in found]
     unique = list({os.path.realpath(file.path): file for file in files}.values())
     others = [file.name for file in unique if written_by(file) is None]
     if others and len(others) < len(unique):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -29,8 +30,8 @@ _THINGS = (
 )
 _ENDINGS = ("", "s", "id", "ids", "name", "no", "nr", "number", "code", "key")
 
-PERSON_NAMES = frozenset(word + ending for word in _PEOPLE for ending in _ENDINGS)
-ITEM_NAMES = frozenset(word + ending for word in _THINGS for ending in _ENDINGS) | {"isbn"}
+PERSON_NAMES = frozenset(map("".join, product(_PEOPLE, _ENDINGS)))
+ITEM_NAMES = frozenset(map("".join, product(_THINGS, _ENDINGS))) | {"isbn"}
 # Names of people only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
 ID_NAMES = frozenset({
     "", "id", "ids", "uid", "pid", "sid", "name", "names", "label", "case", "caseid", "idno", "rowname", "rownames",
@@ -45,8 +46,10 @@ KEY_NAMES = frozenset({
     "solution", "right",
 })
 SCORE_NAMES = frozenset({"score", "scores", "points", "credit", "mark", "marks"})  # of answers, in a key
-ROLES = {"person": PERSON_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}
 # fmt: on
+ROLES = ("person", "item", "response")
+ROLE_OF = dict.fromkeys(PERSON_NAMES, "person") | dict.fromkeys(ITEM_NAMES, "item")
+ROLE_OF |= dict.fromkeys(RESPONSE_NAMES, "response") | dict.fromkeys(ID_NAMES, "id")
 
 REPEATED = 0.1  # of the labels of rows, at most: an error names people who are there twice
 _GENERAL = frozenset({"user", "person", "item"})  # words that say no more than "people" and "items"
@@ -103,15 +106,21 @@ def plain(name: Any) -> str:
 
 def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) -> Long | Wide:
     """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
-    asked = {role: getattr(options, role) for role in (*ROLES, "order_by")}
-    given = {role: table.position(role, name) for role, name in asked.items() if name is not None}
-    ignored = {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
-    used = {*given.values(), *ignored}
-    free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in used]
+    given, ignored = dict[str, int](), set[int]()
+    for role in (*ROLES, "order_by"):
+        if (name := getattr(options, role)) is not None:
+            given[role] = table.position(role, name)
+    for name in options.ignore:
+        ignored |= {table.position("ignore", part) for part in parts_of(name, table.columns)}
     # Columns that may have each role: the one that was named, else those with a usual name.
-    found = {role: [k for k, name in free if name in known] for role, known in ROLES.items()}
-    found["person"] = found["person"] or [k for k, name in free if name in ID_NAMES]
-    found |= {role: [k] for role, k in given.items()}
+    found: dict[str, list[int]] = {"person": [], "item": [], "response": [], "id": []}
+    for k, name in enumerate(table.columns):
+        usual = ROLE_OF.get(plain(name))
+        if usual is not None and k not in ignored and k not in given.values():
+            found[usual].append(k)
+    found["person"] = found["person"] or found["id"]
+    for role, k in given.items():
+        found[role] = [k]
     if table.nested:
         return _objects(table, options, given.get("response"), found["person"])
     named_long = options.item is not None or options.response is not None
@@ -124,16 +133,14 @@ def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) 
 
 
 def _looks_long(table: Table, options: ReadOptions, found: Candidates) -> bool:
-    if options.orient == "items" or len(table.columns) < 3:
+    if options.orient == "items" or len(table.columns) < 3 or not (found["person"] and found["item"]):
         return False
-    if all(found[role] for role in ROLES):
-        return True
-    if found["person"] and found["item"] and not are_answers(table.head(found["item"][0])):
+    if not found["response"] and not are_answers(table.head(found["item"][0])):
         raise ReadError(
             f"{table.name} seems to be long (it has columns {_quoted(table, found['person'] + found['item'])}), but "
             f"which of {listed(table.columns)} holds the responses? Say `response=`; or `format='wide'`."
         )
-    return False
+    return bool(found["response"])
 
 
 def _long(table: Table, options: ReadOptions, found: Candidates, order: int | None) -> Long:
@@ -190,7 +197,7 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
         label = _label_column(table, options, ignored)
         if options.orient == "persons":
             _check_orientation(table, label)
-    columns = [k for k in range(len(table.columns) - table.n_added) if k != label and k not in ignored]
+    columns = sorted(set(range(len(table.columns) - table.n_added)) - ignored - {label})
     if not columns and ignored:
         raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(options.ignore)}.")
     if not columns:
@@ -206,27 +213,27 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
 
 def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int | None:
     """The first column, if it labels the rows; columns that are not items do not count as the first."""
-    meant, items_of_key = named(options.items, table.columns), set(map(str, options.scoring.key or ()))
+    meant = named(options.items, table.columns) if options.items else [False] * len(table.columns)
+    items_of_key = set(map(str, options.scoring.key or ()))
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:
             continue
-        if not meant[k] and str(name) not in items_of_key and _labels_rows(table, k):
+        is_item = meant[k] or str(name) in items_of_key
+        if not is_item and (plain(name) in PERSON_NAMES or _labels_rows(table, k)):
             return k
-        passed = not meant[k] if options.items else says_attribute(name) and str(name) not in items_of_key
+        passed = not meant[k] if options.items else says_attribute(name) and not is_item
         if options.orient == "items" or not passed:
             return None
     return None
 
 
 def _labels_rows(table: Table, position: int) -> bool:
-    """Whether a column labels the rows: by its name, or by values that can be nothing else."""
+    """Whether a column that is not named after people labels the rows, by its name or its values."""
     first, values = table.columns[position], table.head(position)
     if WHEN.intersection(words_of(first)):
         return False
-    if isinstance(first, str):
-        usual = plain(first) in ID_NAMES | ITEM_NAMES
-        if plain(first) in PERSON_NAMES or (usual and not are_answers(values)):
-            return True
+    if isinstance(first, str) and plain(first) in ID_NAMES | ITEM_NAMES and not are_answers(values):
+        return True
     if values.dtype not in (pl.String, pl.Categorical, pl.Enum) or len(table.columns) == 1:
         return False
     texts = one_spelling(values)
@@ -244,11 +251,12 @@ def _labels_rows(table: Table, position: int) -> bool:
 
 def _check_orientation(table: Table, label: int | None) -> None:
     """Refuse a table whose header names people, and whose column of labels, if there is one, names items."""
-    header = [name for k, name in enumerate(table.columns) if k != label]
+    header = list(table.columns)
+    first = None if label is None else header.pop(label)
     what, remedy = f"a column for each person ({listed(header[:3])}, ...)", "if the columns are items, rename them."
     turned = label is None and _most(_PERSON_WORD, header)
     if label is not None:
-        rows, first = table.head(label).drop_nulls().to_list(), table.columns[label]
+        rows = table.head(label).drop_nulls().to_list()
         known = plain(first) in ITEM_NAMES or (_most(_ITEM_LABEL, rows) and _most(_PERSON_LABEL, header))
         turned = known and bool(rows and header) and not _most(_ITEM_LABEL, header)
         what = f"a row for each item ({listed(rows[:3])}, ...) and {what}"
@@ -258,4 +266,5 @@ def _check_orientation(table: Table, label: int | None) -> None:
 
 
 def _most(pattern: re.Pattern[str], labels: Sequence[Any]) -> bool:
-    return sum(pattern.fullmatch(str(label).strip()) is not None for label in labels) > 0.8 * len(labels)
+    texts = map(str.strip, map(str, labels))
+    return len(list(filter(pattern.fullmatch, texts))) > 0.8 * len(labels)

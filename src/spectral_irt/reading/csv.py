@@ -9,12 +9,13 @@ import io
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from spectral_irt.data.block import Ints
 from spectral_irt.errors import Finding, ReadError
 from spectral_irt.reading import text_pieces
 from spectral_irt.reading.formats import File
@@ -30,7 +31,7 @@ FIRST_RECORDS = 8  # looked at for titles and the separator
 BLANK = b" \r\n"
 
 
-def records_of(data: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def records_of(data: bytes, separator: str) -> tuple[Ints, Ints]:
     """Where the records of a buffer end (after the line break), and how many values each has."""
     array = np.frombuffer(data, dtype=np.uint8)
     marks = np.flatnonzero((array == ord(separator)) | (array == ord("\n")))
@@ -49,30 +50,29 @@ class CsvText:
     above: int  # bytes up to the end of the header
 
     def bodies(self, size: int | None = None) -> Iterator[RawPiece]:
-        """The records after the header, in pieces, checked."""
+        """The records after the header, in pieces, without blank lines; each has as many values as the header."""
         above = self.above
-        for piece in raw_pieces(self.file, end_of_last_record, size):
-            cut, above = min(above, len(piece.data)), max(above - len(piece.data), 0)
-            piece = piece._replace(data=piece.data[cut:], line=piece.line + piece.data.count(b"\n", 0, cut))
-            yield piece._replace(data=self._checked(piece))
+        for data, line, done in raw_pieces(self.file, end_of_last_record, size):
+            cut, above = min(above, len(data)), max(above - len(data), 0)
+            line += data.count(b"\n", 0, cut)
+            data = data[cut:]
+            # A blank line is no record, except in a table of one column, where it is a missing answer.
+            if len(self.columns) > 1:
+                last = len(data.rstrip(BLANK))  # there may be millions of blank lines
+                data = data[: data.find(b"\n", last) + 1] if last else b""
+            ends, n_values = records_of(data, self.separator)
+            if (n_values != len(self.columns)).any():
+                data = self._without_blank_lines(data, line, ends, n_values)
+            yield RawPiece(data, line, done)
 
-    def _checked(self, piece: RawPiece) -> bytes:
-        """The records without blank lines; an error when one has more or fewer values than the header."""
-        data = piece.data
-        # A blank line is no record, except in a table of one column, where it is a missing answer.
-        if len(self.columns) > 1:
-            last = len(data.rstrip(BLANK))  # there may be millions of blank lines
-            data = data[: data.find(b"\n", last) + 1] if last else b""
-        ends, n_values = records_of(data, self.separator)
-        ragged = n_values != len(self.columns)
-        if not ragged.any():
-            return data
+    def _without_blank_lines(self, data: bytes, first: int, ends: Ints, n_values: Ints) -> bytes:
+        """The records from line `first` on; an error when one that is not blank has more or fewer values."""
         starts = np.concatenate([[0], ends[:-1]])
         array = np.frombuffer(data, dtype=np.uint8)
         filled = np.add.reduceat(~np.isin(array, list(BLANK)), starts, dtype=np.int64)
         blank = (n_values == 1) & (filled == 0)
-        for k in np.flatnonzero(ragged & ~blank)[:1]:
-            line = piece.line + data.count(b"\n", 0, int(starts[k]))
+        for k in np.flatnonzero((n_values != len(self.columns)) & ~blank)[:1]:
+            line = first + data.count(b"\n", 0, int(starts[k]))
             quotes = " Check the quotation marks on it." if b'"' in data[starts[k] : ends[k]] else ""
             found = count(n_values[k], "value")
             raise ReadError(
@@ -125,46 +125,54 @@ class CsvText:
 
 def open_table(file: File) -> Table:
     records, ends = _first_records(file)
-    tabbed = {".tsv", ".tab"} & {suffix.lower() for suffix in file.path.suffixes}
-    separators = ("\t",) if tabbed else SEPARATORS
-    counts = [{one: _n_values(record, one) for one in separators} for record in records]
-    alike = {one: sum(each[one] == counts[-1][one] for each in counts) for one in separators}
-    # 1,00;0,50 has more commas than semicolons, but the header has not.
-    widest = max(separators, key=lambda one: (counts[-1][one] > 1, alike[one], counts[-1][one]))
-    titles, width = 0, counts[-1][widest]  # a title stands above the header alone, or has few values beside it
-
-    def is_title(k: int) -> bool:
-        alone = sum(bool(part.strip(' "\r\n')) for part in records[k].split(widest)) == 1
-        return width >= WIDE_ENOUGH and (alone or 2 * counts[k][widest] < width)
-
-    while titles + 2 < len(records) and is_title(titles):
-        titles += 1
-    header, own, after = records[titles], counts[titles], counts[min(titles + 1, len(records) - 1)]
-    # The separator that cuts header and first record into equally many values, more than one.
-    fits = (one for one in separators if len(records) > titles + 1 and own[one] == after[one] > 1)
-    separator = next(fits, max(separators, key=lambda one: own[one]))
-    if own[separator] > MOST_COLUMNS:
-        what = f"{file.name}: the header has {own[separator]:,} columns, and at most {MOST_COLUMNS:,} are read."
-        raise ReadError(f"{what} Write a long table: person, item and response.")
+    titles, separator = _find_header(file, records)
+    header = records[titles]
     try:
-        parsed = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
+        columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
     except csv.Error as error:
         raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
-    columns = [unguarded(name) for name in parsed]
+    columns = list(map(unguarded, columns)) if "'" in header else columns
     check_header(file.name, columns, "its first line" if not titles else "the line below the title")
     text, n = CsvText(file, separator, columns, ends[titles]), len(columns)
-    start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
-    start = start.head(HEAD_ROWS * n)
+    start = pl.Series([], dtype=pl.String)
+    for start, _ in text.cells(HEAD_BYTES):
+        if len(start):
+            break
     notes = text_pieces.notes_on_encoding(file)
     if titles:
         shown = listed([record.strip(separator + ' \r\n"') for record in records[:titles]])
         notes += (Finding("title_rows", "note", f"{file.name}: {shown} above the header was treated as a title."),)
-    head = lambda column: start.gather_every(n, column)  # noqa: E731
+    head = partial(start.head(HEAD_ROWS * n).gather_every, n)
     return Table(file.name, columns, [pl.String] * n, head, text.pieces, range(n), text.cells, notes=notes)
 
 
-def _n_values(record: str, separator: str) -> int:
-    return record.count(separator) - sum(part.count(separator) for part in record.split('"')[1::2]) + 1
+def _find_header(file: File, records: Sequence[str]) -> tuple[int, str]:
+    """How many of the first records are titles above the header, and what separates the values."""
+    tabbed = {".tsv", ".tab"}.intersection(map(str.lower, file.path.suffixes))
+    separators = ("\t",) if tabbed else SEPARATORS
+    n_values = np.empty((len(records), len(separators)), dtype=np.int64)
+    for k, record in enumerate(records):
+        n_values[k] = list(map("".join(record.split('"')[::2]).count, separators))  # outside quotation marks
+    n_values += 1
+    last, alike = n_values[-1], (n_values == n_values[-1]).sum(axis=0)
+    # 1,00;0,50 has more commas than semicolons, but the header has not.
+    ranks = list(zip((last > 1).tolist(), alike.tolist(), last.tolist(), strict=True))
+    widest = ranks.index(max(ranks))
+    titles, width = 0, last[widest]
+    while titles + 2 < len(records) and width >= WIDE_ENOUGH:
+        values = records[titles].replace('"', "").split(separators[widest])
+        # A title stands above the header alone, or has few values beside it.
+        if sum(map(bool, map(str.strip, values))) != 1 and 2 * n_values[titles, widest] >= width:
+            break
+        titles += 1
+    own = n_values[titles]
+    # The separator that cuts header and first record into equally many values, more than one.
+    fits = (own == n_values[titles + 1 : titles + 2]).any(axis=0) & (own > 1)
+    chosen = int(fits.argmax() if fits.any() else own.argmax())
+    if own[chosen] > MOST_COLUMNS:
+        what = f"{file.name}: the header has {own[chosen]:,} columns, and at most {MOST_COLUMNS:,} are read."
+        raise ReadError(f"{what} Write a long table: person, item and response.")
+    return titles, separators[chosen]
 
 
 def _first_records(file: File) -> tuple[list[str], list[int]]:

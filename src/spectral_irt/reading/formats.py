@@ -8,6 +8,7 @@ import glob
 import importlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import urllib.error
@@ -15,7 +16,7 @@ import urllib.request
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -70,8 +71,6 @@ READABLE = (
     "CSV or TSV (plain, .gz, .zst), Excel (.xlsx, .xls) and OpenDocument (.ods) workbooks, SPSS (.sav), Stata (.dta), "
     "Parquet, Arrow/Feather and JSON lines"
 )
-ENDINGS = tuple(ending for kind in FORMATS.values() for ending in kind.endings)
-ENDINGS += tuple(ending + packed for family in TEXT for ending in FORMATS[family].endings for packed in COMPRESSIONS)
 ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"  # how .xlsx and .ods begin, and how .xls does
 
 _FROM_R = "Save it as CSV first; in R: write.csv(data, 'answers.csv', row.names = FALSE)."
@@ -94,27 +93,27 @@ class File:
     path: Path
     family: str
     compression: str | None
+    name: str  # in messages: that of the path, or what tells it from others
     sheet: str | int | None = None  # of a workbook, by name or number from 1, as given
     sheet_option: str = "sheet"  # the option that gives it
     encoding: str | None = None  # of a text, as given
     guessed: bool = False  # the encoding was not given, and the text is not UTF-8
-    called: str | None = None  # in messages, where its own name does not tell it from others
     uri: str | None = None  # where it is, if not on this machine
-
-    @property
-    def name(self) -> str:
-        return self.called or self.path.name
 
 
 def find_files(
     path: Paths, *, sheet: str | int | None = None, sheet_option: str = "sheet", encoding: str | None = None
 ) -> list[File]:
     """The files that a path, several paths or a glob mean, all of one family; `sheet` and `encoding` as in `File`."""
-    encoding = checked_encoding(encoding)
-    files = [file for one in several(path) for file in expand(one)]
+    encoding = None if encoding is None else checked_encoding(encoding)
+    files: list[File] = []
+    for one in several(path):
+        files += expand(one)
     if not files:
         raise ReadError("there is no file to read: the list of paths is empty.")
-    families = {file.family: file.name for file in reversed(files)}
+    families: dict[str, str] = {}
+    for file in reversed(files):
+        families[file.family] = file.name
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
         raise ReadError(f"the files are of different kinds: {shown}. Read those of one kind at a time.")
@@ -156,22 +155,12 @@ def open_table(file: File) -> Table:
     return table
 
 
-@contextlib.contextmanager
-def unchanged(files: list[File]) -> Iterator[None]:
-    """Refuse a file that is another one after the work than before: the numbers would be of neither."""
-
-    def state(file: File) -> tuple[int, int] | None:
-        with contextlib.suppress(OSError):
-            return file.path.stat().st_size, file.path.stat().st_mtime_ns
-        return None
-
-    before = [state(file) for file in files]
-    try:
-        yield
-    finally:
-        for file, old in zip(files, before, strict=True):
-            if state(file) != old:
-                raise ReadError(f"{file.name} changed while it was being read; read it again when it is complete.")
+def state_of(file: File) -> tuple[int, int] | None:
+    """Size and time of a file: where they change while it is read, the numbers are of neither of two files."""
+    with contextlib.suppress(OSError):
+        found = file.path.stat()
+        return found.st_size, found.st_mtime_ns
+    return None
 
 
 def expand(path: Any) -> list[File]:
@@ -181,7 +170,7 @@ def expand(path: Any) -> list[File]:
     except TypeError:
         raise ReadError(f"expected the path of a file, not {type(path).__name__}.") from None
     if text == "-":
-        return [replace(recognize(_standard_input()), called="standard input")]
+        return [replace(recognize(_standard_input()), name="standard input")]
     if "://" in text:
         return _at_address(text)
     if not text or "\0" in text:
@@ -194,13 +183,16 @@ def expand(path: Any) -> list[File]:
         return [recognize(Path(name)) for name in found]
     if not os.path.isdir(text):
         return [recognize(Path(text))]
-    inside = sorted(path for path in Path(text).rglob("*") if path.is_file() and path.name.lower().endswith(ENDINGS))
+    endings = [ending for kind in FORMATS.values() for ending in kind.endings]
+    endings += [ending + packed for family in TEXT for ending in FORMATS[family].endings for packed in COMPRESSIONS]
+    known = tuple(endings)
+    inside = sorted(path for path in Path(text).rglob("*") if path.is_file() and path.name.lower().endswith(known))
     # What begins with _ or . is for other programs.
     kept = [path for path in inside if not any(part[0] in "_." for part in path.relative_to(text).parts)]
     if not kept:
         some = str(Path(text, "*.parquet"))
         raise ReadError(f"{text!r} is a directory without a file of a kind that is read; name files, as in {some!r}.")
-    return [replace(recognize(path), called=str(path)) for path in kept]
+    return [replace(recognize(path), name=str(path)) for path in kept]
 
 
 def _at_address(text: str) -> list[File]:
@@ -209,13 +201,13 @@ def _at_address(text: str) -> list[File]:
     if parts.scheme == "file":
         return expand(unquote(parts.path))
     if parts.scheme in SITES:
-        return [replace(recognize(_fetched(text, name)), called=name)]
+        return [replace(recognize(_fetched(text, name)), name=name)]
     if parts.scheme in STORES:
         path = Path(parts.path.rstrip("/") or "/")
         family = next((family for family in STORED if path.name.lower().endswith(FORMATS[family].endings)), None)
         if family is None and path.suffix:
             raise ReadError(f"{name} is not a Parquet file; from a store only those are read. Copy it here first.")
-        return [File(path, family or "parquet", None, called=name, uri=text)]
+        return [File(path, family or "parquet", None, name, uri=text)]
     known = ", ".join(f"{scheme}://" for scheme in ("file", *SITES, *STORES))
     raise ReadError(f"{name!r} is an address of an unknown kind; what is read is {known}, or `sql=` and `database=`.")
 
@@ -285,22 +277,30 @@ def ending_of(start: bytes) -> str:
 
 def recognize(path: Path) -> File:
     """What kind of file this is, by its name and first bytes; an error when it is none that can be read."""
-    start = _first_bytes(path)
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    compression = None
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        compression = COMPRESSIONS[suffixes.pop()]
-    suffix = suffixes[-1] if suffixes else ""
-    begins = [family for family, kind in FORMATS.items() if kind.magic is not None and start.startswith(kind.magic)]
-    if begins:
-        return File(path, begins[0], None)
-    if suffix in FORMATS["eval"].endings:
-        return File(path, "eval", None)
-    if compression and suffix in (ending for family in BINARY for ending in FORMATS[family].endings):
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ReadError(f"{str(path)!r} is not an ordinary file and can be read only once; save it first.")
+        with open(path, "rb") as file:
+            start = file.read(8)
+    except OSError as error:
+        raise _not_opened(path, error) from None
+    if not start:
+        raise ReadError(f"{path.name} is empty; check that whatever wrote it had finished.")
+    ending = Path(path.name.lower())
+    compression = COMPRESSIONS.get(ending.suffix)
+    suffix = Path(ending.stem).suffix if compression else ending.suffix
+    family = None
+    for known, kind in FORMATS.items():
+        if kind.magic is not None and start.startswith(kind.magic):
+            return File(path, known, None, path.name)
+        family = known if suffix in kind.endings else family
+    if family == "eval":
+        return File(path, family, None, path.name)
+    if compression and family in BINARY:
         raise ReadError(f"{path.name} is packed, and files of this kind are read as they are. {_UNPACK}")
     zipped = start[:4] == ZIP
-    if suffix in FORMATS["workbook"].endings or (zipped and suffix not in REMEDIES and _holds_workbook(path)):
-        return File(path, "workbook", None)
+    if family == "workbook" or (zipped and suffix not in REMEDIES and _holds_workbook(path)):
+        return File(path, "workbook", None, path.name)
     if suffix in REMEDIES or zipped:
         remedy = REMEDIES.get(suffix, _UNPACK)
         raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
@@ -308,13 +308,12 @@ def recognize(path: Path) -> File:
     if compression and compression != actual:
         what = f"{path.name} is not compressed as its name says (.{compression})."
         raise ReadError(f"{what} Fetch it again or rename it.")
-    family = next((family for family, kind in FORMATS.items() if suffix in kind.endings), None)
     if family is None:
-        ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
-        raise ReadError(f"{path.name} has {ending}; what is read is {READABLE}. Rename the file after what it holds.")
+        has = f"the ending {path.suffix!r}" if path.suffix else "no ending"
+        raise ReadError(f"{path.name} has {has}; what is read is {READABLE}. Rename the file after what it holds.")
     if family == "parquet":
         raise ReadError(f"{path.name} is not a Parquet file: it does not begin with PAR1. Write it again.")
-    return File(path, family, actual)
+    return File(path, family, actual, path.name)
 
 
 def _holds_workbook(path: Path) -> bool:
@@ -324,23 +323,13 @@ def _holds_workbook(path: Path) -> bool:
     return False
 
 
-def _first_bytes(path: Path) -> bytes:
-    try:
-        path.stat()
-        if not path.is_file():
-            raise ReadError(f"{str(path)!r} is not an ordinary file and can be read only once; save it first.")
-        with open(path, "rb") as file:
-            start = file.read(8)
-    except (FileNotFoundError, NotADirectoryError):
-        similar = ""
-        with contextlib.suppress(OSError):
-            similar = did_you_mean(path.name, [entry.name for entry in os.scandir(path.parent)])
-        raise ReadError(f"there is no file {str(path)!r}; check the name and the directory.{similar}") from None
-    except OSError as error:
-        raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
-    if not start:
-        raise ReadError(f"{path.name} is empty; check that whatever wrote it had finished.")
-    return start
+def _not_opened(path: Path, error: OSError) -> ReadError:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        return ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.")
+    similar = ""
+    with contextlib.suppress(OSError):
+        similar = did_you_mean(path.name, [entry.name for entry in os.scandir(path.parent)])
+    return ReadError(f"there is no file {str(path)!r}; check the name and the directory.{similar}")
 
 
 def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEngine | None = None) -> Responses:

@@ -84,12 +84,15 @@ class Table:
 
     def without_second_header(self) -> Table:
         """The table without a first row that names the columns again, or holds the questions: words above numbers."""
-        shown = [k for k in range(min(len(self.columns), HEAD_COLUMNS)) if self.dtypes[k] == pl.String]
-        heads = [one for one in (one_spelling(self.head(k)) for k in shown) if len(one) > ENOUGH_ROWS]
-        pairs = [(one, one.cast(pl.Float64, strict=False)) for one in heads]
-        pairs = [(one, number) for one, number in pairs if number[1:].count() > 0.8 * one[1:].count()]
-        above = [one[0] for one, number in pairs if number[0] is None and one[0] not in (None, *SUSPECTS)]
-        if len(above) < max(3, 0.8 * len(pairs)) or len(set(above)) < 2:
+        above, n_numbers = list[str](), 0  # words above numbers, and columns of numbers
+        for k, dtype in enumerate(self.dtypes[:HEAD_COLUMNS]):
+            if dtype != pl.String or len(texts := one_spelling(self.head(k))) <= ENOUGH_ROWS:
+                continue
+            numbers = texts.cast(pl.Float64, strict=False)
+            if numbers[1:].count() > 0.8 * texts[1:].count():
+                n_numbers += 1
+                above += [texts[0]] if numbers[0] is None and texts[0] not in (None, *SUSPECTS) else []
+        if len(above) < max(3, 0.8 * n_numbers) or len(set(above)) < 2:
             return self
 
         def rows(chosen: Sequence[int]) -> Pieces:
@@ -118,16 +121,16 @@ def polars_errors_named(name: str, remedy: str = DAMAGED) -> AbstractContextMana
 
 def check_header(source: str, names: Sequence[str], where: str) -> None:
     """Refuse a first line that holds answers, and columns of the same name."""
-    if any(names) and all(name.strip() in ("0", "1", "NA", "") for name in names):
+    if any(names) and set(map(str.strip, names)) <= {"0", "1", "NA", ""}:
         what = f"{source} has no header: {where} already holds answers."
         raise ReadError(f"{what} Put a line with the names of the items above it.")
-    check_names_differ(source, names)
-
-
-def check_names_differ(source: str, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
-        twice = [name for name, times in Counter(names).items() if times > 1]
-        raise ReadError(f"{source}: column names must differ; repeated: {listed(twice)}. Rename or remove them.")
+        raise repeated_names(source, names)
+
+
+def repeated_names(source: str, names: Sequence[str]) -> ReadError:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    return ReadError(f"{source}: column names must differ; repeated: {listed(twice)}. Rename or remove them.")
 
 
 def by_position(frame: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ _BESIDE = frozenset({
 
 WIDEST = 1000  # columns of tables whose values are compared
 FEWEST_SUMMANDS = 3
+RIGHT_WRONG = frozenset({"0", "1"})
 FEWEST_ALIKE, MOST = 5, 0.7  # columns, and share of them, that make a family of items
 FEW_VALUES = 12  # different values of an item, at most
 ENOUGH = 50  # answers in a column below which a value that is not there says nothing
@@ -59,7 +60,7 @@ INSIDE, STRAY = 0.2, 0.05  # shares of a column: values of the family, at least;
 def words_of(name: Any) -> list[str]:
     """The words of a name: "ageGroup" and "Age_group" are age, group; "score1" is one word."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name))
-    return [word.lower() for word in re.split(r"[\W_]+", spaced) if word]
+    return list(map(str.lower, re.findall(r"[^\W_]+", spaced)))
 
 
 def says_attribute(name: Any) -> bool:
@@ -72,16 +73,21 @@ def says_attribute(name: Any) -> bool:
     return bool(words & ATTRIBUTES) and words <= ATTRIBUTES | _BESIDE
 
 
-def _attributes(table: Table, names: Mapping[int, Any]) -> tuple[list[int], list[int]]:
+def _attributes(table: Table, columns: Sequence[int]) -> tuple[list[int], list[int]]:
     """Columns whose names are attributes, and those whose names merely mention one ("group 2", "age_q3"). Where most of
     the names have the same of these words, it is how the items are called, and none is either."""
-    words = {k: words_of(name) for k, name in names.items()}
-    sure = [k for k, name in names.items() if says_attribute(name)]
-    like = sorted({*sure, *(k for k, own in words.items() if len(own) <= 3 and ATTRIBUTES.intersection(own))})
-    times = Counter(word for k in like for word in ATTRIBUTES.intersection(words[k]))
-    if 2 * (max(times.values(), default=0) - 1) > len(names) - 1 or len(names) - len(sure) < 2:
+    sure, like, times = dict[int, frozenset[str]](), list[int](), Counter[str]()
+    for k in columns:
+        words = words_of(table.columns[k])
+        if known := ATTRIBUTES.intersection(words):
+            if says_attribute(table.columns[k]):
+                sure[k] = known
+            if k in sure or len(words) <= 3:
+                like.append(k)
+                times.update(known)
+    if not like or 2 * (max(times.values()) - 1) > len(columns) - 1 or len(columns) - len(sure) < 2:
         return [], []
-    out = [k for k in sure if CATEGORIES.intersection(words[k]) or not are_answers(table.head(k))]
+    out = [k for k, known in sure.items() if CATEGORIES & known or not are_answers(table.head(k))]
     return out, [k for k in like if k not in out]
 
 
@@ -123,31 +129,36 @@ SENTENCES = {
 }
 
 
-def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> Iterator[Finding]:
+def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> list[Finding]:
     """What is said of the columns of tables that are read as one, whose items these are."""
     table, layout = tables[0]
     who = "numbered" if table.row_labels is None else "labeled by the index"
     if layout.label is not None:
         who = f"labeled by column {str(table.columns[layout.label])!r}"
-    yield Finding("items_taken", "note", f"Items: {_columns(items)}. People are {who}.", "", items)
-    for code, sentence in SENTENCES.items():
-        held = {table.columns[k]: what for table, one in tables for k, what in one.others.get(code, {}).items()}
-        if not held:
-            continue
-        names, severity = tuple(held), "warning"
-        are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
-        values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
-        values += f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-        values += f", where the {len(items):,} others hold {layout.alike}" if layout.alike else ""
-        remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
-        if code == "not_in_key":
-            known = all(map(says_attribute, names))
-            remedy = "" if known else "Add the right answers of those that are items to the key."
-            severity = "note" if known else "warning"
-        elif code in ("suspect_items", "doubtful_items"):
-            remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
-        sentence = sentence.format(columns=_columns(names), are=are, values=values)
-        yield Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
+    found = [Finding("items_taken", "note", f"Items: {_columns(items)}. People are {who}.", "", items)]
+    held: dict[str, dict[Any, str]] = {}
+    for table, one in tables:
+        for code, columns in one.others.items():
+            for k, what in columns.items():
+                held.setdefault(code, {})[table.columns[k]] = what
+    alike = f", where the {len(items):,} others hold {layout.alike}" if layout.alike else ""
+    return found + [_left_out(code, held[code], alike) for code in SENTENCES if code in held] if held else found
+
+
+def _left_out(code: str, held: Mapping[Any, str], alike: str) -> Finding:
+    names, severity = tuple(held), "warning"
+    are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
+    values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
+    values += (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "") + alike
+    remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
+    if code == "not_in_key":
+        known = all(map(says_attribute, names))
+        remedy = "" if known else "Add the right answers of those that are items to the key."
+        severity = "note" if known else "warning"
+    elif code in ("suspect_items", "doubtful_items"):
+        remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
+    sentence = SENTENCES[code].format(columns=_columns(names), are=are, values=values)
+    return Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
 
 
 def _columns(names: Sequence[Any]) -> str:
@@ -159,40 +170,52 @@ def choose_columns(
 ) -> tuple[Sequence[int], Mapping[str, Held], str]:
     """Those of these columns that are items, by the first rows or by every row; others by the code of their finding,
     with what each holds; and what the items hold."""
-    names, scoring = {k: table.columns[k] for k in candidates}, options.scoring
-    if options.items:
-        return list(compress(candidates, named(options.items, list(names.values())))), {}, ""
-    if scoring.key and (kept := positions(names.values(), scoring.key) >= 0).any():
-        return list(compress(candidates, kept)), {"not_in_key": dict.fromkeys(compress(candidates, ~kept), "")}, ""
-    out, suspects = _attributes(table, names)
-    sums = _sums(table, [k for k in candidates if k not in out])
-    rest = [k for k in candidates if k not in out and k not in sums]
+    key = options.scoring.key
+    if options.items or key:
+        names = [table.columns[k] for k in candidates]
+        if options.items:
+            return list(compress(candidates, named(options.items, names))), {}, ""
+        if (kept := positions(names, key or ()) >= 0).any():
+            return list(compress(candidates, kept)), {"not_in_key": dict.fromkeys(compress(candidates, ~kept), "")}, ""
+    out, suspects = _attributes(table, candidates)
+    rest, sums = sorted(set(candidates).difference(out)), list[int]()
     odd, doubtful, alike = Held(), Held(), ""
-    if FEWEST_ALIKE <= len(rest) <= WIDEST:
-        held = _values(table, rest, (*NOT_ANSWERED, *scoring.missing), every_row)
-        odd, doubtful, alike = unlike_the_others(held, suspects)
-        odd |= _other_labels(table, rest) if table.value_labels else {}
-    chosen = [k for k in rest if k not in odd]
+    if FEWEST_SUMMANDS < len(rest) <= WIDEST:
+        held = _values(table, rest, (*NOT_ANSWERED, *options.scoring.missing), every_row)
+        sums = _sums(table, rest) if set().union(*held.values()) - RIGHT_WRONG else []
+        for k in sums:
+            rest.remove(k)
+            del held[k]
+        if len(rest) >= FEWEST_ALIKE:
+            odd, doubtful, alike = unlike_the_others(held, suspects)
+            odd |= _other_labels(table, rest) if table.value_labels else {}
+    chosen = set(rest).difference(odd)
     others = {
         "attribute_columns": dict.fromkeys(out, ""),
         "total_columns": dict.fromkeys(sums, ""),
         "unlike_columns": odd,
-        "suspect_items": {k: "" for k in suspects if k in chosen},
-        "doubtful_items": {k: what for k, what in doubtful.items() if k in chosen},
+        "suspect_items": dict.fromkeys(sorted(chosen.intersection(suspects)), ""),
+        "doubtful_items": {k: doubtful[k] for k in doubtful if k in chosen} if doubtful else {},
     }
-    return chosen, others, alike
+    return sorted(chosen), others, alike
 
 
 def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> dict[int, Counter[str]]:
     """How often each value stands in each column, in one spelling; nothing of columns whose values are no answers."""
-    found = {k: Counter[str]() for k in columns}
-    plain = [k for k in columns if is_plain(table.dtypes[k])]
-    heads = [(pl.DataFrame([table.head(k).alias(str(k)) for k in plain]), 1.0)]
-    for frame, _ in table.pieces(plain) if every_row else heads:
-        for k, column in zip(plain, frame, strict=True):
-            for value, n in one_spelling(column).value_counts().iter_rows() if len(found[k]) < WIDEST else ():
+    found, plain = dict[int, Counter[str]](), list[int]()
+    for k in columns:
+        found[k] = Counter()
+        if is_plain(table.dtypes[k]):
+            plain.append(k)
+    heads = pl.DataFrame(dict(zip(map(str, plain), map(table.head, plain), strict=True)))
+    for frame, _ in table.pieces(plain) if every_row else [(heads, 1.0)]:
+        whole = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8)).cast(pl.String).unpivot()
+        texts = one_spelling(whole["value"])  # column after column, spelled in one go
+        for n, k in enumerate(plain):
+            column = texts.slice(n * frame.height, frame.height)
+            for value, times in column.value_counts().iter_rows() if len(found[k]) < WIDEST else ():
                 if value is not None and value not in missing:
-                    found[k][value] += n
+                    found[k][value] += times
     return found
 
 
@@ -208,6 +231,9 @@ def unlike_the_others(held: Mapping[int, Counter[str]], doubted: Sequence[int]) 
     """Columns whose values are unlike those of most: to be left out, to be doubted, and what most hold. Nothing where
     most are not alike, and nothing where a column has stray values only: a code for a missing answer or a typing error
     is a matter of that answer. A column that is `doubted` for its name has no value that the others do not have."""
+    enough = max(FEWEST_ALIKE, MOST * len(held))
+    if set().union(*held.values()) <= RIGHT_WRONG:  # as it mostly is
+        return {}, {}, "0 and 1" if sum(map(bool, held.values())) >= enough else ""
     numbers: dict[int, dict[float, int]] = {}
     odd = Held()
     for n, counter in held.items():
@@ -220,7 +246,7 @@ def unlike_the_others(held: Mapping[int, Counter[str]], doubted: Sequence[int]) 
             odd[n] = "fractions"
         numbers[n] = {number: times for number, text, times in pairs if text not in SUSPECTS and n not in odd}
     words = {n: held[n] for n, what in odd.items() if what != "fractions"}
-    if len(words) >= max(FEWEST_ALIKE, MOST * len(held)):
+    if len(words) >= enough:
         times = Counter(text for counter in words.values() for text in counter)
         usual = sorted(text for text, n in times.items() if n >= USUAL * len(words))
         inside = {n: sum(counter[text] for text in usual) for n, counter in words.items()}
@@ -228,7 +254,7 @@ def unlike_the_others(held: Mapping[int, Counter[str]], doubted: Sequence[int]) 
         out |= {n: odd[n] for n, counter in words.items() if inside[n] < INSIDE * counter.total()}
         return (out, {}, f"words ({listed(usual[:3])})") if usual else ({}, {}, "")
     few = [own for own in numbers.values() if 0 < len(own) <= FEW_VALUES]
-    if len(few) < max(FEWEST_ALIKE, MOST * len(held)):
+    if len(few) < enough:
         return {}, {}, ""
     holders = Counter(value for own in few for value in own)
     family = sorted(value for value, n in holders.items() if n >= USUAL * len(few))
@@ -277,10 +303,8 @@ def _other_labels(table: Table, columns: Sequence[int]) -> Held:
 
 def _sums(table: Table, columns: Sequence[int]) -> list[int]:
     """Which of the columns is the sum of all others, in the first rows; it has a value above 1, unlike an item."""
-    heads = [table.head(k) for k in columns] if FEWEST_SUMMANDS < len(columns) <= WIDEST else []
-    if len({len(values) for values in heads}) != 1 or len(heads[0]) < FEWEST_SUMMANDS:
-        return []
-    if not all(is_plain(values.dtype) for values in heads):
+    heads = [table.head(k) for k in columns]
+    if len(heads[0]) < FEWEST_SUMMANDS or not all(is_plain(values.dtype) for values in heads):
         return []
     values = np.stack([one_spelling(one).cast(pl.Float64, strict=False).to_numpy() for one in heads], axis=1)
     total = np.nansum(values, axis=1)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -23,8 +23,10 @@ from spectral_irt.errors import ReadError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, plural_words
 from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, labels_of, plain_labels, settled
-from spectral_irt.reading.side_tables import PersonColumns
 from spectral_irt.text import listed
+
+if TYPE_CHECKING:
+    from spectral_irt.reading.side_tables import PersonColumns
 
 LabelKeys = tuple[NDArray[np.uint64], ...]
 Codes = NDArray[np.int32]
@@ -159,7 +161,7 @@ class LongTables:
     """Long tables, one after the other, as one; what labels they have is known when all pieces were read."""
 
     tables: Sequence[tuple[Table, Long]]
-    about: PersonColumns
+    about: PersonColumns | None
     persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
@@ -173,7 +175,7 @@ class LongTables:
         """The rows in order of arrival, without those that are empty altogether; and the share of all that is read."""
         order = OrderColumn()
         for number, (table, layout) in enumerate(self.tables):
-            start, about = table.rows_above + 1, self.about.positions(table)
+            start, about = table.rows_above + 1, [] if self.about is None else self.about.positions(table)
             others = [k for k in (layout.order, layout.row, *layout.facets) if k is not None]
             columns = list(dict.fromkeys([layout.person, layout.item, layout.response, *about, *others]))
             for frame, done in table.pieces(columns):
@@ -188,7 +190,8 @@ class LongTables:
                 when = None
                 if layout.order is not None:
                     when = order.read(held[layout.order], table.where(layout.order), rows)
-                self.about.add(held[layout.person], [held[k] for k in about], table)
+                if self.about is not None:
+                    self.about.add(held[layout.person], [held[k] for k in about], table)
                 person = self._codes("person", table, layout, held[layout.person], rows)
                 item = self._codes("item", table, layout, self._item(table, layout, held, rows), rows)
                 named = table.columns[layout.response] if layout.row is None else held[layout.item]

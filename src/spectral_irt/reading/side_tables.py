@@ -37,8 +37,6 @@ class PersonColumns:
 
     def add(self, labels: pl.Series, columns: Sequence[pl.Series], table: Table) -> None:
         """Some rows: labels of people, and their values in each column; codes with value labels become these."""
-        if not self.names:
-            return
         texts = partial(plain_labels, text=True, name=self.source)
         part = pl.DataFrame([texts(one).alias(f"c{k}") for k, one in enumerate(columns)])
         values = pl.all().str.strip_chars()

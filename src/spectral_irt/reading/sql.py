@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import polars as pl
 
 from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
-from spectral_irt.reading.frame import HEAD_ROWS, PIECE_ROWS, Pieces, Table, by_position, check_names_differ
+from spectral_irt.reading.frame import HEAD_ROWS, PIECE_ROWS, Pieces, Table, by_position, repeated_names
 from spectral_irt.text import printable
 
 NAME = "the query"
@@ -60,7 +60,8 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
             cursor = connection.cursor()
             cursor.execute(sql)
             reader = cursor.fetch_record_batch()
-        check_names_differ(NAME, list(reader.schema.names))
+        if len(set(reader.schema.names)) < len(reader.schema.names):
+            raise repeated_names(NAME, reader.schema.names)
         types: Any = {}  # of the first rows; those of later batches follow them
         waiting: list[pl.DataFrame] = []
         for batch in itertools.chain(reader, [None]):  # of any size: Postgres gives some thousands of rows at a time

@@ -33,6 +33,7 @@ BOMS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 # Codecs of Python that decode text but are no way to write a file.
+CONTROLS = bytes(set(range(32)).difference(b"\t\n\r"))  # characters that a text has few of
 NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
 FEWEST_ZEROS = 0.3  # of every second byte: separators, digits and line ends alone make more in a table
 
@@ -87,7 +88,7 @@ def end_of_last_line(buffer: bytes) -> int:
 def end_of_last_record(buffer: bytes) -> int:
     """Where the last CSV record ends: a line break inside quotation marks belongs to a value."""
     if b'"' not in buffer:
-        return end_of_last_line(buffer)
+        return buffer.rfind(b"\n") + 1
     array = np.frombuffer(buffer, dtype=np.uint8)
     breaks = outside_quotes(array, np.flatnonzero(array == ord("\n")))
     return int(breaks[-1]) + 1 if len(breaks) else 0
@@ -110,7 +111,7 @@ def unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
         raise ReadError(f"{file.name} is empty; check that whatever wrote it had finished.")
     start_of_text = data[:4096]
     binary = b"\0" in start_of_text
-    if sum(byte < 32 and byte not in b"\t\n\r" for byte in start_of_text) > len(start_of_text) // 20:
+    if len(start_of_text) - len(start_of_text.translate(None, CONTROLS)) > len(start_of_text) // 20:
         try:
             codecs.getincrementaldecoder("utf-8")().decode(start_of_text)  # the last character may be cut
         except UnicodeDecodeError:
@@ -186,10 +187,9 @@ def _encoding_of(start: bytes) -> str | None:
     for mark, encoding in BOMS.items():
         if start.startswith(mark):
             return encoding
-    halves = {"utf-16-be": start[:4096:2], "utf-16-le": start[1:4096:2]}
-    zeros = {name: half.count(0) for name, half in halves.items()}
-    for name, half in halves.items():
-        if zeros[name] >= max(FEWEST_ZEROS * len(half), 2) and sum(zeros.values()) == zeros[name]:
+    high, low = start[:4096:2], start[1:4096:2]
+    for name, half, other in (("utf-16-be", high, low), ("utf-16-le", low, high)):
+        if half.count(0) >= max(FEWEST_ZEROS * len(half), 2) and not other.count(0):
             return name
     return None
 
@@ -235,8 +235,8 @@ def notes_on_encoding(file: File) -> tuple[Finding, ...]:
         sentence = f"{file.name} is not UTF-8; it was read as Windows-1252 (Western European)."
         remedy = "If letters with accents look wrong, say how it is written, as in `encoding='cp1250'`."
         return (Finding("encoding", "warning", sentence, remedy),)
-    start = next((data for data, _ in _unpacked_plain(file, 4096)), b"") if file.encoding is None else b""
-    if (shown := _encoding_of(start)) is None:
+    start, _ = next(_unpacked_plain(file, 4096), (b"", 1.0))
+    if file.encoding is not None or (shown := _encoding_of(start)) is None:
         return ()
     return (Finding("encoding", "note", f"{file.name} was read as {shown.upper()}, as its first bytes show."),)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -19,24 +19,27 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.labels import Labels, label_array, nobody, positions
+from spectral_irt.data.labels import NOT_ANSWERED, Labels, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place, Scoring
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Long, Wide, find_layout, plain
-from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, unchanged
+from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, state_of
 from spectral_irt.reading.frame import WHOLE, Pieces, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.item_columns import check_named, findings
-from spectral_irt.reading.side_tables import PersonColumns, read_key
 from spectral_irt.reading.sql import open_query
 from spectral_irt.reading.text_pieces import read_as_written
 from spectral_irt.text import count, listed
 
+if TYPE_CHECKING:
+    from spectral_irt.reading.side_tables import PersonColumns
+
 log = logging.getLogger("spectral_irt")
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now
 TOTALS = ("total", "totals", "grand total", "sum", "mean", "average", "overall average")  # last rows: no people
+NOBODY = (*TOTALS, *map(str.lower, NOT_ANSWERED))
 MADE_LONG = ("item", "answer", "row")  # the columns of a wide table with facets, made long
 
 
@@ -69,11 +72,17 @@ def read_files(path: Any, options: ReadOptions, sheet: Any, encoding: str | None
         return responses_of_packed(files, options, engine)
 
     def read(files: list[File], options: ReadOptions = options) -> Responses:
-        return from_tables([open_table(file) for file in files], options)
+        return from_tables(list(map(open_table, files)), options)
 
-    with unchanged(files), tabular.polars_errors_named(options.source):
-        found = _by_own_key(files, options, read) or read_as_written(files, read)
-        found = found.using(engine)
+    before = list(map(state_of, files))
+    try:
+        with tabular.polars_errors_named(options.source):
+            found = _by_own_key(files, options, read) if files[0].family == "workbook" else None
+            found = (found or read_as_written(files, read)).using(engine)
+    finally:
+        for file, old in zip(files, before, strict=True):
+            if state_of(file) != old:
+                raise ReadError(f"{file.name} changed while it was being read; read it again when it is complete.")
     if log.isEnabledFor(logging.INFO):  # to count the answers is a pass over them
         sizes = (found.n_persons, found.n_items, found.n_responses)
         log.info("%s: %d people, %d items, %d responses", options.source, *sizes)
@@ -83,9 +92,10 @@ def read_files(path: Any, options: ReadOptions, sheet: Any, encoding: str | None
 def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Responses]) -> Responses | None:
     """The answers in a workbook, scored by the sheet in it that is called key; None where there is none, or another
     scoring was asked for, or the key is not that of these answers."""
-    if files[0].family != "workbook" or len(files) > 1 or files[0].sheet is not None or not options.scoring.undecided:
+    if len(files) > 1 or files[0].sheet is not None or not options.scoring.undecided:
         return None
     from spectral_irt.reading.excel import KEY_SHEETS, sheet_names
+    from spectral_irt.reading.side_tables import read_key
 
     sheets = [name for name in sheet_names(files[0]) if plain(name) in KEY_SHEETS]
     if len(sheets) != 1:
@@ -101,20 +111,21 @@ def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Res
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     """Responses from tables, long or wide, which may be read as often as needed."""
     people, facets = options.people, options.facets
+    if facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
+        raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
+    options = replace(options, ignore=(*options.ignore, *people, *facets))
+    found: list[tuple[Table, Long | Wide]] = []
     for table in tables:
         for role, names in (("people", people), ("facet", facets)):
             for name in names:
                 table.position(role, name)
-    if facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
-        raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
-    options = replace(options, ignore=(*options.ignore, *people, *facets))
-    tables = [table.without_second_header() for table in tables]
-    found = [(table, find_layout(table, options)) for table in tables]
+        table = table.without_second_header()
+        found.append((table, find_layout(table, options)))
     if facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
         return _scored_tables([_with_facets(*one, facets) for one in found], options, options.scoring)
 
     def by_every_row() -> Laid:  # a column of a wide table may be unlike the others further down
-        return [(table, find_layout(table, options, every_row=True)) for table in tables]
+        return [(table, find_layout(table, options, every_row=True)) for table, _ in found]
 
     try:
         made = of_either_kind(partial(_scored_tables, found, options), options.scoring)
@@ -132,9 +143,18 @@ Laid = Sequence[tuple[Table, Long | Wide]]
 
 def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Responses:
     options = replace(options, scoring=scoring)
-    about = PersonColumns(options.people, options.source)
-    long = [(table, layout) for table, layout in found if isinstance(layout, Long)]
-    wide = [(table, layout) for table, layout in found if isinstance(layout, Wide)]
+    about, people = None, None
+    if options.people:
+        from spectral_irt.reading.side_tables import PersonColumns
+
+        about = PersonColumns(options.people, options.source)
+    long, wide, notes = list[tuple[Table, Long]](), list[tuple[Table, Wide]](), list[Finding]()
+    for table, layout in found:
+        notes += table.notes
+        if isinstance(layout, Long):
+            long.append((table, layout))
+        else:
+            wide.append((table, layout))
     if long and wide:
         what = f"{long[-1][0].name} is long (one row per answer) and {wide[-1][0].name} is wide (one row per person);"
         raise ReadError(f"{what} read them separately, or say `format=` if one of them was mistaken.")
@@ -143,10 +163,11 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
 
         responses = long_responses(LongTables(long, about), options)
     else:
-        check_named(options.items, [name for table, _ in wide for name in table.columns], options.source)
+        if options.items:
+            check_named(options.items, [name for table, _ in wide for name in table.columns], options.source)
         responses = WideBuilder(wide, options, about).responses()
-    people = about.people(responses.persons) if about.names else None
-    notes = [note for table, _ in found for note in table.notes]
+    if about is not None:
+        people = about.people(responses.persons)
     notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item")]
     every = (*notes, *responses.notes)
     return replace(responses, people=people, frame_kind=options.frame_kind, notes=every)
@@ -203,8 +224,13 @@ def _with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> tup
 class WideBuilder:
     """Wide tables on their way to Responses, stacked; people and items in the order they come."""
 
-    def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns) -> None:
-        bare = [table.name for table, layout in tables if layout.label is None and table.row_labels is None]
+    def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns | None) -> None:
+        bare, self._code = list[str](), dict[Any, int]()
+        for table, layout in tables:
+            for k in layout.columns:
+                self._code.setdefault(table.columns[k], len(self._code))
+            if layout.label is None and table.row_labels is None:
+                bare.append(table.name)
         if bare and len(bare) < len(tables):
             raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Say `person=`.")
         self._tables, self._options, self._about = tables, options, about
@@ -212,9 +238,7 @@ class WideBuilder:
         self._at_once = self._people_down and options.duplicates == "error"
         if not self._at_once:
             refuse_blanks(options.scoring, "here people may have several rows, or a row is an item")
-        columns = [table.columns[k] for table, layout in tables for k in layout.columns]
-        self._code = {name: code for code, name in enumerate(dict.fromkeys(columns))}
-        self._labels: list[pl.Series] = []
+        self._labels: list[pl.DataFrame] = []
         labels = lambda: list(self._code) if self._people_down else _joined(self._labels).to_list()  # noqa: E731
         source, twice = options.source, options.duplicates
         self._builder = ResponsesBuilder(options.scoring, source, labels, wide=True, duplicates=twice)
@@ -224,8 +248,13 @@ class WideBuilder:
 
     def responses(self) -> Responses:
         options, check = self._options, self._builder.check
+        loose = untyped = True  # labels of rows, and names of columns, that become integers where all are whole
+        labeled = False
         for index, (table, layout) in enumerate(self._tables):
             self._read(table, layout, index)
+            loose &= layout.label is not None and table.is_loose(layout.label)
+            untyped &= len(table.untyped) == len(table.columns)
+            labeled |= bool(table.value_labels)
         if not any(map(len, self._labels)):
             raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
         check.n_columns = len(self._code)
@@ -234,9 +263,8 @@ class WideBuilder:
         rows = labels.unique(maintain_order=True)
         if options.duplicates == "error" and len(rows) < len(labels):
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
-        loose = all(layout.label is not None and table.is_loose(layout.label) for table, layout in self._tables)
         persons, items, of_row = labels_of(settled(rows, loose=loose)), label_array(self._code), None
-        if all(len(table.untyped) == len(table.columns) for table, _ in self._tables):
+        if untyped:
             items = labels_of(settled(pl.Series(list(self._code), dtype=pl.String), loose=True))
         if self._at_once:
             self._pack()
@@ -244,8 +272,12 @@ class WideBuilder:
             of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
         by_row = (persons, items, of_row) if self._people_down else (items, persons, None, of_row)
         packed = self._builder.responses(*by_row)
-        meaning, said = self._category_labels(dict(zip(self._code, items, strict=True)) if self._people_down else {})
-        notes = [*(findings(self._tables, tuple(self._code)) if self._people_down else ()), *said]
+        notes = findings(self._tables, tuple(self._code)) if self._people_down else []
+        meaning: dict[Any, dict[float, str]] = {}
+        if labeled:
+            by_name = dict(zip(self._code, items, strict=True)) if self._people_down else {}
+            meaning, said = self._category_labels(by_name)
+            notes += said
         if self._totals:
             sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
             notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
@@ -271,32 +303,36 @@ class WideBuilder:
 
     def _read(self, table: Table, layout: Wide, index: int) -> None:
         """Add the rows of a table; those without labels are numbered on."""
-        about = self._about.positions(table)
-        columns = [table.columns[k] for k in layout.columns]
-        codes = np.array([self._code[name] for name in columns], dtype=np.int32)
+        about = [] if self._about is None else self._about.positions(table)
+        codes = np.array([self._code[table.columns[k]] for k in layout.columns], dtype=np.int32)
         beside, n, start = [*([] if layout.label is None else [layout.label]), *about], len(codes), 0
-        for others, values, done in _batches(table, beside, layout.columns):
+        batches = _typed_batches if table.cells is None else _text_batches
+        for others, values, done in batches(table, beside, layout.columns):
             height = len(values) // n
             rows = table.rows_above + np.arange(start + 1, start + height + 1)
             if layout.label is not None:
-                where = table.where(layout.label)
-                others, values, rows = self._without_empty_rows(others, values, rows, where)
-                labels = plain_labels(others[0], text=table.dtypes[layout.label] not in WHOLE, name=where)
-                if self._people_down:
-                    check_names(labels, where, rows)
+                labels, *others = others
+                if labels.dtype != pl.String:
+                    kind = table.dtypes[layout.label]
+                    labels = plain_labels(labels, text=kind not in WHOLE, name=table.where(layout.label))
+                texts = labels.str.strip_chars().str.to_lowercase() if labels.dtype == pl.String else labels
+                if labels.null_count() or (texts.dtype == pl.String and texts.is_in(NOBODY).any()):
+                    rest = (others, values, rows, table.where(layout.label))
+                    labels, others, values, rows = self._without_empty_rows(labels, *rest)
             elif table.row_labels is not None:
                 labels = table.row_labels.slice(start, height)
             else:
                 number = self._n_rows + (0 if self._options.frame_kind else 1)  # a file's from 1, a frame's from 0
                 labels = pl.Series(np.arange(number, number + height, dtype=np.int64))
-            self._about.add(labels, others[len(others) - len(about) :], table)
+            if self._about is not None:
+                self._about.add(labels, others, table)
 
             def place(k: int, rows: NDArray[Any] = rows) -> Place:
-                return Place(table.name, columns[k % n], int(rows[k // n]))
+                return Place(table.name, table.columns[layout.columns[k % n]], int(rows[k // n]))
 
             row = np.repeat(np.arange(self._n_rows, self._n_rows + len(labels), dtype=np.int32), n)
             column = np.tile(codes, len(labels))
-            self._labels.append(labels)
+            self._labels.append(labels.to_frame("label"))
             self._n_rows += len(labels)
             if self._people_down:
                 self._builder.add(Piece(row, column, values, place, n))
@@ -308,23 +344,23 @@ class WideBuilder:
             self._options.report((index + done) / len(self._tables))
 
     def _without_empty_rows(
-        self, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str
-    ) -> tuple[list[pl.Series], Any, NDArray[Any]]:
+        self, labels: pl.Series, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str
+    ) -> tuple[pl.Series, list[pl.Series], Any, NDArray[Any]]:
         """Spreadsheets leave rows of nothing or of sums at the end; a row of answers without a label is an error."""
-        bare = gone = others[0].is_null().to_numpy()
-        if self._people_down and others[0].dtype == pl.String:
-            sums = others[0].str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False)
-            self._totals += others[0].filter(sums).to_list()
+        bare = gone = labels.is_null().to_numpy()
+        if self._people_down and labels.dtype == pl.String:
+            sums = labels.str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False)
+            self._totals += labels.filter(sums).to_list()
             gone = bare | sums.to_numpy()
-        if not gone.any():
-            return others, values, rows
         empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
         answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
         if answered.any():
             raise nobody(where, rows[answered].tolist())
-        kept = np.repeat(~gone, len(values) // len(bare))
-        values = values[kept] if isinstance(values, np.ndarray) else values.filter(pl.Series(kept))
-        return [each.filter(pl.Series(~gone)) for each in others], values, rows[~gone]
+        kept, cells = pl.Series(~gone), np.repeat(~gone, len(values) // len(bare))
+        labels, rows, others = labels.filter(kept), rows[~gone], [each.filter(kept) for each in others]
+        if self._people_down:
+            check_names(labels, where, rows)
+        return labels, others, values[cells] if isinstance(values, np.ndarray) else values.filter(cells), rows
 
     def _pack(self) -> None:
         """Pack the rows so far: they are people, and each comes once."""
@@ -343,31 +379,34 @@ class WideBuilder:
         return DuplicateResponseError(f"{who} more than one row: {listed(twice.to_list())}. {remedy}")
 
 
-def _joined(labels: list[pl.Series]) -> pl.Series:
-    return pl.concat([part.to_frame("label") for part in labels], how="vertical_relaxed").to_series()
+def _joined(labels: list[pl.DataFrame]) -> pl.Series:
+    return pl.concat(labels, how="vertical_relaxed").to_series()
 
 
-def _batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
+def _typed_batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
     """Some rows at a time; values as an array where every column holds numbers, else all as text."""
     for k in columns:
         if not tabular.is_plain(table.dtypes[k]):
             raise ReadError(f"{table.where(k)} is of type {table.dtypes[k]}, not answers. Leave it out.")
     numeric = all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
-    n, width, size = len(beside), len(table.columns), max(tabular.LEAST_ROWS, BLOCK_RESPONSES // len(columns))
-    if table.cells is None:
-        for frame, done in table.pieces([*beside, *columns]):
-            for some in frame.iter_slices(size):
-                answers = some[:, n:]
-                if numeric:
-                    yield some.get_columns()[:n], answers.cast(pl.Float64).to_numpy(order="c").ravel(), done
-                    continue
-                by_column = answers.cast(pl.String).unpivot().get_column("value")
-                row_after_row = np.arange(len(by_column)).reshape(answers.width, answers.height).T.ravel()
-                yield some.get_columns()[:n], by_column.gather(row_after_row), done
-        return
+    n = len(beside)
+    for frame, done in table.pieces([*beside, *columns]):
+        for some in frame.iter_slices(max(tabular.LEAST_ROWS, BLOCK_RESPONSES // len(columns))):
+            answers = some[:, n:]
+            if numeric:
+                yield some.get_columns()[:n], answers.cast(pl.Float64).to_numpy(order="c").ravel(), done
+                continue
+            by_column = answers.cast(pl.String).unpivot().get_column("value")
+            row_after_row = np.arange(len(by_column)).reshape(answers.width, answers.height).T.ravel()
+            yield some.get_columns()[:n], by_column.gather(row_after_row), done
+
+
+def _text_batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
+    """The same from whole rows in one column."""
+    width, size = len(table.columns), max(tabular.LEAST_ROWS, BLOCK_RESPONSES // len(columns))
     kept = np.isin(np.arange(width), columns)
-    for cells, done in table.cells():
+    for cells, done in table.cells():  # type: ignore[misc]
         for start in range(0, len(cells), size * width):
             part = cells.slice(start, size * width)
-            others = [part.gather_every(width, k) for k in beside]
+            others = list(map(partial(part.gather_every, width), beside))
             yield others, part if kept.all() else part.filter(pl.Series(np.tile(kept, len(part) // width))), done
