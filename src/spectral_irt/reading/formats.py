@@ -19,6 +19,8 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -106,14 +108,10 @@ def find_files(
 ) -> list[File]:
     """The files that a path, several paths or a glob mean, all of one family; `sheet` and `encoding` as in `File`."""
     encoding = None if encoding is None else checked_encoding(encoding)
-    files: list[File] = []
-    for one in several(path):
-        files += expand(one)
+    files = list(chain.from_iterable(map(expand, several(path))))
     if not files:
         raise ReadError("there is no file to read: the list of paths is empty.")
-    families: dict[str, str] = {}
-    for file in reversed(files):
-        families[file.family] = file.name
+    families = dict(map(attrgetter("family", "name"), reversed(files)))
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
         raise ReadError(f"the files are of different kinds: {shown}. Read those of one kind at a time.")
@@ -185,8 +183,8 @@ def expand(path: Any) -> list[File]:
         return [recognize(Path(text))]
     endings = [ending for kind in FORMATS.values() for ending in kind.endings]
     endings += [ending + packed for family in TEXT for ending in FORMATS[family].endings for packed in COMPRESSIONS]
-    known = tuple(endings)
-    inside = sorted(path for path in Path(text).rglob("*") if path.is_file() and path.name.lower().endswith(known))
+    known = (path for path in Path(text).rglob("*") if path.name.lower().endswith(tuple(endings)))
+    inside = sorted(path for path in known if path.is_file())
     # What begins with _ or . is for other programs.
     kept = [path for path in inside if not any(part[0] in "_." for part in path.relative_to(text).parts)]
     if not kept:

@@ -264,16 +264,12 @@ def check_names(labels: pl.Series, where: str, rows: RowNumbers) -> None:
         raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
 
 
-def all_whole(labels: pl.Series) -> bool:
-    """Whether every text is a whole number written the plain way, so that nothing is lost by making it one."""
-    if labels.dtype != pl.String or not len(labels):
-        return False
-    return bool((labels.cast(pl.Int64, strict=False).cast(pl.String) == labels).fill_null(False).all())
-
-
 def settled(labels: pl.Series, *, loose: bool) -> pl.Series:
-    """Labels as they stay: loose ones become integers when all are whole numbers."""
-    return labels.cast(pl.Int64) if loose and all_whole(labels) else labels
+    """Labels as they stay: loose texts become integers when all are whole numbers, written the plain way."""
+    if not loose or labels.dtype != pl.String or not len(labels):
+        return labels
+    whole = labels.cast(pl.Int64, strict=False)
+    return whole if (whole.cast(pl.String) == labels).fill_null(False).all() else labels
 
 
 def labels_of(labels: pl.Series) -> Labels:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -129,36 +129,31 @@ SENTENCES = {
 }
 
 
-def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> list[Finding]:
+def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> Iterator[Finding]:
     """What is said of the columns of tables that are read as one, whose items these are."""
     table, layout = tables[0]
     who = "numbered" if table.row_labels is None else "labeled by the index"
     if layout.label is not None:
         who = f"labeled by column {str(table.columns[layout.label])!r}"
-    found = [Finding("items_taken", "note", f"Items: {_columns(items)}. People are {who}.", "", items)]
-    held: dict[str, dict[Any, str]] = {}
-    for table, one in tables:
-        for code, columns in one.others.items():
-            for k, what in columns.items():
-                held.setdefault(code, {})[table.columns[k]] = what
-    alike = f", where the {len(items):,} others hold {layout.alike}" if layout.alike else ""
-    return found + [_left_out(code, held[code], alike) for code in SENTENCES if code in held] if held else found
-
-
-def _left_out(code: str, held: Mapping[Any, str], alike: str) -> Finding:
-    names, severity = tuple(held), "warning"
-    are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
-    values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
-    values += (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "") + alike
-    remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
-    if code == "not_in_key":
-        known = all(map(says_attribute, names))
-        remedy = "" if known else "Add the right answers of those that are items to the key."
-        severity = "note" if known else "warning"
-    elif code in ("suspect_items", "doubtful_items"):
-        remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
-    sentence = SENTENCES[code].format(columns=_columns(names), are=are, values=values)
-    return Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
+    yield Finding("items_taken", "note", f"Items: {_columns(items)}. People are {who}.", "", items)
+    for code, sentence in SENTENCES.items():
+        held = {table.columns[k]: what for table, one in tables for k, what in one.others.get(code, {}).items()}
+        if not held:
+            continue
+        names, severity = tuple(held), "warning"
+        are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
+        values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
+        values += f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        values += f", where the {len(items):,} others hold {layout.alike}" if layout.alike else ""
+        remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
+        if code == "not_in_key":
+            known = all(map(says_attribute, names))
+            remedy = "" if known else "Add the right answers of those that are items to the key."
+            severity = "note" if known else "warning"
+        elif code in ("suspect_items", "doubtful_items"):
+            remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
+        sentence = sentence.format(columns=_columns(names), are=are, values=values)
+        yield Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
 
 
 def _columns(names: Sequence[Any]) -> str:
@@ -202,11 +197,8 @@ def choose_columns(
 
 def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> dict[int, Counter[str]]:
     """How often each value stands in each column, in one spelling; nothing of columns whose values are no answers."""
-    found, plain = dict[int, Counter[str]](), list[int]()
-    for k in columns:
-        found[k] = Counter()
-        if is_plain(table.dtypes[k]):
-            plain.append(k)
+    found = {k: Counter[str]() for k in columns}
+    plain = [k for k in columns if is_plain(table.dtypes[k])]
     heads = pl.DataFrame(dict(zip(map(str, plain), map(table.head, plain), strict=True)))
     for frame, _ in table.pieces(plain) if every_row else [(heads, 1.0)]:
         whole = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8)).cast(pl.String).unpivot()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,10 +23,8 @@ from spectral_irt.errors import ReadError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, plural_words
 from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, labels_of, plain_labels, settled
+from spectral_irt.reading.side_tables import PersonColumns
 from spectral_irt.text import listed
-
-if TYPE_CHECKING:
-    from spectral_irt.reading.side_tables import PersonColumns
 
 LabelKeys = tuple[NDArray[np.uint64], ...]
 Codes = NDArray[np.int32]

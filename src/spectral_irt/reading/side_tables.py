@@ -15,7 +15,7 @@ from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, one_spelling
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
 from spectral_irt.reading.formats import read_one
-from spectral_irt.reading.frame import Table, all_whole, plain_labels
+from spectral_irt.reading.frame import Table, plain_labels, settled
 from spectral_irt.text import count, listed
 
 LABEL = "label"
@@ -65,12 +65,11 @@ class PersonColumns:
                 who = f"{count(len(twice), self.of)} {'has' if len(twice) == 1 else 'have'}"
                 what = f"{self.source}: {who} more than one value in the column {name!r}: {listed(twice.to_list())}."
                 raise OptionError(f"{what} Give each {self.of} one.")
-            if all_whole(known["value"]):
-                known = known.with_columns(pl.col("value").cast(pl.Int64))
-            elif known.height and known["value"].str.contains(DECIMAL).all():
-                known = known.with_columns(pl.col("value").cast(pl.Float64))
+            value = settled(known["value"], loose=True)
+            if known.height and value.dtype == pl.String and value.str.contains(DECIMAL).all():
+                value = value.cast(pl.Float64)
             values = np.empty(known.height, dtype=object)
-            values[:] = known["value"].to_list()
+            values[:] = value.to_list()
             columns[name] = People(known[LABEL].to_numpy(), {name: values}).of(persons)[name]
         return People(persons, columns, self.source)
 

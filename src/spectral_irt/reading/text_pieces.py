@@ -49,27 +49,23 @@ class RawPiece(NamedTuple):
 def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None) -> Iterator[RawPiece]:
     """The file in pieces of UTF-8; `cut` finds where the last whole record of a buffer ends (0 when there is none)."""
     waiting: list[bytes] = []  # of a record whose end has not come
-    held, wanted, line, done = 0, 0, 1, 0.0
-    for data, done in unpacked(file, size or PIECE_BYTES):
-        waiting.append(data)
-        held += len(data)
-        if held < wanted:
+    held, wanted, line = 0, 0, 1
+    for data, done in itertools.chain(unpacked(file, size or PIECE_BYTES), [(None, 1.0)]):  # None: the end
+        waiting.append(data or b"")
+        held += len(waiting[-1])
+        if held < wanted and data is not None:
             continue
-        buffer = b"".join(waiting)
+        buffer = b"".join(waiting) + (b"\n" if data is None and held else b"")
         end = cut(buffer)
-        if end:
-            yield _checked(file, RawPiece(buffer[:end], line, done))
-            line += buffer.count(b"\n", 0, end)
-        elif held > LONGEST_RECORD:
+        if end < len(buffer) and (data is None or (held > LONGEST_RECORD and not end)):
             raise _endless(file, line, buffer)
+        if piece := buffer[:end]:
+            if not piece.isascii():
+                _check_utf8(file, piece, line)
+            yield RawPiece(piece, line, done)
+            line += buffer.count(b"\n", 0, end)
         waiting, held = [buffer[end:]], len(buffer) - end
         wanted = 0 if end else min(2 * held, LONGEST_RECORD + 1)  # looked at anew when it has doubled, not every time
-    rest = b"".join(waiting)
-    if rest:
-        rest += b"\n"
-        if cut(rest) < len(rest):
-            raise _endless(file, line, rest)
-        yield _checked(file, RawPiece(rest, line, done))
 
 
 def _endless(file: File, line: int, record: bytes) -> ReadError:
@@ -138,17 +134,15 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
         raise ReadError(f"{file.name} cannot be read: {error.strerror or error}.") from None
 
 
-def _checked(file: File, piece: RawPiece) -> RawPiece:
-    """The piece; bytes that are not UTF-8 are refused, with the line they are on."""
+def _check_utf8(file: File, data: bytes, line: int) -> None:
+    """Refuse bytes that are not UTF-8, with the line they are on."""
     try:
-        if not piece.data.isascii():
-            piece.data.decode()
-        return piece
+        data.decode()
     except UnicodeDecodeError as error:
-        line = piece.line + piece.data.count(b"\n", 0, error.start)
-        byte = piece.data[error.start]
+        line += data.count(b"\n", 0, error.start)
+        byte = data[error.start]
         # After characters that are UTF-8 the byte is damage; without them, the file is in another encoding.
-        other = piece.data[: error.start].isascii() and file.encoding is None
+        other = data[: error.start].isascii() and file.encoding is None
         sentence = (
             f"{file.name}: line {line:,} is not UTF-8 text (byte 0x{byte:02X}, {bytes([byte]).decode('latin-1')!r} in "
             "Latin-1). Correct the line, or say how the file is written, as in `encoding='cp1252'`."

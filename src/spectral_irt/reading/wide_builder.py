@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,17 +29,15 @@ from spectral_irt.reading.columns import Long, Wide, find_layout, plain
 from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, state_of
 from spectral_irt.reading.frame import WHOLE, Pieces, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.item_columns import check_named, findings
+from spectral_irt.reading.side_tables import PersonColumns, read_key
 from spectral_irt.reading.sql import open_query
 from spectral_irt.reading.text_pieces import read_as_written
 from spectral_irt.text import count, listed
 
-if TYPE_CHECKING:
-    from spectral_irt.reading.side_tables import PersonColumns
-
 log = logging.getLogger("spectral_irt")
 Batch = tuple[list[pl.Series], Any, float]  # columns beside the answers, all answers row after row, share read by now
 TOTALS = ("total", "totals", "grand total", "sum", "mean", "average", "overall average")  # last rows: no people
-NOBODY = (*TOTALS, *map(str.lower, NOT_ANSWERED))
+NOBODY = rf"(?i)^\s*({'|'.join((*TOTALS, *NOT_ANSWERED))})\s*$"  # labels of rows that may be no people
 MADE_LONG = ("item", "answer", "row")  # the columns of a wide table with facets, made long
 
 
@@ -95,7 +93,6 @@ def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Res
     if len(files) > 1 or files[0].sheet is not None or not options.scoring.undecided:
         return None
     from spectral_irt.reading.excel import KEY_SHEETS, sheet_names
-    from spectral_irt.reading.side_tables import read_key
 
     sheets = [name for name in sheet_names(files[0]) if plain(name) in KEY_SHEETS]
     if len(sheets) != 1:
@@ -143,31 +140,24 @@ Laid = Sequence[tuple[Table, Long | Wide]]
 
 def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Responses:
     options = replace(options, scoring=scoring)
-    about, people = None, None
-    if options.people:
-        from spectral_irt.reading.side_tables import PersonColumns
-
-        about = PersonColumns(options.people, options.source)
-    long, wide, notes = list[tuple[Table, Long]](), list[tuple[Table, Wide]](), list[Finding]()
+    about = PersonColumns(options.people, options.source) if options.people else None
+    tables, notes = dict[type, Any](), list[Finding]()
     for table, layout in found:
+        tables.setdefault(type(layout), []).append((table, layout))
         notes += table.notes
-        if isinstance(layout, Long):
-            long.append((table, layout))
-        else:
-            wide.append((table, layout))
-    if long and wide:
-        what = f"{long[-1][0].name} is long (one row per answer) and {wide[-1][0].name} is wide (one row per person);"
+    if len(tables) > 1:
+        long, wide = tables[Long][-1][0].name, tables[Wide][-1][0].name
+        what = f"{long} is long (one row per answer) and {wide} is wide (one row per person);"
         raise ReadError(f"{what} read them separately, or say `format=` if one of them was mistaken.")
-    if long:
+    if Long in tables:
         from spectral_irt.reading.long_builder import LongTables, long_responses
 
-        responses = long_responses(LongTables(long, about), options)
+        responses = long_responses(LongTables(tables[Long], about), options)
     else:
         if options.items:
-            check_named(options.items, [name for table, _ in wide for name in table.columns], options.source)
-        responses = WideBuilder(wide, options, about).responses()
-    if about is not None:
-        people = about.people(responses.persons)
+            check_named(options.items, [name for table, _ in found for name in table.columns], options.source)
+        responses = WideBuilder(tables[Wide], options, about).responses()
+    people = None if about is None else about.people(responses.persons)
     notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item")]
     every = (*notes, *responses.notes)
     return replace(responses, people=people, frame_kind=options.frame_kind, notes=every)
@@ -225,12 +215,7 @@ class WideBuilder:
     """Wide tables on their way to Responses, stacked; people and items in the order they come."""
 
     def __init__(self, tables: Sequence[tuple[Table, Wide]], options: ReadOptions, about: PersonColumns | None) -> None:
-        bare, self._code = list[str](), dict[Any, int]()
-        for table, layout in tables:
-            for k in layout.columns:
-                self._code.setdefault(table.columns[k], len(self._code))
-            if layout.label is None and table.row_labels is None:
-                bare.append(table.name)
+        bare = [table.name for table, layout in tables if layout.label is None and table.row_labels is None]
         if bare and len(bare) < len(tables):
             raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Say `person=`.")
         self._tables, self._options, self._about = tables, options, about
@@ -238,6 +223,8 @@ class WideBuilder:
         self._at_once = self._people_down and options.duplicates == "error"
         if not self._at_once:
             refuse_blanks(options.scoring, "here people may have several rows, or a row is an item")
+        columns = [table.columns[k] for table, layout in tables for k in layout.columns]
+        self._code = dict(zip(dict.fromkeys(columns), range(len(columns)), strict=False))
         self._labels: list[pl.DataFrame] = []
         labels = lambda: list(self._code) if self._people_down else _joined(self._labels).to_list()  # noqa: E731
         source, twice = options.source, options.duplicates
@@ -248,8 +235,7 @@ class WideBuilder:
 
     def responses(self) -> Responses:
         options, check = self._options, self._builder.check
-        loose = untyped = True  # labels of rows, and names of columns, that become integers where all are whole
-        labeled = False
+        loose, untyped, labeled = True, True, False  # loose: labels become integers where all are whole numbers
         for index, (table, layout) in enumerate(self._tables):
             self._read(table, layout, index)
             loose &= layout.label is not None and table.is_loose(layout.label)
@@ -272,12 +258,9 @@ class WideBuilder:
             of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
         by_row = (persons, items, of_row) if self._people_down else (items, persons, None, of_row)
         packed = self._builder.responses(*by_row)
-        notes = findings(self._tables, tuple(self._code)) if self._people_down else []
-        meaning: dict[Any, dict[float, str]] = {}
-        if labeled:
-            by_name = dict(zip(self._code, items, strict=True)) if self._people_down else {}
-            meaning, said = self._category_labels(by_name)
-            notes += said
+        by_name = dict(zip(self._code, items, strict=True)) if self._people_down else {}
+        meaning, said = self._category_labels(by_name) if labeled else ({}, [])
+        notes = [*(findings(self._tables, tuple(self._code)) if self._people_down else ()), *said]
         if self._totals:
             sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
             notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
@@ -306,8 +289,7 @@ class WideBuilder:
         about = [] if self._about is None else self._about.positions(table)
         codes = np.array([self._code[table.columns[k]] for k in layout.columns], dtype=np.int32)
         beside, n, start = [*([] if layout.label is None else [layout.label]), *about], len(codes), 0
-        batches = _typed_batches if table.cells is None else _text_batches
-        for others, values, done in batches(table, beside, layout.columns):
+        for others, values, done in _batches(table, beside, layout.columns):
             height = len(values) // n
             rows = table.rows_above + np.arange(start + 1, start + height + 1)
             if layout.label is not None:
@@ -315,8 +297,8 @@ class WideBuilder:
                 if labels.dtype != pl.String:
                     kind = table.dtypes[layout.label]
                     labels = plain_labels(labels, text=kind not in WHOLE, name=table.where(layout.label))
-                texts = labels.str.strip_chars().str.to_lowercase() if labels.dtype == pl.String else labels
-                if labels.null_count() or (texts.dtype == pl.String and texts.is_in(NOBODY).any()):
+                text = labels.dtype == pl.String
+                if labels.null_count() or (text and labels.str.contains(NOBODY).any()):
                     rest = (others, values, rows, table.where(layout.label))
                     labels, others, values, rows = self._without_empty_rows(labels, *rest)
             elif table.row_labels is not None:
@@ -383,15 +365,23 @@ def _joined(labels: list[pl.DataFrame]) -> pl.Series:
     return pl.concat(labels, how="vertical_relaxed").to_series()
 
 
-def _typed_batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
+def _batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
     """Some rows at a time; values as an array where every column holds numbers, else all as text."""
+    n, width, size = len(beside), len(table.columns), max(tabular.LEAST_ROWS, BLOCK_RESPONSES // len(columns))
+    if table.cells is not None:
+        kept = np.isin(np.arange(width), columns)
+        for cells, done in table.cells():
+            for start in range(0, len(cells), size * width):
+                part = cells.slice(start, size * width)
+                others = list(map(partial(part.gather_every, width), beside))
+                yield others, part if kept.all() else part.filter(pl.Series(np.tile(kept, len(part) // width))), done
+        return
     for k in columns:
         if not tabular.is_plain(table.dtypes[k]):
             raise ReadError(f"{table.where(k)} is of type {table.dtypes[k]}, not answers. Leave it out.")
     numeric = all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
-    n = len(beside)
     for frame, done in table.pieces([*beside, *columns]):
-        for some in frame.iter_slices(max(tabular.LEAST_ROWS, BLOCK_RESPONSES // len(columns))):
+        for some in frame.iter_slices(size):
             answers = some[:, n:]
             if numeric:
                 yield some.get_columns()[:n], answers.cast(pl.Float64).to_numpy(order="c").ravel(), done
@@ -399,14 +389,3 @@ def _typed_batches(table: Table, beside: Sequence[int], columns: Sequence[int]) 
             by_column = answers.cast(pl.String).unpivot().get_column("value")
             row_after_row = np.arange(len(by_column)).reshape(answers.width, answers.height).T.ravel()
             yield some.get_columns()[:n], by_column.gather(row_after_row), done
-
-
-def _text_batches(table: Table, beside: Sequence[int], columns: Sequence[int]) -> Iterator[Batch]:
-    """The same from whole rows in one column."""
-    width, size = len(table.columns), max(tabular.LEAST_ROWS, BLOCK_RESPONSES // len(columns))
-    kept = np.isin(np.arange(width), columns)
-    for cells, done in table.cells():  # type: ignore[misc]
-        for start in range(0, len(cells), size * width):
-            part = cells.slice(start, size * width)
-            others = list(map(partial(part.gather_every, width), beside))
-            yield others, part if kept.all() else part.filter(pl.Series(np.tile(kept, len(part) // width))), done
